@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"time"
+
+	"berth/shared/units"
+)
+
+// Defaults of node settings, used where neither the node nor its cluster says otherwise.
+const (
+	DefaultRAMRatio = 1.0       // physical memory is promised once
+	DefaultCPURatio = 8.0       // vCPUs per CPU
+	DefaultOverhead = units.GiB // FCO constraint processing: "an overhead (defaulting to 1GB)"
+)
+
+// DefaultCluster is the cluster that nodes join until clusters are declared.
+const DefaultCluster = "default"
+
+// Node is the replicated record of a hypervisor host.
+type Node struct {
+	ID                string       `json:"id"` // made at enrolment
+	Name              string       `json:"name"`
+	Cluster           string       `json:"cluster"`
+	HostUUID          string       `json:"host_uuid,omitempty"`
+	MachineID         string       `json:"machine_id,omitempty"`
+	Settings          NodeSettings `json:"settings"` // only what was set on the node itself
+	Maintenance       bool         `json:"maintenance,omitempty"`
+	MaintenanceReason string       `json:"maintenance_reason,omitempty"`
+	EnrolledAt        time.Time    `json:"enrolled_at"`
+	Revision          uint64       `json:"revision"` // Raft index of the last change
+}
+
+// NodeSettings are the knobs of a node. A nil field means the cluster's default.
+type NodeSettings struct {
+	RAMRatio *float64     `json:"ram_ratio,omitempty"`
+	CPURatio *float64     `json:"cpu_ratio,omitempty"`
+	Overhead *units.Bytes `json:"overhead,omitempty"`
+}
+
+// Ranges of node settings. They catch slips (a ratio of 150 for 150 %), not policy.
+const (
+	MinRAMRatio = 0.1
+	MaxRAMRatio = 16.0
+	MinCPURatio = 0.1
+	MaxCPURatio = 64.0
+	MaxOverhead = units.TiB
+)
+
+// EffectiveSettings are a node's settings with every default filled in.
+type EffectiveSettings struct {
+	RAMRatio float64
+	CPURatio float64
+	Overhead units.Bytes
+}
+
+// Effective fills the defaults in.
+func (s NodeSettings) Effective() EffectiveSettings {
+	effective := EffectiveSettings{RAMRatio: DefaultRAMRatio, CPURatio: DefaultCPURatio, Overhead: DefaultOverhead}
+	if s.RAMRatio != nil {
+		effective.RAMRatio = *s.RAMRatio
+	}
+	if s.CPURatio != nil {
+		effective.CPURatio = *s.CPURatio
+	}
+	if s.Overhead != nil {
+		effective.Overhead = *s.Overhead
+	}
+	return effective
+}

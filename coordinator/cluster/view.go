@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"time"
+
+	"berth/shared/units"
+)
+
+// View is an immutable picture of the cluster at one moment: what a decision is made on.
+type View struct {
+	At    time.Time
+	Index uint64      // Raft index of the hard facts
+	Nodes []*NodeView // by node ID
+}
+
+// NodeView is one node of a View with its accounting done, in-flight work included.
+type NodeView struct {
+	Node     Node
+	Settings EffectiveSettings
+	Facts    NodeFacts
+
+	// The promised ledger: every domain of the node and everything in flight, at full size, each VM once.
+	PromisedLimit units.Bytes // physical memory times the RAM contention ratio
+	PromisedUsed  units.Bytes
+	// The physical ledger: really free, less VMs that are younger than the telemetry. Known only if PhysicalKnown.
+	PhysicalFree  units.Bytes
+	PhysicalKnown bool
+
+	VCPULimit float64 // CPUs times the CPU contention ratio
+	VCPUsUsed int
+
+	// Allocations are what the ledgers are made of, by VM ID.
+	Allocations []Allocation
+}
+
+// Allocation is what one domain or reservation takes of a node.
+type Allocation struct {
+	VM       string // UUID
+	Name     string
+	Memory   units.Bytes
+	VCPUs    int
+	Young    bool // not yet in the telemetry: charged in full on the physical ledger
+	InFlight bool // a reservation of a live operation
+	Foreign  bool // not Berth's own
+}
+
+// Reservation is what a live operation holds on a node.
+type Reservation struct {
+	Node      string
+	VM        string
+	Name      string
+	Memory    units.Bytes
+	VCPUs     int
+	Operation string
+}

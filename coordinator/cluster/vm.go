@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"time"
+
+	"berth/shared/units"
+)
+
+// RunState is what somebody wants of a VM.
+type RunState string
+
+// The two wanted run states.
+const (
+	Running RunState = "running"
+	Stopped RunState = "stopped"
+)
+
+// VM is the replicated record of a guest.
+type VM struct {
+	ID        string    `json:"id"` // the libvirt UUID
+	Name      string    `json:"name"`
+	Spec      VMSpec    `json:"spec"`
+	Desired   RunState  `json:"desired"`
+	Holder    string    `json:"holder,omitempty"` // node ID that may run it; empty: none may
+	Epoch     uint64    `json:"epoch"`            // grows with every start and every new holder
+	Operation string    `json:"operation,omitempty"`
+	LastNode  string    `json:"last_node,omitempty"`     // node ID of the last holder
+	Decision  string    `json:"last_decision,omitempty"` // ID of the decision that placed it last
+	Condition string    `json:"condition,omitempty"`     // what is wrong, in words
+	CreatedAt time.Time `json:"created_at"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	Revision  uint64    `json:"revision"`
+}
+
+// VMSpec is what a VM is made of. Either XML is set (with Memory and VCPUs read from it) or the other fields are.
+type VMSpec struct {
+	Memory   units.Bytes `json:"memory"`
+	VCPUs    int         `json:"vcpus"`
+	Kernel   string      `json:"kernel,omitempty"`
+	Initrd   string      `json:"initrd,omitempty"`
+	Cmdline  string      `json:"cmdline,omitempty"`
+	Disks    []Disk      `json:"disks,omitempty"`
+	Networks []string    `json:"networks,omitempty"` // libvirt network names, or bridge:NAME
+	XML      string      `json:"xml,omitempty"`
+}
+
+// Disk is one block device of a VM, an existing image on the nodes.
+type Disk struct {
+	Path     string `json:"path"`
+	Format   string `json:"format"` // raw or qcow2; explicit, never probed
+	Bus      string `json:"bus"`    // virtio, sata or scsi
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Ranges of a VM's size. libvirt and QEMU have their own; these refuse what can only be a slip.
+const (
+	MinVMMemory = units.MiB
+	MaxVMMemory = 24 * units.TiB
+	MaxVCPUs    = 4096
+)

@@ -1,0 +1,177 @@
+package operation
+
+import (
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/shared/units"
+)
+
+// Kind says what an operation does.
+type Kind string
+
+// The kinds of operation.
+const (
+	Start   Kind = "start"
+	Stop    Kind = "stop"
+	Migrate Kind = "migrate"
+)
+
+// Phase is how far an operation has come.
+type Phase string
+
+// Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, ended.
+// Migrate: copying, handed-over, ended; or copying, judging, discarding, ended.
+const (
+	Dispatched Phase = "dispatched"  // start, stop: the order is out
+	Placing    Phase = "placing"     // start: the last node failed, positively; the placer picks the next one
+	Copying    Phase = "copying"     // migrate: the source works
+	Judging    Phase = "judging"     // migrate: the job's end is in doubt; both nodes are asked (reliability.md 5.4)
+	HandedOver Phase = "handed-over" // migrate: the source is gone; the target resumes
+	Discarding Phase = "discarding"  // migrate: rolled back; the target's paused leftover goes
+	Ended      Phase = "ended"
+)
+
+// Result is how an operation ended.
+type Result string
+
+// Results. An operation that has not ended has Pending.
+const (
+	Pending Result = ""
+	Done    Result = "done"
+	Failed  Result = "failed"
+	Parked  Result = "parked" // no rule can decide; an operator has to
+)
+
+// Operation is the replicated record.
+type Operation struct {
+	ID     string `json:"id"`
+	Kind   Kind   `json:"kind"`
+	Caller string `json:"caller"`
+	VM     string `json:"vm"` // ID
+	VMName string `json:"vm_name"`
+	Source string `json:"source,omitempty"` // node ID: stop, migrate
+	Target string `json:"target,omitempty"` // node ID: start, migrate
+
+	// Epoch is the VM's epoch that this operation makes: of the start, or of the new holder. A stop keeps the VM's.
+	Epoch    uint64   `json:"epoch"`
+	Phase    Phase    `json:"phase"`
+	Step     uint32   `json:"step"` // grows with every new order; part of each order's identity
+	Attempt  uint32   `json:"attempt"`
+	Excluded []string `json:"excluded,omitempty"` // node IDs that failed this start
+	Decision string   `json:"decision,omitempty"`
+
+	// Memory and VCPUs are reserved on Target while the operation lives.
+	Memory units.Bytes `json:"memory,omitempty"`
+	VCPUs  int         `json:"vcpus,omitempty"`
+
+	Force     bool          `json:"force,omitempty"`     // stop
+	Grace     time.Duration `json:"grace,omitempty"`     // stop
+	Bandwidth units.Bytes   `json:"bandwidth,omitempty"` // migrate, a second; 0: libvirt's default
+	Deadline  time.Duration `json:"deadline,omitempty"`  // migrate: longest copy
+	TargetURI string        `json:"target_uri,omitempty"`
+	Pinned    string        `json:"pinned,omitempty"` // node ID named by the caller: never another one
+	Cancel    bool          `json:"cancel,omitempty"`
+
+	Result    Result          `json:"result,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Migration *MigrationStats `json:"migration,omitempty"`
+	Evidence  []string        `json:"evidence,omitempty"`
+
+	// SourceSeen and TargetSeen collect the answers of one round of judging.
+	SourceSeen *Observation `json:"source_seen,omitempty"`
+	TargetSeen *Observation `json:"target_seen,omitempty"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Revision  uint64    `json:"revision"`
+}
+
+// Observation is what a node's agent saw of the VM when it was asked.
+type Observation struct {
+	State     cluster.DomainState `json:"state"`
+	Epoch     uint64              `json:"epoch,omitempty"`
+	JobActive bool                `json:"job_active,omitempty"`
+}
+
+// MigrationStats are libvirt's figures of a completed job.
+type MigrationStats struct {
+	Elapsed       time.Duration  `json:"elapsed"`
+	DataTotal     units.Bytes    `json:"data_total"`
+	DataProcessed units.Bytes    `json:"data_processed"`
+	DataRemaining units.Bytes    `json:"data_remaining"`
+	MemoryBPS     units.Bytes    `json:"memory_bps"`
+	DirtyRate     int64          `json:"dirty_rate_pages"`
+	Iteration     int            `json:"iteration"`
+	Downtime      *time.Duration `json:"downtime,omitempty"`
+	Handover      *time.Duration `json:"handover,omitempty"`
+}
+
+// Live tells whether the operation still holds its VM and its reservation.
+func (o *Operation) Live() bool { return o.Phase != Ended }
+
+// Reservation is what the operation holds on its target, if it holds anything.
+func (o *Operation) Reservation() (cluster.Reservation, bool) {
+	if !o.Live() || o.Target == "" || o.Kind == Stop || o.Phase == Placing {
+		return cluster.Reservation{}, false
+	}
+	return cluster.Reservation{
+		Node: o.Target, VM: o.VM, Name: o.VMName, Memory: o.Memory, VCPUs: o.VCPUs, Operation: o.ID,
+	}, true
+}
+
+// Action is what an order asks of an agent.
+type Action string
+
+// The actions of an order.
+const (
+	ActStart   Action = "start"
+	ActStop    Action = "stop"
+	ActMigrate Action = "migrate"
+	ActResume  Action = "resume"
+	ActDiscard Action = "discard"
+	ActInspect Action = "inspect"
+)
+
+// Order is one command to one node's agent. Operation ID and Step identify it.
+type Order struct {
+	Node        string // ID
+	Operation   string
+	Step        uint32
+	Action      Action
+	VM          string
+	VMName      string
+	Epoch       uint64 // the agent refuses it if its journal holds a newer one for the VM
+	TargetEpoch uint64 // migrate
+	Spec        cluster.VMSpec
+	Force       bool
+	Grace       time.Duration
+	TargetNode  string
+	TargetURI   string
+	Bandwidth   units.Bytes
+	Deadline    time.Duration
+}
+
+// Outcome is how an agent says that an order ended.
+type Outcome string
+
+// The outcomes of an order.
+const (
+	OutcomeDone      Outcome = "done"
+	OutcomeFailed    Outcome = "failed"    // and the VM is, positively, as before
+	OutcomeRefused   Outcome = "refused"   // not tried
+	OutcomeAmbiguous Outcome = "ambiguous" // the agent cannot tell
+	OutcomeCancelled Outcome = "cancelled"
+)
+
+// Answer is an agent's answer to an order.
+type Answer struct {
+	Node      string
+	Step      uint32
+	Outcome   Outcome
+	Code      string
+	Error     string
+	Seen      Observation
+	Migration *MigrationStats
+}

@@ -1,0 +1,97 @@
+package placement
+
+import (
+	"time"
+
+	"berth/shared/units"
+)
+
+// Purpose is why a placement is asked for.
+type Purpose string
+
+// The purposes so far.
+const (
+	ForStart   Purpose = "start"
+	ForMigrate Purpose = "migrate"
+)
+
+// Request is what has to be placed.
+type Request struct {
+	Purpose  Purpose     `json:"purpose"`
+	VM       string      `json:"vm"` // ID; left out of its own node's figures
+	VMName   string      `json:"vm_name"`
+	Memory   units.Bytes `json:"memory"`
+	VCPUs    int         `json:"vcpus"`
+	Pinned   string      `json:"pinned,omitempty"`   // node ID named by the caller: no other one will do
+	Excluded []string    `json:"excluded,omitempty"` // node IDs that failed this request before
+	Current  string      `json:"current,omitempty"`  // migrate: node ID that runs it; chosen means stay
+}
+
+// Outcome is how a decision came out.
+type Outcome string
+
+// The outcomes of a decision.
+const (
+	Placed  Outcome = "placed"
+	Stay    Outcome = "stay"    // the VM's own node is the best one
+	Refused Outcome = "refused" // no node fits
+)
+
+// Decision records one run of the engine. It is immutable and holds everything that an explanation needs.
+type Decision struct {
+	ID             string       `json:"id"`
+	At             time.Time    `json:"at"`
+	Caller         string       `json:"caller"`
+	Operation      string       `json:"operation,omitempty"`
+	DryRun         bool         `json:"dry_run,omitempty"`
+	Policy         string       `json:"policy"`
+	Seed           uint64       `json:"seed"`
+	Request        Request      `json:"request"`
+	Outcome        Outcome      `json:"outcome"`
+	Winner         string       `json:"winner,omitempty"`      // node ID
+	WinnerName     string       `json:"winner_name,omitempty"` // node name
+	Margin         float64      `json:"margin,omitempty"`
+	Reason         string       `json:"reason"`
+	Counterfactual string       `json:"counterfactual,omitempty"`
+	Order          string       `json:"order"`
+	Gate           string       `json:"gate"`
+	Selector       string       `json:"selector"`
+	Nodes          []NodeResult `json:"nodes"` // candidates by rank, then the refused by name
+}
+
+// NodeResult is what the engine found of one node.
+type NodeResult struct {
+	Node        string             `json:"node"` // ID
+	Name        string             `json:"name"`
+	Admitted    bool               `json:"admitted"`
+	Current     bool               `json:"current,omitempty"`
+	Constraints []ConstraintResult `json:"constraints"`
+	Terms       []Term             `json:"terms,omitempty"`
+	Score       float64            `json:"score,omitempty"`
+	Rank        int                `json:"rank,omitempty"` // 1 is best
+	Tier        int                `json:"tier,omitempty"`
+	Band        int                `json:"band,omitempty"` // round at which the gate let it in; 0: gate off
+}
+
+// ConstraintResult is one constraint's answer for one node. A refusal has a code and, where it is about an amount,
+// what was needed and what is available.
+type ConstraintResult struct {
+	Constraint string   `json:"constraint"`
+	Passed     bool     `json:"passed"`
+	Code       string   `json:"code,omitempty"`
+	Message    string   `json:"message,omitempty"`
+	Needed     *float64 `json:"needed,omitempty"`
+	Available  *float64 `json:"available,omitempty"`
+	Unit       string   `json:"unit,omitempty"`
+	AgeSeconds *float64 `json:"age_seconds,omitempty"` // of the input it was judged on
+}
+
+// Term is one part of a node's score.
+type Term struct {
+	Weigher      string   `json:"weigher"`
+	Key          string   `json:"key,omitempty"`
+	Raw          float64  `json:"raw"`
+	Proximity    *float64 `json:"proximity,omitempty"`
+	Weight       float64  `json:"weight"`
+	Contribution float64  `json:"contribution"`
+}

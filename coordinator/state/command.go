@@ -1,0 +1,99 @@
+package state
+
+import (
+	"errors"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+)
+
+// Table names one kind of record.
+type Table string
+
+// The tables of the replicated state.
+const (
+	Nodes      Table = "node"
+	VMs        Table = "vm"
+	Operations Table = "operation"
+	Decisions  Table = "decision"
+	Members    Table = "member"
+	Tokens     Table = "token"
+	Meta       Table = "meta"
+)
+
+// Command is one entry of the Raft log: compare, then store, as a whole or not at all. Times, IDs and decisions are in
+// the command; applying it reads no clock and runs no placement code.
+type Command struct {
+	// Key makes the command idempotent: the second one with the same key gets the first one's Result.
+	Key    string    `json:"key"`
+	Kind   string    `json:"kind"` // what it does, for the history: start vm, enrol node, ...
+	Caller string    `json:"caller"`
+	At     time.Time `json:"at"`
+
+	// Expect guards the command: each record must be at this revision, or absent when it is 0. A record of Nodes, VMs,
+	// Operations, Members or Tokens that is put or deleted must be expected.
+	Expect []Expectation `json:"expect,omitempty"`
+
+	Nodes      []cluster.Node        `json:"nodes,omitempty"`
+	VMs        []cluster.VM          `json:"vms,omitempty"`
+	Operations []operation.Operation `json:"operations,omitempty"`
+	Decisions  []placement.Decision  `json:"decisions,omitempty"` // immutable; the oldest beyond MaxDecisions go
+	Members    []cluster.Member      `json:"members,omitempty"`
+	Tokens     []cluster.Token       `json:"tokens,omitempty"`
+	Events     []cluster.Event       `json:"events,omitempty"` // the oldest beyond MaxEvents go
+	Meta       map[string]string     `json:"meta,omitempty"`   // cluster ID and the like; needs no expectation
+
+	Delete []Record `json:"delete,omitempty"`
+}
+
+// Expectation is the revision at which a record must be. 0: the record must not exist.
+type Expectation struct {
+	Table    Table  `json:"table"`
+	ID       string `json:"id"`
+	Revision uint64 `json:"revision"`
+}
+
+// Record names one record.
+type Record struct {
+	Table Table  `json:"table"`
+	ID    string `json:"id"`
+}
+
+// Bounds of what the state keeps for people to read.
+const (
+	MaxDecisions  = 2000
+	MaxEvents     = 10000
+	MaxOperations = 5000 // ended ones
+	MaxKeys       = 100000
+)
+
+// Result is what applying a command gave.
+type Result struct {
+	Index   uint64   // Raft index; the new revision of every record put
+	Refusal *Refusal // nil when the command was stored
+}
+
+// Refusal is an expected no: nothing was stored.
+type Refusal struct {
+	Code    RefusalCode `json:"code"`
+	Table   Table       `json:"table,omitempty"`
+	ID      string      `json:"id,omitempty"`
+	Message string      `json:"message"`
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// RefusalCode is why a command was not stored.
+type RefusalCode string
+
+// The codes of a refusal.
+const (
+	Stale     RefusalCode = "stale"      // a record is at another revision: read again and decide again
+	NameTaken RefusalCode = "name_taken" // another node, VM or member has the name
+	Invalid   RefusalCode = "invalid"    // the command breaks an invariant of the state
+)
+
+// ErrNotFound is returned by reads of a record that is not there.
+var ErrNotFound = errors.New("no such record")
