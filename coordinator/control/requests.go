@@ -1,0 +1,84 @@
+package control
+
+import (
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/shared/units"
+)
+
+// StartVM asks for a VM to be placed and started. RequestID makes it idempotent, here and in every request.
+type StartVM struct {
+	Name      string
+	Spec      *cluster.VMSpec // nil: start the VM of that name that exists and is stopped
+	ID        string          // libvirt UUID for a new VM; empty: one is made
+	Node      string          // ID of the only node that will do; empty: any
+	DryRun    bool
+	RequestID string
+	Caller    string
+}
+
+// Started is what StartVM gave. On a dry run only Decision is set.
+type Started struct {
+	Operation operation.Operation
+	Decision  placement.Decision
+	VM        cluster.VM
+}
+
+// StopVM asks for a VM to be shut down.
+type StopVM struct {
+	VM        string        // ID
+	Force     bool          // power off at once
+	Grace     time.Duration // before the guest is powered off; 0 means DefaultGrace
+	RequestID string
+	Caller    string
+}
+
+// MigrateVM asks for a live migration.
+type MigrateVM struct {
+	VM        string      // ID
+	Node      string      // target node ID; empty: the best node, the present one included
+	Bandwidth units.Bytes // a second; 0 means libvirt's default
+	DryRun    bool
+	RequestID string
+	Caller    string
+}
+
+// Migration is what MigrateVM gave. Operation has no ID on a dry run and when the VM stays.
+type Migration struct {
+	Operation operation.Operation
+	Decision  placement.Decision
+}
+
+// DefaultGrace is how long a guest has to shut down before it is powered off.
+const DefaultGrace = 90 * time.Second
+
+// Code is the stable word of an expected refusal. The words are those of shared/rpc.
+type Code string
+
+// The codes of control's refusals.
+const (
+	NoNodeFits  Code = "no_node_fits"
+	NotFound    Code = "not_found"
+	Exists      Code = "exists"
+	Busy        Code = "busy"
+	Invalid     Code = "invalid"
+	StaleView   Code = "stale"
+	NoLeader    Code = "no_leader"
+	Unavailable Code = "unavailable"
+	Conflict    Code = "conflict"
+)
+
+// Error is an expected refusal: what it is about, and what to do now.
+type Error struct {
+	Code      Code
+	Subject   string // vm/NAME, node/NAME
+	Message   string
+	NextStep  string
+	Operation string              // ID of the operation in the way, if one is
+	Decision  *placement.Decision // of a refusal by placement
+}
+
+func (e *Error) Error() string { return e.Message }
