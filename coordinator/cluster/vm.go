@@ -22,7 +22,8 @@ type VM struct {
 	Spec      VMSpec    `json:"spec"`
 	Desired   RunState  `json:"desired"`
 	Holder    string    `json:"holder,omitempty"` // node ID that may run it; empty: none may
-	Epoch     uint64    `json:"epoch"`            // grows with every start and every new holder
+	Epoch     uint64    `json:"epoch"`            // of the holder; grows with every start and every new holder
+	LastEpoch uint64    `json:"last_epoch"`       // highest ever given out, also to an attempt that failed
 	Operation string    `json:"operation,omitempty"`
 	LastNode  string    `json:"last_node,omitempty"`     // node ID of the last holder
 	Decision  string    `json:"last_decision,omitempty"` // ID of the decision that placed it last

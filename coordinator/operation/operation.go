@@ -20,15 +20,16 @@ const (
 // Phase is how far an operation has come.
 type Phase string
 
-// Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, ended.
-// Migrate: copying, handed-over, ended; or copying, judging, discarding, ended.
+// Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, ended. Migrate: copying, handed-over,
+// ended. Any order whose end is in doubt leads to judging, and from there on or back.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order is out
 	Placing    Phase = "placing"     // start: the last node failed, positively; the placer picks the next one
 	Copying    Phase = "copying"     // migrate: the source works
-	Judging    Phase = "judging"     // migrate: the job's end is in doubt; both nodes are asked (reliability.md 5.4)
+	Judging    Phase = "judging"     // the last order's end is in doubt; the nodes are asked what they see
 	HandedOver Phase = "handed-over" // migrate: the source is gone; the target resumes
-	Discarding Phase = "discarding"  // migrate: rolled back; the target's paused leftover goes
+	Discarding Phase = "discarding"  // migrate: the loser's paused leftover goes
+	Reverting  Phase = "reverting"   // migrate: the target is gone; the paused source resumes
 	Ended      Phase = "ended"
 )
 
@@ -53,13 +54,21 @@ type Operation struct {
 	Source string `json:"source,omitempty"` // node ID: stop, migrate
 	Target string `json:"target,omitempty"` // node ID: start, migrate
 
+	// SourceName and TargetName are the nodes' names, for people.
+	SourceName string `json:"source_name,omitempty"`
+	TargetName string `json:"target_name,omitempty"`
+
 	// Epoch is the VM's epoch that this operation makes: of the start, or of the new holder. A stop keeps the VM's.
-	Epoch    uint64   `json:"epoch"`
+	// SourceEpoch is the epoch that a migration's source runs under.
+	Epoch       uint64 `json:"epoch"`
+	SourceEpoch uint64 `json:"source_epoch,omitempty"`
+
 	Phase    Phase    `json:"phase"`
 	Step     uint32   `json:"step"` // grows with every new order; part of each order's identity
 	Attempt  uint32   `json:"attempt"`
 	Excluded []string `json:"excluded,omitempty"` // node IDs that failed this start
 	Decision string   `json:"decision,omitempty"`
+	Created  bool     `json:"created,omitempty"` // the VM's record was made for this start and goes if it fails
 
 	// Memory and VCPUs are reserved on Target while the operation lives.
 	Memory units.Bytes `json:"memory,omitempty"`
@@ -77,6 +86,10 @@ type Operation struct {
 	Message   string          `json:"message,omitempty"`
 	Migration *MigrationStats `json:"migration,omitempty"`
 	Evidence  []string        `json:"evidence,omitempty"`
+
+	// Leftover is the node ID whose paused copy is being discarded, and Revert tells that the source resumes afterwards.
+	Leftover string `json:"leftover,omitempty"`
+	Revert   bool   `json:"revert,omitempty"`
 
 	// SourceSeen and TargetSeen collect the answers of one round of judging.
 	SourceSeen *Observation `json:"source_seen,omitempty"`

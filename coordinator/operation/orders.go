@@ -1,0 +1,62 @@
+package operation
+
+import "berth/coordinator/cluster"
+
+// Orders are what the agents should be doing now, from the record alone. Sending them again is harmless: operation ID
+// and step identify each one.
+func Orders(op Operation, vm cluster.VM) []Order {
+	base := Order{Operation: op.ID, Step: op.Step, VM: op.VM, VMName: op.VMName}
+	at := func(node string, action Action, epoch uint64) Order {
+		order := base
+		order.Node, order.Action, order.Epoch = node, action, epoch
+		return order
+	}
+	if op.Result == Parked {
+		return nil
+	}
+	switch op.Phase {
+	case Dispatched:
+		if op.Kind == Stop {
+			order := at(op.Source, ActStop, vm.Epoch)
+			order.Force, order.Grace = op.Force, op.Grace
+			return []Order{order}
+		}
+		order := at(op.Target, ActStart, op.Epoch)
+		order.Spec = vm.Spec
+		return []Order{order}
+	case Copying:
+		order := at(op.Source, ActMigrate, vm.Epoch)
+		order.Spec = vm.Spec
+		order.TargetEpoch, order.TargetNode, order.TargetURI = op.Epoch, op.Target, op.TargetURI
+		order.Bandwidth, order.Deadline = op.Bandwidth, op.Deadline
+		return []Order{order}
+	case Judging:
+		var orders []Order
+		if op.Source != "" && op.SourceSeen == nil {
+			orders = append(orders, at(op.Source, ActInspect, op.sourceEpoch(vm)))
+		}
+		if op.Target != "" && op.TargetSeen == nil {
+			orders = append(orders, at(op.Target, ActInspect, op.Epoch))
+		}
+		return orders
+	case HandedOver:
+		return []Order{at(op.Target, ActResume, op.Epoch)}
+	case Discarding:
+		epoch := op.Epoch
+		if op.Leftover == op.Source {
+			epoch = op.SourceEpoch
+		}
+		return []Order{at(op.Leftover, ActDiscard, epoch)}
+	case Reverting:
+		return []Order{at(op.Source, ActResume, op.SourceEpoch)}
+	default:
+		return nil
+	}
+}
+
+func (o *Operation) sourceEpoch(vm cluster.VM) uint64 {
+	if o.Kind == Migrate {
+		return o.SourceEpoch
+	}
+	return vm.Epoch
+}

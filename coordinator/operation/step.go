@@ -1,0 +1,402 @@
+package operation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+)
+
+// MaxAttempts is how many nodes a start tries before it fails.
+const MaxAttempts = 3
+
+// DiscardPatience is how long a rolled-back migration waits for a silent target before it ends without it. The paused
+// leftover there cannot run: nobody will resume its epoch.
+const DiscardPatience = 60 * time.Second
+
+// Next is what an answer leads to: the records to commit. The caller commits them as one, or not at all.
+type Next struct {
+	Operation Operation
+	VM        cluster.VM
+	DeleteVM  bool // the VM's record goes with its failed first start
+}
+
+// Step takes one answer and returns what follows. It reports false when the answer changes nothing: it belongs to
+// another step or phase, or is a repetition.
+func Step(op Operation, vm cluster.VM, answer Answer, at time.Time) (Next, bool) {
+	if !op.Live() || op.Result == Parked || answer.Step != op.Step {
+		return Next{}, false
+	}
+	if answer.Outcome == OutcomeRefused && answer.Code == "stale_term" {
+		return Next{}, false // the order was an older leader's; ours is on its way
+	}
+	t := transition{Next: Next{Operation: op, VM: vm}, at: at}
+	t.Operation.Excluded = slices.Clone(op.Excluded)
+	t.Operation.Evidence = slices.Clone(op.Evidence)
+	t.Operation.UpdatedAt = at
+	if !t.apply(answer) {
+		return Next{}, false
+	}
+	return t.Next, true
+}
+
+type transition struct {
+	Next
+	at time.Time
+}
+
+func (t *transition) apply(answer Answer) bool {
+	op := &t.Operation
+	switch op.Phase {
+	case Dispatched:
+		if op.Kind == Stop {
+			return answer.Node == op.Source && t.stopAnswered(answer)
+		}
+		return answer.Node == op.Target && t.startAnswered(answer)
+	case Copying:
+		return answer.Node == op.Source && t.copyAnswered(answer)
+	case Judging:
+		return t.observed(answer)
+	case HandedOver:
+		return answer.Node == op.Target && t.resumeAnswered(answer)
+	case Discarding:
+		return answer.Node == op.Leftover && t.discardAnswered(answer)
+	case Reverting:
+		return answer.Node == op.Source && t.revertAnswered(answer)
+	default:
+		return false
+	}
+}
+
+// note keeps what a step was decided on.
+func (t *transition) note(format string, args ...any) {
+	t.Operation.Evidence = append(t.Operation.Evidence, fmt.Sprintf(format, args...))
+}
+
+func (t *transition) noteAnswer(answer Answer) {
+	text := fmt.Sprintf("step %d: %s answered %s", answer.Step, t.name(answer.Node), answer.Outcome)
+	if answer.Seen.State != "" {
+		text += fmt.Sprintf(", domain %s", answer.Seen.State)
+	}
+	if answer.Error != "" {
+		text += ": " + answer.Error
+	}
+	t.note("%s", text)
+}
+
+// name is what people call the node.
+func (t *transition) name(node string) string {
+	switch {
+	case node == t.Operation.Source && t.Operation.SourceName != "":
+		return t.Operation.SourceName
+	case node == t.Operation.Target && t.Operation.TargetName != "":
+		return t.Operation.TargetName
+	default:
+		return node
+	}
+}
+
+func (t *transition) enter(phase Phase) {
+	t.Operation.Phase = phase
+	t.Operation.Step++
+	t.Operation.SourceSeen, t.Operation.TargetSeen = nil, nil
+}
+
+func (t *transition) end(result Result, message string) {
+	t.Operation.Phase = Ended
+	t.Operation.Result = result
+	t.Operation.Message = message
+	t.Operation.EndedAt = t.at
+	t.Operation.SourceSeen, t.Operation.TargetSeen = nil, nil
+	t.VM.Operation = ""
+	if result == Failed && t.Operation.Kind == Start && t.Operation.Created {
+		t.DeleteVM = true
+	}
+}
+
+// hold gives the VM to a node under the operation's epoch.
+func (t *transition) hold(node string, epoch uint64) {
+	t.VM.Holder, t.VM.LastNode, t.VM.Epoch = node, node, epoch
+	t.VM.Condition = ""
+}
+
+func (t *transition) startAnswered(answer Answer) bool {
+	t.noteAnswer(answer)
+	switch answer.Outcome {
+	case OutcomeDone:
+		t.started()
+	case OutcomeAmbiguous:
+		t.enter(Judging)
+	default:
+		t.startFailed(answer.Code, answer.Error)
+	}
+	return true
+}
+
+func (t *transition) started() {
+	t.hold(t.Operation.Target, t.Operation.Epoch)
+	t.VM.StartedAt = t.at
+	t.VM.Desired = cluster.Running
+	t.end(Done, "")
+}
+
+// permanent names the failures that another node would only repeat.
+func permanent(code string) bool {
+	return slices.Contains([]string{"invalid_xml", "exists", "stale_epoch"}, code)
+}
+
+func (t *transition) startFailed(code, message string) {
+	op := &t.Operation
+	op.Excluded = append(op.Excluded, op.Target)
+	switch {
+	case permanent(code), op.Pinned != "", op.Cancel, op.Attempt >= MaxAttempts:
+		t.VM.Desired = cluster.Stopped
+		t.end(Failed, message)
+	default:
+		op.Message = message
+		op.Target, op.TargetName = "", ""
+		t.enter(Placing)
+	}
+}
+
+func (t *transition) stopAnswered(answer Answer) bool {
+	t.noteAnswer(answer)
+	switch answer.Outcome {
+	case OutcomeDone:
+		t.stopped()
+	case OutcomeAmbiguous:
+		t.enter(Judging)
+	default:
+		t.end(Failed, answer.Error)
+	}
+	return true
+}
+
+func (t *transition) stopped() {
+	t.VM.Desired, t.VM.Holder, t.VM.Condition = cluster.Stopped, "", ""
+	t.end(Done, "")
+}
+
+func (t *transition) copyAnswered(answer Answer) bool {
+	t.noteAnswer(answer)
+	t.Operation.Migration = answer.Migration
+	gone := answer.Seen.State == cluster.DomainAbsent || answer.Seen.State == cluster.DomainShutoff
+	switch {
+	case answer.Outcome == OutcomeDone && gone:
+		t.handOver()
+	case answer.Outcome == OutcomeRefused:
+		t.end(Failed, answer.Error)
+	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == cluster.DomainRunning:
+		t.Operation.Message = answer.Error
+		t.Operation.Leftover = t.Operation.Target
+		t.enter(Discarding)
+	default:
+		t.Operation.Message = answer.Error
+		t.enter(Judging)
+	}
+	return true
+}
+
+// handOver makes the target the holder before it runs: from here on the source may never resume.
+func (t *transition) handOver() {
+	t.hold(t.Operation.Target, t.Operation.Epoch)
+	t.enter(HandedOver)
+}
+
+func (t *transition) resumeAnswered(answer Answer) bool {
+	t.noteAnswer(answer)
+	switch {
+	case answer.Outcome == OutcomeDone:
+		if stats := t.Operation.Migration; stats != nil && answer.Migration != nil {
+			merged := *stats
+			merged.Handover = answer.Migration.Handover
+			t.Operation.Migration = &merged
+		}
+		t.settle(Done, "")
+	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == cluster.DomainAbsent:
+		t.lost("the target could not resume it: " + answer.Error)
+	default:
+		t.Operation.Message = answer.Error
+		t.enter(Judging)
+	}
+	return true
+}
+
+// settle ends a migration, by way of the source's leftover if there is one.
+func (t *transition) settle(result Result, message string) {
+	if t.Operation.Leftover == "" {
+		t.end(result, message)
+		return
+	}
+	t.Operation.Message = message
+	t.enter(Discarding)
+}
+
+func (t *transition) lost(why string) {
+	t.VM.Holder = ""
+	t.VM.Condition = "lost during a migration: " + why
+	t.end(Failed, t.VM.Condition)
+}
+
+func (t *transition) discardAnswered(answer Answer) bool {
+	op := &t.Operation
+	switch {
+	case answer.Outcome == OutcomeDone && op.Revert:
+		t.noteAnswer(answer)
+		t.enter(Reverting)
+	case answer.Outcome == OutcomeDone:
+		t.noteAnswer(answer)
+		t.discarded()
+	case answer.Seen.State == cluster.DomainRunning:
+		t.noteAnswer(answer)
+		t.enter(Judging) // what looked like a leftover runs
+	default:
+		return false // asked again until it is gone
+	}
+	return true
+}
+
+func (t *transition) discarded() {
+	if t.Operation.Leftover == t.Operation.Source {
+		t.end(Done, "")
+		return
+	}
+	t.end(Failed, t.Operation.Message)
+}
+
+func (t *transition) revertAnswered(answer Answer) bool {
+	t.noteAnswer(answer)
+	if answer.Outcome == OutcomeDone {
+		t.end(Failed, t.Operation.Message)
+	} else {
+		t.enter(Judging)
+	}
+	return true
+}
+
+// observed takes one node's look, and decides when every node that was asked has answered.
+func (t *transition) observed(answer Answer) bool {
+	op := &t.Operation
+	if answer.Outcome != OutcomeDone || answer.Seen.State == "" || answer.Seen.State == cluster.DomainUnknown {
+		return false
+	}
+	seen := answer.Seen
+	switch {
+	case answer.Node == op.Source && op.SourceSeen == nil:
+		op.SourceSeen = &seen
+	case answer.Node == op.Target && op.TargetSeen == nil:
+		op.TargetSeen = &seen
+	default:
+		return false
+	}
+	t.note("step %d: %s shows domain %s, epoch %d, job %t", answer.Step, t.name(answer.Node), seen.State, seen.Epoch, seen.JobActive)
+	switch op.Kind {
+	case Start:
+		t.judgeStart(seen)
+	case Stop:
+		t.judgeStop(seen)
+	case Migrate:
+		if op.SourceSeen != nil && op.TargetSeen != nil {
+			t.judgeMigration()
+		}
+	}
+	return true
+}
+
+func (t *transition) judgeStart(seen Observation) {
+	op := &t.Operation
+	switch {
+	case seen.State.Holds() && seen.Epoch == op.Epoch:
+		t.started()
+	case !seen.State.Holds():
+		t.startFailed("", "the start ended unseen and the node does not run it")
+	default:
+		t.startFailed("exists", fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))
+	}
+}
+
+func (t *transition) judgeStop(seen Observation) {
+	if !seen.State.Holds() {
+		t.stopped()
+		return
+	}
+	t.end(Failed, "the node still shows it "+string(seen.State))
+}
+
+func (t *transition) judgeMigration() {
+	op := &t.Operation
+	verdict := Judge(*op.SourceSeen, *op.TargetSeen, op.Epoch)
+	t.note("verdict: %s", verdict)
+	sourceHolds := op.SourceSeen.State.Holds()
+	switch verdict {
+	case RolledBack:
+		if t.VM.Holder != op.Source {
+			// The source was reported gone before: somebody started it there again by hand.
+			t.park("the source runs it again after it was handed over")
+			return
+		}
+		op.Leftover = op.Target
+		t.enter(Discarding)
+	case Committed:
+		if sourceHolds {
+			op.Leftover = op.Source
+		}
+		t.handOver()
+	case RevertSource:
+		if t.VM.Holder != op.Source {
+			t.park("the source shows a paused copy after it was handed over")
+			return
+		}
+		op.Leftover, op.Revert = op.Target, true
+		t.enter(Discarding)
+	case LostBoth:
+		t.lost("neither node shows it any more")
+	case DoubleRunning:
+		t.park("both nodes run it")
+	default:
+		t.enter(Judging)
+	}
+}
+
+// park leaves the VM locked until a person has decided.
+func (t *transition) park(why string) {
+	t.Operation.Result = Parked
+	t.Operation.Message = why
+	t.VM.Condition = "parked: " + why
+	t.note("parked: %s", why)
+}
+
+// Place gives a start in phase Placing its next node. The VM's LastEpoch must already be the new epoch's predecessor.
+func Place(op Operation, vm cluster.VM, node, name, decision string, at time.Time) Next {
+	vm.LastEpoch++
+	op.Target, op.TargetName, op.Decision, op.Epoch = node, name, decision, vm.LastEpoch
+	op.Attempt++
+	op.Step++
+	op.Phase = Dispatched
+	op.UpdatedAt = at
+	vm.Decision = decision
+	return Next{Operation: op, VM: vm}
+}
+
+// Abandon ends a start in phase Placing for which no node is left.
+func Abandon(op Operation, vm cluster.VM, why string, at time.Time) Next {
+	t := transition{Next: Next{Operation: op, VM: vm}, at: at}
+	t.Operation.UpdatedAt = at
+	t.VM.Desired = cluster.Stopped
+	t.end(Failed, why)
+	return t.Next
+}
+
+// Overdue ends what waits in vain. It reports false when the operation may go on waiting.
+func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
+	if op.Phase != Discarding || op.Revert || at.Sub(op.UpdatedAt) < DiscardPatience {
+		return Next{}, false
+	}
+	t := transition{Next: Next{Operation: op, VM: vm}, at: at}
+	t.Operation.Evidence = slices.Clone(op.Evidence)
+	t.Operation.UpdatedAt = at
+	t.note("%s did not answer for %s: its leftover stays, paused, and nobody will resume it", t.name(op.Leftover), DiscardPatience)
+	t.discarded()
+	return t.Next, true
+}
