@@ -1,0 +1,94 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/shared/pki"
+)
+
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	dialTimeout       = 3 * time.Second
+	handshakeTimeout  = 3 * time.Second
+
+	// A peer that neither speaks nor answers a ping for both together is dead. Berth's streams speak every two
+	// seconds, so this only finds what a cut cable leaves behind.
+	pingAfter   = 5 * time.Second
+	pingTimeout = 5 * time.Second
+
+	// Each agent and each watching person holds one stream; the rest is short.
+	maxConcurrentStreams = 1000
+)
+
+// NewServer makes a server for h on addr with the TLS settings t. It has no read or write timeout, because these would
+// end streams: a dead client is found by HTTP/2 pings. Start it with ListenAndServeTLS("", "") or ServeTLS(l, "", "").
+func NewServer(addr string, h http.Handler, t *tls.Config, log hclog.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	return &http.Server{
+		Addr:              addr,
+		Handler:           h,
+		TLSConfig:         t,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		Protocols:         protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxConcurrentStreams,
+			SendPingTimeout:      pingAfter,
+			PingTimeout:          pingTimeout,
+		},
+	}
+}
+
+// NewHTTPClient makes a client that speaks HTTP/2 only, which streams in both directions need. It has no timeout for
+// whole calls: give unary calls a context with a deadline. A connection whose other side is dead fails within ten
+// seconds, by pings. It uses no proxy, keeps no cookies and follows no redirects.
+func NewHTTPClient(t *tls.Config) *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:         dialer.DialContext,
+			TLSClientConfig:     t,
+			TLSHandshakeTimeout: handshakeTimeout,
+			IdleConnTimeout:     idleTimeout,
+			Protocols:           protocols,
+			HTTP2: &http.HTTP2Config{
+				SendPingTimeout: pingAfter,
+				PingTimeout:     pingTimeout,
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+type callerKey struct{}
+
+// WithIdentity gives next the identity of the verified client certificate, to be had with Caller. A request without a
+// certificate, or with one that names nobody, passes without an identity: who needs one refuses it.
+func WithIdentity(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+			if identity, err := pki.IdentityOf(r.TLS.VerifiedChains[0][0]); err == nil {
+				r = r.WithContext(context.WithValue(r.Context(), callerKey{}, identity))
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Caller is who makes the request, by its certificate. It is false when there is none.
+func Caller(ctx context.Context) (pki.Identity, bool) {
+	identity, ok := ctx.Value(callerKey{}).(pki.Identity)
+	return identity, ok
+}
