@@ -49,10 +49,12 @@ type Operation struct {
 	ID     string `json:"id"`
 	Kind   Kind   `json:"kind"`
 	Caller string `json:"caller"`
-	VM     string `json:"vm"` // ID
-	VMName string `json:"vm_name"`
-	Source string `json:"source,omitempty"` // node ID: stop, migrate
-	Target string `json:"target,omitempty"` // node ID: start, migrate
+	// Request is the caller's idempotency key: the same request again finds this operation.
+	Request string `json:"request,omitempty"`
+	VM      string `json:"vm"` // ID
+	VMName  string `json:"vm_name"`
+	Source  string `json:"source,omitempty"` // node ID: stop, migrate
+	Target  string `json:"target,omitempty"` // node ID: start, migrate
 
 	// SourceName and TargetName are the nodes' names, for people.
 	SourceName string `json:"source_name,omitempty"`
@@ -91,10 +93,6 @@ type Operation struct {
 	Leftover string `json:"leftover,omitempty"`
 	Revert   bool   `json:"revert,omitempty"`
 
-	// SourceSeen and TargetSeen collect the answers of one round of judging.
-	SourceSeen *Observation `json:"source_seen,omitempty"`
-	TargetSeen *Observation `json:"target_seen,omitempty"`
-
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
@@ -103,9 +101,9 @@ type Operation struct {
 
 // Observation is what a node's agent saw of the VM when it was asked.
 type Observation struct {
-	State     cluster.DomainState `json:"state"`
-	Epoch     uint64              `json:"epoch,omitempty"`
-	JobActive bool                `json:"job_active,omitempty"`
+	State     cluster.DomainState
+	Epoch     uint64
+	JobActive bool
 }
 
 // MigrationStats are libvirt's figures of a completed job.
@@ -180,7 +178,8 @@ const (
 
 // Answer is an agent's answer to an order.
 type Answer struct {
-	Node      string
+	Operation string
+	Node      string // ID
 	Step      uint32
 	Outcome   Outcome
 	Code      string

@@ -3,8 +3,9 @@ package operation
 import "berth/coordinator/cluster"
 
 // Orders are what the agents should be doing now, from the record alone. Sending them again is harmless: operation ID
-// and step identify each one.
-func Orders(op Operation, vm cluster.VM) []Order {
+// and step identify each one. Round counts the questions of one judging, so that an old look is never taken for a new
+// one; it has no meaning in other phases.
+func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 	base := Order{Operation: op.ID, Step: op.Step, VM: op.VM, VMName: op.VMName}
 	at := func(node string, action Action, epoch uint64) Order {
 		order := base
@@ -31,11 +32,12 @@ func Orders(op Operation, vm cluster.VM) []Order {
 		order.Bandwidth, order.Deadline = op.Bandwidth, op.Deadline
 		return []Order{order}
 	case Judging:
+		base.Step |= uint32(round) << 16
 		var orders []Order
-		if op.Source != "" && op.SourceSeen == nil {
+		if op.Source != "" {
 			orders = append(orders, at(op.Source, ActInspect, op.sourceEpoch(vm)))
 		}
-		if op.Target != "" && op.TargetSeen == nil {
+		if op.Target != "" {
 			orders = append(orders, at(op.Target, ActInspect, op.Epoch))
 		}
 		return orders

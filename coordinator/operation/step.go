@@ -31,19 +31,53 @@ func Step(op Operation, vm cluster.VM, answer Answer, at time.Time) (Next, bool)
 	if answer.Outcome == OutcomeRefused && answer.Code == "stale_term" {
 		return Next{}, false // the order was an older leader's; ours is on its way
 	}
-	t := transition{Next: Next{Operation: op, VM: vm}, at: at}
-	t.Operation.Excluded = slices.Clone(op.Excluded)
-	t.Operation.Evidence = slices.Clone(op.Evidence)
-	t.Operation.UpdatedAt = at
+	t := newTransition(op, vm, at)
 	if !t.apply(answer) {
 		return Next{}, false
 	}
 	return t.Next, true
 }
 
+// Settle decides an operation in phase Judging from what its nodes show: one look at each, all of one round, by node ID.
+// It reports false when that is not enough to decide, and the nodes have to be asked again.
+func Settle(op Operation, vm cluster.VM, seen map[string]Observation, at time.Time) (Next, bool) {
+	if op.Phase != Judging || op.Result == Parked {
+		return Next{}, false
+	}
+	t := newTransition(op, vm, at)
+	for _, node := range []string{op.Source, op.Target} {
+		if node == "" {
+			continue
+		}
+		look, asked := seen[node]
+		if !asked || look.State == "" || look.State == cluster.DomainUnknown {
+			return Next{}, false
+		}
+		t.note("%s shows domain %s, epoch %d, job %t", t.name(node), look.State, look.Epoch, look.JobActive)
+	}
+	decided := true
+	switch op.Kind {
+	case Start:
+		t.judgeStart(seen[op.Target])
+	case Stop:
+		t.judgeStop(seen[op.Source])
+	case Migrate:
+		decided = t.judgeMigration(seen[op.Source], seen[op.Target])
+	}
+	return t.Next, decided
+}
+
 type transition struct {
 	Next
 	at time.Time
+}
+
+func newTransition(op Operation, vm cluster.VM, at time.Time) *transition {
+	t := &transition{Next: Next{Operation: op, VM: vm}, at: at}
+	t.Operation.Excluded = slices.Clone(op.Excluded)
+	t.Operation.Evidence = slices.Clone(op.Evidence)
+	t.Operation.UpdatedAt = at
+	return t
 }
 
 func (t *transition) apply(answer Answer) bool {
@@ -56,8 +90,6 @@ func (t *transition) apply(answer Answer) bool {
 		return answer.Node == op.Target && t.startAnswered(answer)
 	case Copying:
 		return answer.Node == op.Source && t.copyAnswered(answer)
-	case Judging:
-		return t.observed(answer)
 	case HandedOver:
 		return answer.Node == op.Target && t.resumeAnswered(answer)
 	case Discarding:
@@ -100,7 +132,6 @@ func (t *transition) name(node string) string {
 func (t *transition) enter(phase Phase) {
 	t.Operation.Phase = phase
 	t.Operation.Step++
-	t.Operation.SourceSeen, t.Operation.TargetSeen = nil, nil
 }
 
 func (t *transition) end(result Result, message string) {
@@ -108,7 +139,6 @@ func (t *transition) end(result Result, message string) {
 	t.Operation.Result = result
 	t.Operation.Message = message
 	t.Operation.EndedAt = t.at
-	t.Operation.SourceSeen, t.Operation.TargetSeen = nil, nil
 	t.VM.Operation = ""
 	if result == Failed && t.Operation.Kind == Start && t.Operation.Created {
 		t.DeleteVM = true
@@ -275,39 +305,9 @@ func (t *transition) revertAnswered(answer Answer) bool {
 	return true
 }
 
-// observed takes one node's look, and decides when every node that was asked has answered.
-func (t *transition) observed(answer Answer) bool {
-	op := &t.Operation
-	if answer.Outcome != OutcomeDone || answer.Seen.State == "" || answer.Seen.State == cluster.DomainUnknown {
-		return false
-	}
-	seen := answer.Seen
-	switch {
-	case answer.Node == op.Source && op.SourceSeen == nil:
-		op.SourceSeen = &seen
-	case answer.Node == op.Target && op.TargetSeen == nil:
-		op.TargetSeen = &seen
-	default:
-		return false
-	}
-	t.note("step %d: %s shows domain %s, epoch %d, job %t", answer.Step, t.name(answer.Node), seen.State, seen.Epoch, seen.JobActive)
-	switch op.Kind {
-	case Start:
-		t.judgeStart(seen)
-	case Stop:
-		t.judgeStop(seen)
-	case Migrate:
-		if op.SourceSeen != nil && op.TargetSeen != nil {
-			t.judgeMigration()
-		}
-	}
-	return true
-}
-
 func (t *transition) judgeStart(seen Observation) {
-	op := &t.Operation
 	switch {
-	case seen.State.Holds() && seen.Epoch == op.Epoch:
+	case seen.State.Holds() && seen.Epoch == t.Operation.Epoch:
 		t.started()
 	case !seen.State.Holds():
 		t.startFailed("", "the start ended unseen and the node does not run it")
@@ -317,36 +317,35 @@ func (t *transition) judgeStart(seen Observation) {
 }
 
 func (t *transition) judgeStop(seen Observation) {
-	if !seen.State.Holds() {
+	if seen.State.Holds() {
+		t.end(Failed, "the node still shows it "+string(seen.State))
+	} else {
 		t.stopped()
-		return
 	}
-	t.end(Failed, "the node still shows it "+string(seen.State))
 }
 
-func (t *transition) judgeMigration() {
+func (t *transition) judgeMigration(source, target Observation) bool {
 	op := &t.Operation
-	verdict := Judge(*op.SourceSeen, *op.TargetSeen, op.Epoch)
+	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
-	sourceHolds := op.SourceSeen.State.Holds()
 	switch verdict {
 	case RolledBack:
 		if t.VM.Holder != op.Source {
 			// The source was reported gone before: somebody started it there again by hand.
 			t.park("the source runs it again after it was handed over")
-			return
+			return true
 		}
 		op.Leftover = op.Target
 		t.enter(Discarding)
 	case Committed:
-		if sourceHolds {
+		if source.State.Holds() {
 			op.Leftover = op.Source
 		}
 		t.handOver()
 	case RevertSource:
 		if t.VM.Holder != op.Source {
 			t.park("the source shows a paused copy after it was handed over")
-			return
+			return true
 		}
 		op.Leftover, op.Revert = op.Target, true
 		t.enter(Discarding)
@@ -355,8 +354,9 @@ func (t *transition) judgeMigration() {
 	case DoubleRunning:
 		t.park("both nodes run it")
 	default:
-		t.enter(Judging)
+		return false
 	}
+	return true
 }
 
 // park leaves the VM locked until a person has decided.
@@ -381,8 +381,7 @@ func Place(op Operation, vm cluster.VM, node, name, decision string, at time.Tim
 
 // Abandon ends a start in phase Placing for which no node is left.
 func Abandon(op Operation, vm cluster.VM, why string, at time.Time) Next {
-	t := transition{Next: Next{Operation: op, VM: vm}, at: at}
-	t.Operation.UpdatedAt = at
+	t := newTransition(op, vm, at)
 	t.VM.Desired = cluster.Stopped
 	t.end(Failed, why)
 	return t.Next
@@ -393,9 +392,7 @@ func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 	if op.Phase != Discarding || op.Revert || at.Sub(op.UpdatedAt) < DiscardPatience {
 		return Next{}, false
 	}
-	t := transition{Next: Next{Operation: op, VM: vm}, at: at}
-	t.Operation.Evidence = slices.Clone(op.Evidence)
-	t.Operation.UpdatedAt = at
+	t := newTransition(op, vm, at)
 	t.note("%s did not answer for %s: its leftover stays, paused, and nobody will resume it", t.name(op.Leftover), DiscardPatience)
 	t.discarded()
 	return t.Next, true

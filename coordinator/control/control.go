@@ -1,0 +1,164 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+)
+
+// Config is what the leader's work stands on.
+type Config struct {
+	Store     *state.Store
+	Proposer  Proposer
+	Agents    Agents
+	Inventory Inventory
+	Policy    placement.Policy
+	Logger    hclog.Logger
+	Now       func() time.Time
+	Random    func() uint64 // seeds and IDs; need not be secret
+}
+
+// Control does the leader's work. It is safe for concurrent use.
+type Control struct {
+	Config
+
+	// placing serialises decide-and-commit, so that each decision sees the ones before it.
+	placing sync.Mutex
+
+	mu      sync.Mutex
+	term    uint64             // 0: not leading
+	ctx     context.Context    // ends with the leadership
+	runners map[string]*runner // by operation ID
+}
+
+// New makes a Control that does nothing until Lead is called.
+func New(config Config) *Control {
+	return &Control{Config: config, runners: map[string]*runner{}}
+}
+
+// Lead does the leader's work until the context ends: it takes up every live operation, and accepts new ones. The caller
+// has passed a barrier before. It returns when no runner is left.
+func (c *Control) Lead(ctx context.Context, term uint64) {
+	c.mu.Lock()
+	c.term, c.ctx = term, ctx
+	c.mu.Unlock()
+	live := c.Store.Snapshot().LiveOperations()
+	c.Logger.Info("leading", "term", term, "live_operations", len(live))
+	for _, op := range live {
+		c.drive(op.ID)
+	}
+	<-ctx.Done()
+	c.mu.Lock()
+	c.term = 0
+	runners := c.runners
+	c.runners = map[string]*runner{}
+	c.mu.Unlock()
+	for _, r := range runners {
+		<-r.done
+	}
+	c.Logger.Info("leading no more", "term", term)
+}
+
+func (c *Control) leading() (uint64, context.Context, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.term, c.ctx, c.term != 0
+}
+
+var errNotLeading = &Error{
+	Code: NoLeader, Message: "this coordinator does not lead",
+	NextStep: "try again: the call is forwarded once a leader is known",
+}
+
+// Answered takes an agent's answer to an order.
+func (c *Control) Answered(answer operation.Answer) {
+	c.mu.Lock()
+	r := c.runners[answer.Operation]
+	c.mu.Unlock()
+	if r != nil {
+		r.deliver(answer)
+	}
+}
+
+// AgentConnected makes the orders to a node go out again.
+func (c *Control) AgentConnected(string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.runners {
+		r.wake()
+	}
+}
+
+// CancelOperation asks for a live operation to be given up. A migration is aborted while it copies; a start is not
+// placed again. It returns the operation as it is then; how it ends is told by the operation itself.
+func (c *Control) CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error) {
+	for range maxReplans {
+		snapshot := c.Store.Snapshot()
+		op, known := snapshot.Operation(id)
+		switch {
+		case !known:
+			return operation.Operation{}, &Error{
+				Code: NotFound, Subject: "operation/" + id, Message: fmt.Sprintf("there is no operation %q", id),
+				NextStep: "see 'berth operation list'",
+			}
+		case !op.Live():
+			return op, &Error{
+				Code: Conflict, Subject: "operation/" + id, Operation: id,
+				Message: fmt.Sprintf("operation %s has ended already (%s)", id, op.Result), NextStep: "nothing is left to cancel",
+			}
+		case op.Kind == operation.Stop:
+			return op, &Error{
+				Code: Conflict, Subject: "operation/" + id, Operation: id,
+				Message: "a stop cannot be taken back once the guest was asked", NextStep: "start the VM again when it has stopped",
+			}
+		}
+		op.Cancel = true
+		op.UpdatedAt = c.Now()
+		result, err := c.Proposer.Propose(ctx, state.Command{
+			Key: c.newID(), Kind: "cancel operation", Caller: caller, At: op.UpdatedAt,
+			Expect:     []state.Expectation{{Table: state.Operations, ID: id, Revision: op.Revision}},
+			Operations: []operation.Operation{op},
+			Events:     []cluster.Event{c.event(op, caller, "operation.cancel", "cancel asked for")},
+		})
+		if err != nil {
+			return op, err
+		}
+		if result.Refusal == nil {
+			op.Revision = result.Index
+			c.mu.Lock()
+			if r := c.runners[id]; r != nil {
+				r.wake()
+			}
+			c.mu.Unlock()
+			return op, nil
+		}
+	}
+	return operation.Operation{}, errTooBusy("operation/" + id)
+}
+
+// maxReplans bounds how often a decision is made again because the state moved on under it.
+const maxReplans = 5
+
+func errTooBusy(subject string) *Error {
+	return &Error{
+		Code: StaleView, Subject: subject, Message: "the state changed five times under the decision",
+		NextStep: "try again; if it lasts, look at 'berth operation list' for what changes it",
+	}
+}
+
+func (c *Control) newID() string { return cluster.NewID(c.Now(), c.Random()) }
+
+func isRefusal(err error) (*Error, bool) {
+	var refusal *Error
+	ok := errors.As(err, &refusal)
+	return refusal, ok
+}

@@ -1,0 +1,244 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+)
+
+// How long a runner waits before it sends the same orders again. Agents know operation and step, so a repetition costs a
+// message; it covers whatever got lost without a session closing.
+const (
+	resendEvery = 15 * time.Second
+	lookEvery   = 2 * time.Second // judging and discarding: what the nodes show may change
+)
+
+// runner drives one operation from its record to its end.
+type runner struct {
+	control *Control
+	id      string
+	answers chan operation.Answer
+	kick    chan struct{}
+	done    chan struct{}
+}
+
+// drive sets a runner going for a live operation, if this member leads.
+func (c *Control) drive(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.term == 0 || c.runners[id] != nil {
+		return
+	}
+	r := &runner{
+		control: c, id: id,
+		// An agent answers each order once a session; two nodes, a few phases. What does not fit is asked for again.
+		answers: make(chan operation.Answer, 16),
+		kick:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+	c.runners[id] = r
+	go r.run(c.ctx, c.term)
+}
+
+func (r *runner) deliver(answer operation.Answer) {
+	select {
+	case r.answers <- answer:
+	default:
+		r.control.Logger.Warn("an answer was dropped and will be asked for again", "operation", r.id, "node", answer.Node)
+	}
+}
+
+func (r *runner) wake() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (r *runner) run(ctx context.Context, term uint64) {
+	c := r.control
+	defer func() {
+		c.mu.Lock()
+		if c.runners[r.id] == r {
+			delete(c.runners, r.id)
+		}
+		c.mu.Unlock()
+		close(r.done)
+	}()
+	for {
+		op, vm, live := r.load()
+		if !live {
+			return
+		}
+		var next operation.Next
+		var moved bool
+		if op.Phase == operation.Placing {
+			next, moved = r.replace(ctx, op, vm)
+		} else {
+			next, moved = r.converse(ctx, term, op, vm)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if moved {
+			r.commit(ctx, op, vm, next)
+		}
+	}
+}
+
+func (r *runner) load() (operation.Operation, cluster.VM, bool) {
+	snapshot := r.control.Store.Snapshot()
+	op, known := snapshot.Operation(r.id)
+	if !known || !op.Live() || op.Result == operation.Parked {
+		return op, cluster.VM{}, false
+	}
+	vm, _ := snapshot.VM(op.VM)
+	return op, vm, true
+}
+
+// converse sends the orders of one phase and waits until an answer moves the operation on.
+func (r *runner) converse(ctx context.Context, term uint64, op operation.Operation, vm cluster.VM) (operation.Next, bool) {
+	c := r.control
+	pause := resendEvery
+	if op.Phase == operation.Judging || op.Phase == operation.Discarding {
+		pause = lookEvery
+	}
+	var round uint16
+	for {
+		round++
+		seen := map[string]operation.Observation{}
+		for _, order := range operation.Orders(op, vm, round) {
+			if !c.Agents.Order(term, order) {
+				c.Logger.Debug("order waits for the node's agent", "operation", op.ID, "node", order.Node, "action", order.Action)
+			}
+			if op.Cancel && op.Phase == operation.Copying {
+				c.Agents.Cancel(order.Node, op.ID, order.Step)
+			}
+		}
+		timer := time.NewTimer(pause)
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return operation.Next{}, false
+			case <-r.kick:
+				fresh, _, live := r.load()
+				if !live || fresh.Revision != op.Revision {
+					timer.Stop()
+					return operation.Next{}, false // cancelled, for instance: start from the new record
+				}
+				waiting = false
+			case <-timer.C:
+				waiting = false
+			case answer := <-r.answers:
+				if next, moved := r.take(op, vm, answer, round, seen); moved {
+					timer.Stop()
+					return next, true
+				}
+			}
+		}
+		timer.Stop()
+		if next, overdue := operation.Overdue(op, vm, c.Now()); overdue {
+			return next, true
+		}
+	}
+}
+
+// take feeds one answer to the state machine.
+func (r *runner) take(
+	op operation.Operation, vm cluster.VM, answer operation.Answer, round uint16, seen map[string]operation.Observation,
+) (operation.Next, bool) {
+	at := r.control.Now()
+	if op.Phase != operation.Judging {
+		return operation.Step(op, vm, answer, at)
+	}
+	if answer.Step != op.Step|uint32(round)<<16 || answer.Outcome != operation.OutcomeDone {
+		return operation.Next{}, false
+	}
+	seen[answer.Node] = answer.Seen
+	return operation.Settle(op, vm, seen, at)
+}
+
+// replace finds the next node for a start whose last one failed.
+func (r *runner) replace(ctx context.Context, op operation.Operation, vm cluster.VM) (operation.Next, bool) {
+	c := r.control
+	c.placing.Lock()
+	defer c.placing.Unlock()
+	snapshot := c.Store.Snapshot()
+	decision := c.decide(snapshot, placement.Request{
+		Purpose: placement.ForStart, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
+		Pinned: op.Pinned, Excluded: op.Excluded,
+	}, op.Caller)
+	decision.Operation = op.ID
+	next := operation.Place(op, vm, decision.Winner, decision.WinnerName, decision.ID, decision.At)
+	if decision.Outcome == placement.Refused || op.Cancel {
+		why := op.Message + "; and " + decision.Reason
+		if op.Cancel {
+			why = op.Message + "; not placed again because it was cancelled"
+		}
+		next = operation.Abandon(op, vm, why, decision.At)
+	}
+	// Committed under the lock, so that the next decision sees it.
+	r.commit(ctx, op, vm, next, decision)
+	return operation.Next{}, false
+}
+
+// commit makes the next records durable. A stale refusal means that the record moved on (a cancel): the caller starts
+// from the new one.
+func (r *runner) commit(
+	ctx context.Context, op operation.Operation, vm cluster.VM, next operation.Next, decisions ...placement.Decision,
+) {
+	c := r.control
+	command := state.Command{
+		Key: c.newID(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
+		Expect: []state.Expectation{
+			{Table: state.Operations, ID: op.ID, Revision: op.Revision},
+			{Table: state.VMs, ID: vm.ID, Revision: vm.Revision},
+		},
+		Operations: []operation.Operation{next.Operation},
+		Decisions:  decisions,
+		Events:     c.eventsOf(op, next),
+	}
+	if next.DeleteVM {
+		command.Delete = []state.Record{{Table: state.VMs, ID: vm.ID}}
+	} else {
+		command.VMs = []cluster.VM{next.VM}
+	}
+	result, err := c.propose(ctx, command)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		c.Logger.Warn("an operation's step could not be committed", "operation", op.ID, "error", err)
+		select { // the leadership is going, or the disk is; either way, not in a hot loop
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
+	case err == nil && result.Refusal != nil && result.Refusal.Code != state.Stale:
+		c.Logger.Error("an operation's step was refused", "operation", op.ID, "refusal", result.Refusal.Message)
+		select {
+		case <-ctx.Done():
+		case <-time.After(resendEvery):
+		}
+	}
+}
+
+// propose commits a command. When the outcome is not known it asks again with the same key, so that the answer is about
+// this command and nothing is done twice.
+func (c *Control) propose(ctx context.Context, command state.Command) (state.Result, error) {
+	for {
+		result, err := c.Proposer.Propose(ctx, command)
+		if !errors.Is(err, consensus.ErrUnknown) {
+			return result, err
+		}
+		select {
+		case <-ctx.Done():
+			return result, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package control
+
+import (
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+)
+
+func (c *Control) event(op operation.Operation, caller, kind, message string) cluster.Event {
+	return cluster.Event{
+		At: op.UpdatedAt, Kind: kind, Subject: "vm/" + op.VMName, Message: message, Caller: caller,
+		Operation: op.ID, Decision: op.Decision,
+	}
+}
+
+func beginText(op operation.Operation) string {
+	switch op.Kind {
+	case operation.Start:
+		return "starts on " + op.TargetName
+	case operation.Stop:
+		return "stops on " + op.SourceName
+	default:
+		return fmt.Sprintf("migrates from %s to %s", op.SourceName, op.TargetName)
+	}
+}
+
+// eventsOf tells the history of one committed step.
+func (c *Control) eventsOf(before operation.Operation, next operation.Next) []cluster.Event {
+	op := next.Operation
+	add := func(kind, message string) []cluster.Event {
+		return []cluster.Event{c.event(op, op.Caller, kind, message)}
+	}
+	switch {
+	case op.Result == operation.Parked:
+		return add("vm.parked", op.Message+": a person has to decide")
+	case op.Phase == operation.Ended:
+		return add(endEvent(op))
+	case op.Phase == operation.Dispatched && before.Phase == operation.Placing:
+		return add("vm.placed", fmt.Sprintf("starts on %s after: %s", op.TargetName, op.Message))
+	case op.Phase == operation.HandedOver:
+		return add("vm.handed-over", fmt.Sprintf("%s has it; %s is done", op.TargetName, op.SourceName))
+	case op.Phase == operation.Judging && before.Phase != operation.Judging:
+		return add("vm.judging", "the end of the last order is in doubt: asking the nodes")
+	default:
+		return nil
+	}
+}
+
+func endEvent(op operation.Operation) (kind, message string) {
+	if op.Result == operation.Failed {
+		return fmt.Sprintf("vm.%s-failed", op.Kind), op.Message
+	}
+	switch op.Kind {
+	case operation.Start:
+		return "vm.started", "runs on " + op.TargetName
+	case operation.Stop:
+		return "vm.stopped", "stopped on " + op.SourceName
+	default:
+		text := fmt.Sprintf("runs on %s, from %s, after %s", op.TargetName, op.SourceName, op.EndedAt.Sub(op.CreatedAt).Round(time.Millisecond))
+		if op.Migration != nil && op.Migration.Downtime != nil {
+			text += fmt.Sprintf("; downtime %s", op.Migration.Downtime.Round(time.Millisecond))
+		}
+		return "vm.migrated", text
+	}
+}
+
+// newUUID makes a random UUID (RFC 9562, version 4), as libvirt wants for a domain.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
