@@ -6,14 +6,23 @@ import (
 	"berth/shared/units"
 )
 
+// How often agents report, and how long silence is borne. The coordinator tells the intervals to every agent.
+const (
+	TelemetryInterval = 2 * time.Second
+	InventoryInterval = 30 * time.Second
+	SuspectAfter      = 3 * TelemetryInterval // also the oldest telemetry that a placement trusts
+	UnreachableAfter  = 30 * time.Second
+	SessionGrace      = 10 * time.Second // without any session
+)
+
 // Liveness is how well a node is heard.
 type Liveness string
 
 // How well a node is heard. Silence is not death: none of these says anything about its VMs.
 const (
 	Up          Liveness = "up"
-	Suspect     Liveness = "suspect"     // silent for more than three telemetry intervals
-	Unreachable Liveness = "unreachable" // no session, or silent for 30 s
+	Suspect     Liveness = "suspect"     // silent for longer than SuspectAfter, or its session has just ended
+	Unreachable Liveness = "unreachable" // without a session for SessionGrace, or silent for UnreachableAfter
 	Degraded    Liveness = "degraded"    // the agent answers, libvirt does not
 )
 
@@ -53,6 +62,10 @@ type Domain struct {
 	Epoch     uint64 // of that metadata
 	Operation string // likewise
 	JobActive bool
+
+	Since    time.Time    // first seen in this state here; the coordinator's time
+	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
+	CPU      *float64     // CPUs that it used over the last interval; likewise
 }
 
 // NodeFacts are what is known of a node without Raft, at one moment. Times are the coordinator's.
@@ -66,7 +79,7 @@ type NodeFacts struct {
 	CPUs          int
 	DomainTypes   []string
 	MigrationURI  string
-	Domains       []Domain // by UUID
+	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
 	InventoryFrom string   // incarnation that sent it
 

@@ -22,14 +22,15 @@ type NodeView struct {
 	// The promised ledger: every domain of the node and everything in flight, at full size, each VM once.
 	PromisedLimit units.Bytes // physical memory times the RAM contention ratio
 	PromisedUsed  units.Bytes
-	// The physical ledger: really free, less VMs that are younger than the telemetry. Known only if PhysicalKnown.
+	// The physical ledger: really free, less everything in flight and the VMs that are younger than the telemetry. It may
+	// be negative. Known only if PhysicalKnown.
 	PhysicalFree  units.Bytes
 	PhysicalKnown bool
 
 	VCPULimit float64 // CPUs times the CPU contention ratio
 	VCPUsUsed int
 
-	// Allocations are what the ledgers are made of, by VM ID.
+	// Allocations are what the ledgers are made of, sorted by VM ID.
 	Allocations []Allocation
 }
 
@@ -39,7 +40,7 @@ type Allocation struct {
 	Name     string
 	Memory   units.Bytes
 	VCPUs    int
-	Young    bool // not yet in the telemetry: charged in full on the physical ledger
+	Young    bool // not yet wholly in the telemetry: charged in full on the physical ledger
 	InFlight bool // a reservation of a live operation
 	Foreign  bool // not Berth's own
 }

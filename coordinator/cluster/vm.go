@@ -59,3 +59,13 @@ const (
 	MaxVMMemory = 24 * units.TiB
 	MaxVCPUs    = 4096
 )
+
+// More ranges of a VM's description, so that one record stays small in the replicated log.
+const (
+	MaxNameLength    = 64
+	MaxPathLength    = 4096
+	MaxCmdlineLength = 4096
+	MaxDisks         = 24
+	MaxNetworks      = 16
+	MaxXMLLength     = 256 << 10
+)

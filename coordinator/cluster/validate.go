@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"berth/shared/units"
+)
+
+// ErrInvalid is wrapped by every InvalidError.
+var ErrInvalid = errors.New("not valid")
+
+// InvalidError says what is wrong with one value that came from outside.
+type InvalidError struct {
+	Field string // as in the API and on the command line: memory, vcpus, disks[1].path, ram_ratio
+	Value string // as given, shortened
+	Want  string // the range or form, in words
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%s %s is not valid: want %s", e.Field, e.Value, e.Want)
+}
+
+// Unwrap makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+func invalid(field, value, want string) error {
+	return &InvalidError{Field: field, Value: value, Want: want}
+}
+
+// quoted shows a string that may be anything.
+func quoted(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ValidateName checks the name of a VM or a node: 1 to 64 of letters, digits, dot, underscore and dash, the first one a
+// letter or a digit. The error is an *InvalidError.
+func ValidateName(name string) error {
+	if namePattern.MatchString(name) {
+		return nil
+	}
+	return invalid("name", quoted(name),
+		"1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit")
+}
+
+// ValidateSettings checks the settings that are set against their ranges. The error is an *InvalidError.
+func ValidateSettings(s NodeSettings) error {
+	if err := validateRatio("ram_ratio", s.RAMRatio, MinRAMRatio, MaxRAMRatio); err != nil {
+		return err
+	}
+	if err := validateRatio("cpu_ratio", s.CPURatio, MinCPURatio, MaxCPURatio); err != nil {
+		return err
+	}
+	if s.Overhead != nil && (*s.Overhead < 0 || *s.Overhead > MaxOverhead) {
+		return invalid("overhead", s.Overhead.String(), fmt.Sprintf("0 to %v", MaxOverhead))
+	}
+	return nil
+}
+
+func validateRatio(field string, ratio *float64, least, most float64) error {
+	if ratio == nil || *ratio >= least && *ratio <= most { // false for a NaN
+		return nil
+	}
+	return invalid(field, strconv.FormatFloat(*ratio, 'g', -1, 64), fmt.Sprintf("%g to %g", least, most))
+}
+
+// ValidateSpec checks a VM's description: its size, and that either the administrator's XML or the other fields say what
+// it is made of. Whether the XML is a domain is for those who can read it. The error is an *InvalidError.
+func ValidateSpec(spec VMSpec) error {
+	if spec.Memory < MinVMMemory || spec.Memory > MaxVMMemory {
+		return invalid("memory", spec.Memory.String(), fmt.Sprintf("%v to %v", MinVMMemory, MaxVMMemory))
+	}
+	if spec.VCPUs < 1 || spec.VCPUs > MaxVCPUs {
+		return invalid("vcpus", strconv.Itoa(spec.VCPUs), fmt.Sprintf("1 to %d", MaxVCPUs))
+	}
+	if spec.XML != "" {
+		return validateXMLAlone(spec)
+	}
+	if err := validateBoot(spec); err != nil {
+		return err
+	}
+	if err := validateDisks(spec.Disks); err != nil {
+		return err
+	}
+	return validateNetworks(spec.Networks)
+}
+
+func validateXMLAlone(spec VMSpec) error {
+	if len(spec.XML) > MaxXMLLength {
+		return invalid("xml", "of "+units.Bytes(len(spec.XML)).String(), fmt.Sprintf("at most %v", units.Bytes(MaxXMLLength)))
+	}
+	for _, other := range []struct {
+		field string
+		set   bool
+	}{
+		{"kernel", spec.Kernel != ""},
+		{"initrd", spec.Initrd != ""},
+		{"cmdline", spec.Cmdline != ""},
+		{"disks", len(spec.Disks) > 0},
+		{"networks", len(spec.Networks) > 0},
+	} {
+		if other.set {
+			return invalid(other.field, "beside xml", "one or the other: the XML says it all")
+		}
+	}
+	return nil
+}
+
+func validateBoot(spec VMSpec) error {
+	for _, file := range []struct{ field, path string }{{"kernel", spec.Kernel}, {"initrd", spec.Initrd}} {
+		if file.path == "" {
+			continue
+		}
+		if err := validatePath(file.field, file.path); err != nil {
+			return err
+		}
+	}
+	if spec.Kernel == "" && (spec.Initrd != "" || spec.Cmdline != "") {
+		return invalid("kernel", quoted(""), "a kernel beside an initrd or a cmdline")
+	}
+	if len(spec.Cmdline) > MaxCmdlineLength || !printable(spec.Cmdline) {
+		return invalid("cmdline", quoted(spec.Cmdline), fmt.Sprintf("at most %d printable characters", MaxCmdlineLength))
+	}
+	return nil
+}
+
+func validateDisks(disks []Disk) error {
+	if len(disks) > MaxDisks {
+		return invalid("disks", strconv.Itoa(len(disks)), fmt.Sprintf("at most %d", MaxDisks))
+	}
+	seen := make(map[string]int, len(disks))
+	for i, disk := range disks {
+		field := func(name string) string { return fmt.Sprintf("disks[%d].%s", i, name) }
+		if err := validatePath(field("path"), disk.Path); err != nil {
+			return err
+		}
+		switch disk.Format {
+		case "raw", "qcow2":
+		default:
+			return invalid(field("format"), quoted(disk.Format), "raw or qcow2")
+		}
+		switch disk.Bus {
+		case "virtio", "sata", "scsi":
+		default:
+			return invalid(field("bus"), quoted(disk.Bus), "virtio, sata or scsi")
+		}
+		clean := path.Clean(disk.Path)
+		if first, twice := seen[clean]; twice {
+			return invalid(field("path"), quoted(disk.Path), fmt.Sprintf("another file than disks[%d]", first))
+		}
+		seen[clean] = i
+	}
+	return nil
+}
+
+func validateNetworks(networks []string) error {
+	if len(networks) > MaxNetworks {
+		return invalid("networks", strconv.Itoa(len(networks)), fmt.Sprintf("at most %d", MaxNetworks))
+	}
+	for i, network := range networks {
+		bridge, isBridge := strings.CutPrefix(network, "bridge:")
+		const longestInterface = 15 // IFNAMSIZ less its zero
+		switch {
+		case isBridge && (bridge == "" || len(bridge) > longestInterface || strings.ContainsAny(bridge, "/ ")),
+			network == "", len(network) > MaxNameLength, !printable(network):
+			return invalid(fmt.Sprintf("networks[%d]", i), quoted(network),
+				fmt.Sprintf("a libvirt network's name, or bridge:NAME with a name of at most %d characters", longestInterface))
+		}
+	}
+	return nil
+}
+
+func validatePath(field, file string) error {
+	if path.IsAbs(file) && len(file) <= MaxPathLength && printable(file) {
+		return nil
+	}
+	return invalid(field, quoted(file), fmt.Sprintf("an absolute path of at most %d printable characters", MaxPathLength))
+}
+
+// printable refuses control characters and broken UTF-8: the text goes into XML and into logs.
+func printable(s string) bool {
+	for _, r := range s {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}

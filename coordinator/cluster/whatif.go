@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	"berth/shared/units"
+)
+
+// Node finds a node by ID. It is nil when the view has no such node.
+func (v *View) Node(id string) *NodeView {
+	if at, found := v.search(id); found {
+		return v.Nodes[at]
+	}
+	return nil
+}
+
+// NodeByName finds a node by name. It is nil when the view has no such node.
+func (v *View) NodeByName(name string) *NodeView {
+	for _, node := range v.Nodes {
+		if node.Node.Name == name {
+			return node
+		}
+	}
+	return nil
+}
+
+func (v *View) search(id string) (int, bool) {
+	return slices.BinarySearchFunc(v.Nodes, id, func(n *NodeView, id string) int { return cmp.Compare(n.Node.ID, id) })
+}
+
+// Without is the view as if the VM were not on the node: the VM left out of its own node's figures, so that staying
+// there is judged like going anywhere else. The view itself is unchanged; the other nodes are shared.
+//
+// Memory that the VM has now is free again, and its CPU use is taken off the load. What could not be read of it is not
+// given back, so the figures are never better than the truth.
+func (v *View) Without(vm, node string) *View {
+	at, found := v.search(node)
+	if !found {
+		return v
+	}
+	reduced := v.Nodes[at].without(vm)
+	if reduced == v.Nodes[at] {
+		return v
+	}
+	whatIf := &View{At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes)}
+	whatIf.Nodes[at] = reduced
+	return whatIf
+}
+
+func (n *NodeView) without(vm string) *NodeView {
+	at, found := slices.BinarySearchFunc(n.Allocations, vm, func(a Allocation, id string) int {
+		return cmp.Compare(a.VM, id)
+	})
+	if !found {
+		return n
+	}
+	reduced := *n
+	gone := &n.Allocations[at]
+	reduced.Allocations = slices.Delete(slices.Clone(n.Allocations), at, at+1)
+	reduced.PromisedUsed, reduced.VCPUsUsed = 0, n.VCPUsUsed-gone.VCPUs
+	for i := range reduced.Allocations { // summed anew: a saturated sum cannot be taken back
+		reduced.PromisedUsed = add(reduced.PromisedUsed, reduced.Allocations[i].Memory)
+	}
+	domain := n.Facts.Domain(vm)
+	if n.PhysicalKnown {
+		reduced.PhysicalFree = add(reduced.PhysicalFree, given(gone, domain))
+	}
+	if domain != nil && domain.CPU != nil {
+		reduced.Facts.Load1 = lessened(n.Facts.Load1, *domain.CPU)
+		if n.Facts.CPUs > 0 {
+			reduced.Facts.CPUBusy = lessened(n.Facts.CPUBusy, *domain.CPU/float64(n.Facts.CPUs))
+		}
+	}
+	return &reduced
+}
+
+// given is what the physical ledger gets back: the charge, or once the telemetry has seen the VM, what it has.
+func given(gone *Allocation, domain *Domain) units.Bytes {
+	if gone.Young || gone.InFlight {
+		return gone.Memory
+	}
+	if domain == nil || domain.Resident == nil {
+		return 0
+	}
+	return max(0, min(*domain.Resident, gone.Memory))
+}
+
+func lessened(figure *float64, by float64) *float64 {
+	if figure == nil || by <= 0 {
+		return figure
+	}
+	less := max(0, *figure-by)
+	return &less
+}
+
+// Domain finds a domain by UUID. It is nil when the node shows none.
+func (f *NodeFacts) Domain(uuid string) *Domain {
+	at, found := slices.BinarySearchFunc(f.Domains, uuid, func(d Domain, id string) int { return cmp.Compare(d.UUID, id) })
+	if !found {
+		return nil
+	}
+	return &f.Domains[at]
+}
