@@ -328,6 +328,7 @@ func (t *transition) judgeMigration(source, target Observation) bool {
 	op := &t.Operation
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
+	op.Leftover, op.Revert = "", false // what an earlier round took for one may be the guest
 	switch verdict {
 	case RolledBack:
 		if t.VM.Holder != op.Source {

@@ -28,10 +28,10 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 		return CannotTell
 	}
 	switch {
-	case source.JobActive:
-		return StillCopying
 	case source.State == cluster.DomainRunning && target.State == cluster.DomainRunning:
 		return DoubleRunning
+	case source.JobActive:
+		return StillCopying
 	case source.State == cluster.DomainRunning, source.State == cluster.DomainPaused:
 		if absent || paused {
 			return RolledBack

@@ -1,0 +1,225 @@
+package operation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func starting() (Operation, cluster.VM) {
+	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op"}
+	op := Operation{ID: "op", Kind: Start, VM: vm.ID, VMName: vm.Name, Created: true}
+	next := Place(op, vm, "n1", "node1", "decision", noon)
+	return next.Operation, next.VM
+}
+
+func migrating() (Operation, cluster.VM) {
+	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 5}
+	return Operation{
+		ID: "op", Kind: Migrate, VM: vm.ID, VMName: vm.Name, Source: "n1", SourceName: "node1", SourceEpoch: 4,
+		Target: "n2", TargetName: "node2", Epoch: 5, Phase: Copying, Step: 1,
+	}, vm
+}
+
+func mustStep(t *testing.T, op Operation, vm cluster.VM, answer Answer) Next {
+	t.Helper()
+	answer.Operation, answer.Step = op.ID, op.Step
+	next, moved := Step(op, vm, answer, noon)
+	if !moved {
+		t.Fatalf("%s in phase %s ignored %+v", op.Kind, op.Phase, answer)
+	}
+	return next
+}
+
+func TestStartDone(t *testing.T) {
+	op, vm := starting()
+	orders := Orders(op, vm, 1)
+	if len(orders) != 1 || orders[0].Action != ActStart || orders[0].Node != "n1" || orders[0].Epoch != 1 {
+		t.Fatalf("orders %+v", orders)
+	}
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 1}})
+	if next.Operation.Result != Done || next.VM.Holder != "n1" || next.VM.Epoch != 1 || next.VM.Operation != "" {
+		t.Fatalf("ended as %+v, vm %+v", next.Operation, next.VM)
+	}
+}
+
+func TestStartTriesOtherNodesAndThenLeavesNothing(t *testing.T) {
+	op, vm := starting()
+	for attempt := 1; ; attempt++ {
+		next := mustStep(t, op, vm, Answer{Node: op.Target, Outcome: OutcomeFailed, Code: "no_memory", Error: "cannot allocate"})
+		op, vm = next.Operation, next.VM
+		if op.Phase == Ended {
+			if attempt != MaxAttempts || op.Result != Failed || !next.DeleteVM {
+				t.Fatalf("ended at attempt %d as %s, delete %t", attempt, op.Result, next.DeleteVM)
+			}
+			return
+		}
+		if op.Phase != Placing || len(Orders(op, vm, 1)) != 0 {
+			t.Fatalf("phase %s after a failure", op.Phase)
+		}
+		if _, reserved := op.Reservation(); reserved {
+			t.Fatal("a failed node keeps its reservation")
+		}
+		before := op.Epoch
+		placed := Place(op, vm, "n"+string(rune('2'+attempt)), "node", "decision", noon)
+		op, vm = placed.Operation, placed.VM
+		if op.Epoch <= before {
+			t.Fatalf("epoch %d after %d: a second attempt needs an epoch of its own", op.Epoch, before)
+		}
+	}
+}
+
+func TestStartFailsAtOnceWhenAnotherNodeWouldFailToo(t *testing.T) {
+	for _, code := range []string{"invalid_xml", "exists"} {
+		op, vm := starting()
+		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Code: code, Error: "no"})
+		if next.Operation.Result != Failed {
+			t.Errorf("%s: phase %s", code, next.Operation.Phase)
+		}
+	}
+}
+
+func TestStartInDoubtIsLookedAtNeverRepeatedBlindly(t *testing.T) {
+	op, vm := starting()
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeAmbiguous})
+	op, vm = next.Operation, next.VM
+	if op.Phase != Judging || Orders(op, vm, 1)[0].Action != ActInspect {
+		t.Fatalf("phase %s", op.Phase)
+	}
+	if _, decided := Settle(op, vm, map[string]Observation{"n1": {State: cluster.DomainUnknown}}, noon); decided {
+		t.Error("decided on a node that cannot tell")
+	}
+	ran, _ := Settle(op, vm, map[string]Observation{"n1": {State: cluster.DomainRunning, Epoch: op.Epoch}}, noon)
+	if ran.Operation.Result != Done {
+		t.Errorf("it runs: %+v", ran.Operation)
+	}
+	gone, _ := Settle(op, vm, map[string]Observation{"n1": {State: cluster.DomainAbsent}}, noon)
+	if gone.Operation.Phase != Placing {
+		t.Errorf("it does not run: phase %s", gone.Operation.Phase)
+	}
+}
+
+func TestMigrationHandsOverBeforeTheTargetRuns(t *testing.T) {
+	op, vm := migrating()
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
+	op, vm = next.Operation, next.VM
+	if op.Phase != HandedOver || vm.Holder != "n2" || vm.Epoch != 5 {
+		t.Fatalf("phase %s, holder %s, epoch %d", op.Phase, vm.Holder, vm.Epoch)
+	}
+	if orders := Orders(op, vm, 1); len(orders) != 1 || orders[0].Action != ActResume || orders[0].Node != "n2" {
+		t.Fatalf("orders %+v", orders)
+	}
+	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 5}})
+	if next.Operation.Result != Done || next.VM.Operation != "" {
+		t.Fatalf("ended as %+v", next.Operation)
+	}
+}
+
+func TestMigrationThatFailsLeavesTheVMWhereItWas(t *testing.T) {
+	op, vm := migrating()
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Error: "no route", Seen: Observation{State: cluster.DomainRunning, Epoch: 4}})
+	op, vm = next.Operation, next.VM
+	if op.Phase != Discarding || op.Leftover != "n2" || vm.Holder != "n1" || vm.Epoch != 4 {
+		t.Fatalf("phase %s, leftover %s, holder %s", op.Phase, op.Leftover, vm.Holder)
+	}
+	if _, moved := Step(op, vm, Answer{Node: "n2", Step: op.Step, Outcome: OutcomeAmbiguous}, noon); moved {
+		t.Error("ended without knowing that the leftover is gone")
+	}
+	if _, overdue := Overdue(op, vm, noon.Add(DiscardPatience-1)); overdue {
+		t.Error("gave up too early")
+	}
+	silent, overdue := Overdue(op, vm, noon.Add(DiscardPatience))
+	if !overdue || silent.Operation.Result != Failed || silent.VM.Holder != "n1" {
+		t.Errorf("a silent target: %+v", silent.Operation)
+	}
+	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
+	if next.Operation.Result != Failed || !strings.Contains(next.Operation.Message, "no route") {
+		t.Fatalf("ended as %+v", next.Operation)
+	}
+}
+
+func TestMigrationRunningOnBothIsParked(t *testing.T) {
+	op, vm := migrating()
+	op.Phase = Judging
+	next, decided := Settle(op, vm, map[string]Observation{
+		"n1": {State: cluster.DomainRunning, Epoch: 4}, "n2": {State: cluster.DomainRunning, Epoch: 5},
+	}, noon)
+	if !decided || next.Operation.Result != Parked || !next.Operation.Live() {
+		t.Fatalf("decided %t: %+v", decided, next.Operation)
+	}
+	if orders := Orders(next.Operation, next.VM, 1); len(orders) != 0 {
+		t.Errorf("a parked operation still orders %+v", orders)
+	}
+	if _, moved := Step(next.Operation, next.VM, Answer{Node: "n1", Step: next.Operation.Step, Outcome: OutcomeDone}, noon); moved {
+		t.Error("a parked operation moved by itself")
+	}
+}
+
+func TestAnOldLeadersRefusalChangesNothing(t *testing.T) {
+	op, vm := starting()
+	if _, moved := Step(op, vm, Answer{Node: "n1", Step: op.Step, Outcome: OutcomeRefused, Code: "stale_term"}, noon); moved {
+		t.Error("moved on the refusal of an order from an older term")
+	}
+}
+
+// Whatever the agents answer, in whatever order: the target never gets a resume order while the record still names the
+// source as the holder, an ended operation never moves, a step is never taken back, and the VM is let go at the end.
+func TestMigrationKeepsItsPromises(t *testing.T) {
+	outcomes := []Outcome{OutcomeDone, OutcomeFailed, OutcomeRefused, OutcomeAmbiguous, OutcomeCancelled}
+	rapid.Check(t, func(t *rapid.T) {
+		op, vm := migrating()
+		at := noon
+		for range rapid.IntRange(1, 40).Draw(t, "answers") {
+			for _, order := range Orders(op, vm, 1) {
+				switch {
+				case order.Action == ActResume && order.Node != vm.Holder:
+					t.Fatalf("phase %s: %s is to resume while %s holds the VM", op.Phase, order.Node, vm.Holder)
+				case order.Action == ActDiscard && order.Node == vm.Holder:
+					t.Fatalf("phase %s: the holder %s is to discard its copy", op.Phase, order.Node)
+				}
+			}
+			look := func(label string) Observation {
+				return Observation{
+					State: rapid.SampledFrom(shown).Draw(t, label), Epoch: rapid.Uint64Range(4, 5).Draw(t, label+" epoch"),
+					JobActive: rapid.Bool().Draw(t, label+" job"),
+				}
+			}
+			var next Next
+			var moved bool
+			if op.Phase == Judging {
+				next, moved = Settle(op, vm, map[string]Observation{"n1": look("source"), "n2": look("target")}, at)
+			} else {
+				next, moved = Step(op, vm, Answer{
+					Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"), Step: op.Step - rapid.Uint32Range(0, 1).Draw(t, "late"),
+					Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"), Seen: look("seen"),
+				}, at)
+			}
+			if !moved {
+				continue
+			}
+			if !op.Live() || op.Result == Parked {
+				t.Fatalf("%s moved after it had ended", op.Phase)
+			}
+			if next.Operation.Live() && next.Operation.Step < op.Step {
+				t.Fatalf("step %d after %d", next.Operation.Step, op.Step)
+			}
+			if next.VM.Epoch < vm.Epoch {
+				t.Fatalf("epoch %d after %d", next.VM.Epoch, vm.Epoch)
+			}
+			if !slices.Contains([]string{"n1", "n2", ""}, next.VM.Holder) || (vm.Holder == "n2" && next.VM.Holder == "n1") {
+				t.Fatalf("holder %q after %q", next.VM.Holder, vm.Holder)
+			}
+			if !next.Operation.Live() && next.VM.Operation != "" {
+				t.Fatal("an ended operation still locks its VM")
+			}
+			op, vm = next.Operation, next.VM
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package operation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/coordinator/cluster"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var shown = []cluster.DomainState{
+	cluster.DomainRunning, cluster.DomainPaused, cluster.DomainPausedMigration, cluster.DomainShutoff,
+	cluster.DomainAbsent, cluster.DomainCrashed, cluster.DomainUnknown,
+}
+
+// The whole verdict table is a text to be read beside reliability.md 5.4. A change of it has to be explained.
+func TestJudgeTable(t *testing.T) {
+	const epoch = 7
+	var table strings.Builder
+	for _, job := range []bool{false, true} {
+		for _, source := range shown {
+			for _, target := range shown {
+				verdict := Judge(Observation{State: source, Epoch: epoch - 1, JobActive: job}, Observation{State: target, Epoch: epoch}, epoch)
+				fmt.Fprintf(&table, "job %-5t  source %-16s  target %-16s  %s\n", job, source, target, verdict)
+			}
+		}
+	}
+	golden(t, "verdicts.txt", table.String())
+}
+
+func TestJudgeNeverTrustsAForeignCopy(t *testing.T) {
+	for _, source := range shown {
+		for _, target := range []cluster.DomainState{cluster.DomainRunning, cluster.DomainPaused, cluster.DomainPausedMigration} {
+			verdict := Judge(Observation{State: source}, Observation{State: target, Epoch: 6}, 7)
+			if verdict != CannotTell {
+				t.Errorf("source %s, target %s of another epoch: %s, want %s", source, target, verdict, CannotTell)
+			}
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update rewrites it:\n%s", path, diff)
+	}
+}
