@@ -1,4 +1,54 @@
 package state
 
-// Snapshot is one immutable moment of the state.
-type Snapshot struct{}
+import (
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-memdb"
+)
+
+// Store is the replicated state of one member. Its records change only through FSM, which Raft drives; everybody else
+// reads. All methods may be called from any goroutine.
+type Store struct {
+	writer sync.Mutex // one Apply or Restore at a time
+	now    atomic.Pointer[Snapshot]
+}
+
+// NewStore makes an empty state.
+func NewStore() (*Store, error) {
+	db, err := memdb.NewMemDB(newSchema())
+	if err != nil {
+		return nil, fmt.Errorf("make the state's database: %w", err)
+	}
+	store := &Store{}
+	store.now.Store(newSnapshot(db, &appliedRow{Hash: []byte{}}))
+	return store, nil
+}
+
+// Snapshot is the state of this moment. It costs nothing and never changes.
+func (s *Store) Snapshot() *Snapshot { return s.now.Load() }
+
+// Changed is closed when the next command has been applied, or a snapshot restored. To miss nothing, take it before
+// the Snapshot that is read, or take that Snapshot's own Changed.
+func (s *Store) Changed() <-chan struct{} { return s.now.Load().changed }
+
+// Hash is the running hash of the state, in hexadecimal. Members that have applied the same index have the same hash;
+// two that do not have diverged. See Snapshot.Hash.
+func (s *Store) Hash() string { return s.now.Load().Hash() }
+
+// publish makes a moment the present one. The caller holds writer.
+func (s *Store) publish(next *Snapshot) {
+	last := s.now.Swap(next)
+	close(last.moved)
+}
+
+func newSnapshot(db *memdb.MemDB, applied *appliedRow) *Snapshot {
+	moved := make(chan struct{})
+	return &Snapshot{db: db.Snapshot(), live: db, applied: *applied, moved: moved, changed: moved}
+}
+
+// Hash is the running hash of the state at this moment, in hexadecimal; empty before the first command. It covers
+// every change of every command since the cluster was made, so it is comparable between members only at equal Index.
+func (x *Snapshot) Hash() string { return hex.EncodeToString(x.applied.Hash) }

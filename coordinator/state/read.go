@@ -1,0 +1,226 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-memdb"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+)
+
+// Snapshot is one immutable moment of the state. Records that it returns are copies: the caller may change them.
+type Snapshot struct {
+	db      *memdb.MemDB // this moment
+	live    *memdb.MemDB // what the next command is applied to
+	applied appliedRow
+	moved   chan struct{} // closed by the store when this is no longer the present
+	changed <-chan struct{}
+}
+
+// Index is the Raft index of the last command applied. Entries that are not commands (configurations, barriers) do not
+// move it. 0: nothing has been applied yet.
+func (x *Snapshot) Index() uint64 { return x.applied.Index }
+
+// Changed is closed when this moment is no longer the present one.
+func (x *Snapshot) Changed() <-chan struct{} { return x.changed }
+
+// Nodes are all nodes, by ID.
+func (x *Snapshot) Nodes() []cluster.Node { return list(x, string(Nodes), byID, cloneNode) }
+
+// Node is the node with this ID.
+func (x *Snapshot) Node(id string) (cluster.Node, bool) { return one(x, string(Nodes), byID, id, cloneNode) }
+
+// NodeByName is the node with this name.
+func (x *Snapshot) NodeByName(name string) (cluster.Node, bool) {
+	return one(x, string(Nodes), byName, name, cloneNode)
+}
+
+// NodeByRef is the node with this ID, or else with this name.
+func (x *Snapshot) NodeByRef(ref string) (cluster.Node, bool) { return either(ref, x.Node, x.NodeByName) }
+
+// VMs are all VMs, by name.
+func (x *Snapshot) VMs() []cluster.VM { return list(x, string(VMs), byName, cloneVM) }
+
+// VM is the VM with this ID.
+func (x *Snapshot) VM(id string) (cluster.VM, bool) { return one(x, string(VMs), byID, id, cloneVM) }
+
+// VMByName is the VM with this name.
+func (x *Snapshot) VMByName(name string) (cluster.VM, bool) {
+	return one(x, string(VMs), byName, name, cloneVM)
+}
+
+// VMByRef is the VM with this ID, or else with this name.
+func (x *Snapshot) VMByRef(ref string) (cluster.VM, bool) { return either(ref, x.VM, x.VMByName) }
+
+// VMsOn are the VMs that the node with this ID holds, by name.
+func (x *Snapshot) VMsOn(node string) []cluster.VM {
+	if node == "" {
+		return nil
+	}
+	return list(x, string(VMs), byHolder+prefix, cloneVM, node+"\x00")
+}
+
+// LastEpoch is the highest epoch that a VM with this ID has had, a deleted one included; 0 if there was none. A VM that
+// is made with a used ID has to go on from there.
+func (x *Snapshot) LastEpoch(vm string) uint64 {
+	if row, ok := one(x, string(VMs), byID, vm, copied[cluster.VM]); ok {
+		return row.Epoch
+	}
+	row, _ := one(x, tableEpochs, byID, vm, copied[epochRow])
+	return row.Epoch
+}
+
+// Operations are all operations that are still kept, newest first.
+func (x *Snapshot) Operations() []operation.Operation {
+	return take(reversed(x, string(Operations), byAge), 0, cloneOperation)
+}
+
+// Operation is the operation with this ID.
+func (x *Snapshot) Operation(id string) (operation.Operation, bool) {
+	return one(x, string(Operations), byID, id, cloneOperation)
+}
+
+// LiveOperations are the operations that have not ended, by VM ID. There is at most one for each VM.
+func (x *Snapshot) LiveOperations() []operation.Operation {
+	return list(x, string(Operations), byLiveVM, cloneOperation)
+}
+
+// LiveOperationOf is the operation that works on this VM, if there is one.
+func (x *Snapshot) LiveOperationOf(vm string) (operation.Operation, bool) {
+	return one(x, string(Operations), byLiveVM, vm, cloneOperation)
+}
+
+// Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.
+func (x *Snapshot) Decisions(limit int) []placement.Decision {
+	return take(reversed(x, string(Decisions), byAge), limit, cloneDecision)
+}
+
+// Decision is the decision with this ID, the only one whose ID begins like this, or the newest one for "last".
+func (x *Snapshot) Decision(id string) (placement.Decision, bool) {
+	var none placement.Decision
+	if id == "" {
+		return none, false
+	}
+	if id == "last" {
+		if newest := x.Decisions(1); len(newest) == 1 {
+			return newest[0], true
+		}
+		return none, false
+	}
+	if found, ok := one(x, string(Decisions), byID, id, cloneDecision); ok {
+		return found, true
+	}
+	rows := iterate(x, string(Decisions), byID+prefix, id)
+	first, second := rows.Next(), rows.Next()
+	if first == nil || second != nil {
+		return none, false
+	}
+	return cloneDecision(first.(*decisionRow)), true
+}
+
+// Members are all coordinators, by name.
+func (x *Snapshot) Members() []cluster.Member {
+	return list(x, string(Members), byName, copied[cluster.Member])
+}
+
+// Member is the coordinator with this ID.
+func (x *Snapshot) Member(id string) (cluster.Member, bool) {
+	return one(x, string(Members), byID, id, copied[cluster.Member])
+}
+
+// MemberByName is the coordinator with this name.
+func (x *Snapshot) MemberByName(name string) (cluster.Member, bool) {
+	return one(x, string(Members), byName, name, copied[cluster.Member])
+}
+
+// Tokens are all enrolment tokens, by hash.
+func (x *Snapshot) Tokens() []cluster.Token { return list(x, string(Tokens), byID, copied[cluster.Token]) }
+
+// Token is the enrolment token whose secret has this hash.
+func (x *Snapshot) Token(hash string) (cluster.Token, bool) {
+	return one(x, string(Tokens), byID, hash, copied[cluster.Token])
+}
+
+// Events are the last events, oldest first. A limit of 0 or less means all that are kept.
+func (x *Snapshot) Events(limit int) []cluster.Event {
+	events := take(reversed(x, tableEvents, byID), limit, cloneEvent)
+	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
+		events[i], events[j] = events[j], events[i]
+	}
+	return events
+}
+
+// EventsAfter are the events of commands after this Raft index, oldest first.
+func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
+	rows, err := x.db.Txn(false).LowerBound(tableEvents, byID, index+1)
+	if err != nil {
+		panic(fmt.Sprintf("state: read %s: %v", tableEvents, err))
+	}
+	return take(rows, 0, cloneEvent)
+}
+
+// Meta is the value of this key; empty if it has none.
+func (x *Snapshot) Meta(key string) string {
+	row, _ := one(x, string(Meta), byID, key, copied[metaRow])
+	return row.Value
+}
+
+func cloneEvent(row *eventRow) cluster.Event { return row.Event }
+
+// prefix makes an index name mean: every key that begins like this.
+const prefix = "_prefix"
+
+// iterate walks an index. The tables and indexes are those of the schema, so an error is a slip of this package.
+func iterate(x *Snapshot, table, index string, args ...any) memdb.ResultIterator {
+	rows, err := x.db.Txn(false).Get(table, index, args...)
+	if err != nil {
+		panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
+	}
+	return rows
+}
+
+func reversed(x *Snapshot, table, index string) memdb.ResultIterator {
+	rows, err := x.db.Txn(false).GetReverse(table, index)
+	if err != nil {
+		panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
+	}
+	return rows
+}
+
+func take[Row, Out any](rows memdb.ResultIterator, limit int, clone func(*Row) Out) []Out {
+	var out []Out
+	for row := rows.Next(); row != nil; row = rows.Next() {
+		out = append(out, clone(row.(*Row)))
+		if len(out) == limit {
+			break
+		}
+	}
+	return out
+}
+
+func list[Row, Out any](x *Snapshot, table, index string, clone func(*Row) Out, args ...any) []Out {
+	return take(iterate(x, table, index, args...), 0, clone)
+}
+
+func one[Row, Out any](x *Snapshot, table, index, key string, clone func(*Row) Out) (Out, bool) {
+	var none Out
+	// A key that no record can have would run into the next part of the index's key.
+	if strings.ContainsRune(key, 0) {
+		return none, false
+	}
+	row := iterate(x, table, index, key).Next()
+	if row == nil {
+		return none, false
+	}
+	return clone(row.(*Row)), true
+}
+
+func either[T any](ref string, byID, byName func(string) (T, bool)) (T, bool) {
+	if found, ok := byID(ref); ok {
+		return found, true
+	}
+	return byName(ref)
+}

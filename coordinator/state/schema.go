@@ -1,0 +1,196 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-memdb"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+)
+
+// Tables that only the state itself writes.
+const (
+	tableEvents  = "event"
+	tableKeys    = "key"
+	tableEpochs  = "epoch"
+	tableApplied = "applied"
+)
+
+// Indexes beside the primary one.
+const (
+	byID     = "id"
+	byName   = "name"
+	byHolder = "holder" // VMs by the node that may run them
+	byAge    = "age"    // oldest first
+	byLiveVM = "live"   // live operations by VM
+	byEnded  = "ended"  // ended operations, first ended first
+)
+
+// decisionRow is a decision with its place in the history.
+type decisionRow struct {
+	Index    uint64             `json:"index"`
+	Sequence uint32             `json:"sequence"` // within one command
+	Decision placement.Decision `json:"decision"`
+}
+
+// eventRow is an event with its place in the history.
+type eventRow struct {
+	Sequence uint32        `json:"sequence"` // within one command
+	Event    cluster.Event `json:"event"`
+}
+
+// metaRow is one value of Meta.
+type metaRow struct {
+	Key      string `json:"key"`
+	Value    string `json:"value"`
+	Revision uint64 `json:"revision"`
+}
+
+// keyRow remembers the Result of a command for the next one with the same key.
+type keyRow struct {
+	Key     string    `json:"key"`
+	At      time.Time `json:"at"` // stamped by the command
+	Index   uint64    `json:"index"`
+	Refusal *Refusal  `json:"refusal,omitempty"`
+}
+
+// epochRow outlives its deleted VM, so that a VM made later with the same ID cannot go back to an epoch that agents
+// have already seen.
+type epochRow struct {
+	VM    string `json:"vm"`
+	Epoch uint64 `json:"epoch"`
+	Index uint64 `json:"index"` // of the deletion
+}
+
+// appliedRow is the only row of its table: it moves in the same transaction as the records, so that the index and the
+// state can never part.
+type appliedRow struct {
+	Index uint64    `json:"index"`
+	Hash  []byte    `json:"hash"`
+	Clock time.Time `json:"clock"` // latest time stamped on any command
+
+	// How many rows there are in the tables that are trimmed.
+	Decisions int `json:"decisions"`
+	Events    int `json:"events"`
+	Ended     int `json:"ended"`
+	Keys      int `json:"keys"`
+	Epochs    int `json:"epochs"`
+}
+
+// keyOf is a memdb index over rows of type T. Its key function tells whether the row is in the index.
+type keyOf[T any] func(row *T) (key []byte, in bool)
+
+// FromObject implements memdb.SingleIndexer.
+func (k keyOf[T]) FromObject(object any) (bool, []byte, error) {
+	row, ok := object.(*T)
+	if !ok {
+		return false, nil, fmt.Errorf("index got a %T", object)
+	}
+	key, in := k(row)
+	return in, key, nil
+}
+
+// FromArgs implements memdb.Indexer: the arguments are what text, number and moment take.
+func (k keyOf[T]) FromArgs(args ...any) ([]byte, error) {
+	var key []byte
+	for _, arg := range args {
+		switch value := arg.(type) {
+		case string:
+			key = append(key, text(value)...)
+		case uint64:
+			key = append(key, number(value)...)
+		default:
+			return nil, fmt.Errorf("index cannot look up a %T", arg)
+		}
+	}
+	return key, nil
+}
+
+// PrefixFromArgs implements memdb.PrefixIndexer: the argument is the beginning of a text.
+func (k keyOf[T]) PrefixFromArgs(args ...any) ([]byte, error) {
+	if len(args) == 1 {
+		if prefix, ok := args[0].(string); ok {
+			return []byte(prefix), nil
+		}
+	}
+	return nil, fmt.Errorf("index prefix has to be one text")
+}
+
+// text ends with a NUL so that no text is the beginning of another. Identifiers hold no NUL, see checkIdentifier.
+func text(s string) []byte { return append([]byte(s), 0) }
+
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// place orders rows by command and then by position in it.
+func place(index uint64, sequence uint32) []byte {
+	return binary.BigEndian.AppendUint32(number(index), sequence)
+}
+
+// moment orders times, those before 1970 included.
+func moment(t time.Time) []byte { return number(uint64(t.UnixNano()) ^ 1<<63) }
+
+func unique[T any](name string, key keyOf[T]) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: name, Unique: true, AllowMissing: name != byID, Indexer: key}
+}
+
+func shared[T any](name string, key keyOf[T]) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: key}
+}
+
+func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
+	schema := &memdb.TableSchema{Name: name, Indexes: make(map[string]*memdb.IndexSchema, len(indexes))}
+	for _, index := range indexes {
+		schema.Indexes[index.Name] = index
+	}
+	return schema
+}
+
+// Names are in shared indexes although they are unique: commands check that, while memdb would overwrite silently, and
+// one command may swap two names.
+func newSchema() *memdb.DBSchema {
+	tables := []*memdb.TableSchema{
+		table(string(Nodes),
+			unique(byID, func(n *cluster.Node) ([]byte, bool) { return text(n.ID), true }),
+			shared(byName, func(n *cluster.Node) ([]byte, bool) { return text(n.Name), true })),
+		table(string(VMs),
+			unique(byID, func(v *cluster.VM) ([]byte, bool) { return text(v.ID), true }),
+			shared(byName, func(v *cluster.VM) ([]byte, bool) { return text(v.Name), true }),
+			shared(byHolder, func(v *cluster.VM) ([]byte, bool) {
+				return append(text(v.Holder), text(v.Name)...), v.Holder != ""
+			})),
+		table(string(Operations),
+			unique(byID, func(o *operation.Operation) ([]byte, bool) { return text(o.ID), true }),
+			shared(byAge, func(o *operation.Operation) ([]byte, bool) { return moment(o.CreatedAt), true }),
+			shared(byLiveVM, func(o *operation.Operation) ([]byte, bool) { return text(o.VM), o.Live() }),
+			shared(byEnded, func(o *operation.Operation) ([]byte, bool) { return number(o.Revision), !o.Live() })),
+		table(string(Decisions),
+			unique(byID, func(d *decisionRow) ([]byte, bool) { return text(d.Decision.ID), true }),
+			unique(byAge, func(d *decisionRow) ([]byte, bool) { return place(d.Index, d.Sequence), true })),
+		table(string(Members),
+			unique(byID, func(m *cluster.Member) ([]byte, bool) { return text(m.ID), true }),
+			shared(byName, func(m *cluster.Member) ([]byte, bool) { return text(m.Name), true })),
+		table(string(Tokens),
+			unique(byID, func(t *cluster.Token) ([]byte, bool) { return text(t.Hash), true })),
+		table(string(Meta),
+			unique(byID, func(m *metaRow) ([]byte, bool) { return text(m.Key), true })),
+		table(tableEvents,
+			unique(byID, func(e *eventRow) ([]byte, bool) { return place(e.Event.Index, e.Sequence), true })),
+		table(tableKeys,
+			unique(byID, func(k *keyRow) ([]byte, bool) { return text(k.Key), true }),
+			unique(byAge, func(k *keyRow) ([]byte, bool) { return number(k.Index), true })),
+		table(tableEpochs,
+			unique(byID, func(e *epochRow) ([]byte, bool) { return text(e.VM), true }),
+			shared(byAge, func(e *epochRow) ([]byte, bool) { return number(e.Index), true })),
+		table(tableApplied,
+			unique(byID, func(*appliedRow) ([]byte, bool) { return []byte{0}, true })),
+	}
+	schema := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}
+	for _, t := range tables {
+		schema.Tables[t.Name] = t
+	}
+	return schema
+}
