@@ -24,7 +24,7 @@ func CheckRecords(nodes []Node, vms []VM, reservations []Reservation) error {
 			report("nodes %s and %s are both called %s", other, node.ID, node.Name)
 		}
 		nodeIDs[node.ID], nodeNames[node.Name] = true, node.ID
-		if err := errors.Join(ValidateName(node.Name), ValidateSettings(node.Settings)); err != nil {
+		if err := errors.Join(ValidateName("node", node.Name), ValidateSettings(node.Settings)); err != nil {
 			report("node %s: %w", node.ID, err)
 		}
 	}
@@ -37,7 +37,7 @@ func CheckRecords(nodes []Node, vms []VM, reservations []Reservation) error {
 			report("VMs %s and %s are both called %s", other, vm.ID, vm.Name)
 		}
 		vmIDs[vm.ID], vmNames[vm.Name] = true, vm.ID
-		if err := errors.Join(ValidateName(vm.Name), ValidateSpec(vm.Spec)); err != nil {
+		if err := errors.Join(ValidateName("VM", vm.Name), ValidateSpec(vm.Spec)); err != nil {
 			report("VM %s: %w", vm.ID, err)
 		}
 		if vm.Desired != Running && vm.Desired != Stopped {

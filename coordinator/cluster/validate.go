@@ -44,13 +44,13 @@ func quoted(s string) string {
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ValidateName checks the name of a VM or a node: 1 to 64 of letters, digits, dot, underscore and dash, the first one a
-// letter or a digit. The error is an *InvalidError.
-func ValidateName(name string) error {
+// ValidateName checks the name of a thing ("VM", "node", ...): 1 to 64 of letters, digits, dot, underscore and dash, the
+// first one a letter or a digit. The error is an *InvalidError.
+func ValidateName(thing, name string) error {
 	if namePattern.MatchString(name) {
 		return nil
 	}
-	return invalid("name", quoted(name),
+	return invalid(thing+" name", quoted(name),
 		"1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit")
 }
 
