@@ -113,7 +113,9 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 			NextStep: "remove <uuid> from the XML, or start that VM",
 		}
 	}
-	return cluster.VM{ID: id, Name: request.Name, Spec: *request.Spec, CreatedAt: c.Now()}, nil
+	// A VM of this UUID may have been here before: agents remember its epochs.
+	last := snapshot.LastEpoch(id)
+	return cluster.VM{ID: id, Name: request.Name, Spec: *request.Spec, Epoch: last, LastEpoch: last, CreatedAt: c.Now()}, nil
 }
 
 // provenAbsent tells whether the node that should run the VM positively does not: its agent listed all domains after the

@@ -115,8 +115,9 @@ type MigrationStats struct {
 	MemoryBPS     units.Bytes    `json:"memory_bps"`
 	DirtyRate     int64          `json:"dirty_rate_pages"`
 	Iteration     int            `json:"iteration"`
-	Downtime      *time.Duration `json:"downtime,omitempty"`
-	Handover      *time.Duration `json:"handover,omitempty"`
+	Downtime      *time.Duration `json:"downtime,omitempty"` // of the job, by libvirt
+	// Handover is what the strict hand-over adds to it: from the source's answer to the target's, Raft included.
+	Handover *time.Duration `json:"handover,omitempty"`
 }
 
 // Live tells whether the operation still holds its VM and its reservation.

@@ -69,11 +69,12 @@ func Settle(op Operation, vm cluster.VM, seen map[string]Observation, at time.Ti
 
 type transition struct {
 	Next
-	at time.Time
+	at    time.Time
+	since time.Time // of the record's last change
 }
 
 func newTransition(op Operation, vm cluster.VM, at time.Time) *transition {
-	t := &transition{Next: Next{Operation: op, VM: vm}, at: at}
+	t := &transition{Next: Next{Operation: op, VM: vm}, at: at, since: op.UpdatedAt}
 	t.Operation.Excluded = slices.Clone(op.Excluded)
 	t.Operation.Evidence = slices.Clone(op.Evidence)
 	t.Operation.UpdatedAt = at
@@ -238,10 +239,10 @@ func (t *transition) resumeAnswered(answer Answer) bool {
 	t.noteAnswer(answer)
 	switch {
 	case answer.Outcome == OutcomeDone:
-		if stats := t.Operation.Migration; stats != nil && answer.Migration != nil {
-			merged := *stats
-			merged.Handover = answer.Migration.Handover
-			t.Operation.Migration = &merged
+		if t.Operation.Migration != nil {
+			figures, handover := *t.Operation.Migration, t.at.Sub(t.since)
+			figures.Handover = &handover
+			t.Operation.Migration = &figures
 		}
 		t.settle(Done, "")
 	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == cluster.DomainAbsent:
