@@ -49,7 +49,7 @@ func (c *Control) startOnce(ctx context.Context, request StartVM) (started Start
 		return Started{Decision: decision, VM: vm}, false, refusalOf(decision)
 	}
 	if decision.Outcome == placement.Refused {
-		return Started{Decision: decision}, false, c.recordRefusal(ctx, decision, request.RequestID)
+		return Started{Decision: decision}, false, c.recordRefusal(ctx, decision)
 	}
 	expected := vm.Revision
 	op := operation.Operation{
@@ -204,9 +204,9 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		decision.DryRun = true
 		return Migration{Decision: decision}, false, refusalOf(decision)
 	case decision.Outcome == placement.Refused:
-		return Migration{Decision: decision}, false, c.recordRefusal(ctx, decision, request.RequestID)
+		return Migration{Decision: decision}, false, c.recordRefusal(ctx, decision)
 	case decision.Outcome == placement.Stay:
-		return Migration{Decision: decision}, false, c.record(ctx, decision, request.RequestID)
+		return Migration{Decision: decision}, false, c.record(ctx, decision)
 	}
 	facts := c.Inventory.Facts(decision.Winner, decision.At)
 	expected := vm.Revision
@@ -338,13 +338,9 @@ func (c *Control) begin(
 }
 
 // record keeps a decision that led to no operation.
-func (c *Control) record(ctx context.Context, decision placement.Decision, requestID string) error {
-	key := requestID
-	if key == "" {
-		key = decision.ID
-	}
+func (c *Control) record(ctx context.Context, decision placement.Decision) error {
 	_, err := c.propose(ctx, state.Command{
-		Key: key, Kind: "record decision", Caller: decision.Caller, At: decision.At,
+		Key: decision.ID, Kind: "record decision", Caller: decision.Caller, At: decision.At,
 		Decisions: []placement.Decision{decision},
 		Events: []cluster.Event{{
 			At: decision.At, Kind: "decision." + string(decision.Outcome), Subject: "vm/" + decision.Request.VMName,
@@ -356,8 +352,8 @@ func (c *Control) record(ctx context.Context, decision placement.Decision, reque
 
 // recordRefusal keeps the decision and returns it as the error that it is. Not being able to keep it changes nothing
 // about the answer.
-func (c *Control) recordRefusal(ctx context.Context, decision placement.Decision, requestID string) error {
-	if err := c.record(ctx, decision, requestID); err != nil {
+func (c *Control) recordRefusal(ctx context.Context, decision placement.Decision) error {
+	if err := c.record(ctx, decision); err != nil {
 		c.Logger.Warn("a refused decision could not be kept", "decision", decision.ID, "error", err)
 	}
 	return refusalOf(decision)
