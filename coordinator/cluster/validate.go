@@ -42,11 +42,17 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var (
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+)
 
 // ValidateName checks the name of a thing ("VM", "node", ...): 1 to 64 of letters, digits, dot, underscore and dash, the
-// first one a letter or a digit. The error is an *InvalidError.
+// first one a letter or a digit. A UUID is no name: it would be taken for an ID. The error is an *InvalidError.
 func ValidateName(thing, name string) error {
+	if uuidPattern.MatchString(name) {
+		return invalid(thing+" name", quoted(name), "something else than a UUID, which is kept for IDs")
+	}
 	if namePattern.MatchString(name) {
 		return nil
 	}

@@ -65,7 +65,7 @@ const (
 	MaxNameLength    = 64
 	MaxPathLength    = 4096
 	MaxCmdlineLength = 4096
-	MaxDisks         = 24
-	MaxNetworks      = 16
+	MaxDisks         = 64
+	MaxNetworks      = 32
 	MaxXMLLength     = 256 << 10
 )

@@ -94,4 +94,5 @@ type Term struct {
 	Proximity    *float64 `json:"proximity,omitempty"`
 	Weight       float64  `json:"weight"`
 	Contribution float64  `json:"contribution"`
+	Note         string   `json:"note,omitempty"` // what is unusual about it, for instance that the value is not known
 }

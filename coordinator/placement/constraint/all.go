@@ -1,0 +1,25 @@
+package constraint
+
+import "slices"
+
+// all has every constraint, in the order in which explanations show them.
+var all = []Constraint{
+	running,
+	fresh,
+	memoryPromised,
+	memoryPhysical,
+	pin,
+	excluded,
+}
+
+// All has every constraint.
+func All() []Constraint { return slices.Clone(all) }
+
+// ByName finds a constraint.
+func ByName(name string) (Constraint, bool) {
+	at := slices.IndexFunc(all, func(c Constraint) bool { return c.Name == name })
+	if at < 0 {
+		return Constraint{}, false
+	}
+	return all[at], true
+}

@@ -1,0 +1,27 @@
+package constraint
+
+import (
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/rule"
+)
+
+// memoryPhysical is FCO's contended free RAM: what is really free on the node now, less the full size of what telemetry
+// cannot have seen yet, has to exceed the VM plus the overhead.
+var memoryPhysical = Constraint{
+	Name: "memory-physical",
+	Doc: "Memory that is really free on the node, less the full size of VMs that are on their way or younger than the " +
+		"telemetry, exceeds the VM plus the overhead.",
+	Check: func(in *rule.Input, node *cluster.NodeView) rule.Verdict {
+		age, sampled := node.TelemetryAge(in.At)
+		if !sampled || !node.PhysicalKnown {
+			return rule.Refuse(unknown)
+		}
+		return exceed(node.PhysicalFree, needed(in, node)).AtAge(age)
+	},
+	Say: func(in *rule.Input, node *cluster.NodeView, refusal rule.Verdict) string {
+		if refusal.Code == unknown {
+			return "the node's free memory could not be read"
+		}
+		return short(refusal, "are physically free", in, node)
+	},
+}

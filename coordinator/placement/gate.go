@@ -1,0 +1,59 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GateKind says how the Gate stage narrows the candidates down.
+type GateKind string
+
+// The kinds of gate.
+const (
+	GateOff   GateKind = "off"   // every candidate goes on
+	GateBands GateKind = "bands" // FCO's stepped threshold over the system score
+)
+
+// Gate is the Gate stage of a policy. Only GateBands has parameters.
+type Gate struct {
+	Kind    GateKind `json:"kind"`
+	Initial float64  `json:"initial,omitempty"` // INITIAL_MSAV
+	Final   float64  `json:"final,omitempty"`   // FINAL_MSAV
+	Steps   int      `json:"steps,omitempty"`   // MSAV_STEPS, 1 to MaxSteps
+}
+
+// MaxSteps bounds the rounds of a gate.
+const MaxSteps = 1000
+
+// Bands is FCO's gate with its defaults: rounds at 80, 70 ... 0, -10.
+func Bands() Gate { return Gate{Kind: GateBands, Initial: 80, Final: -10, Steps: 10} }
+
+func (g Gate) validate() error {
+	switch {
+	case g.Kind == GateOff:
+		return nil
+	case g.Kind != GateBands:
+		return fmt.Errorf("there is no gate %q", g.Kind)
+	case !finite(g.Initial) || !finite(g.Final) || g.Initial < g.Final:
+		return fmt.Errorf("gate: initial %v and final %v, want finite numbers, initial not below final", g.Initial, g.Final)
+	case g.Steps < 1 || g.Steps > MaxSteps:
+		return fmt.Errorf("gate: %d steps, want 1 to %d", g.Steps, MaxSteps)
+	}
+	return nil
+}
+
+// Thresholds are those of FCO's rounds (step 4): the first round has initial, the last one final, the others evenly
+// between. A single round has final, because only there a placement fails.
+func Thresholds(initial, final float64, steps int) []float64 {
+	thresholds := make([]float64, steps)
+	for k := range thresholds {
+		thresholds[k] = initial - float64(k)*(initial-final)/float64(max(steps-1, 1))
+	}
+	thresholds[steps-1] = final
+	return thresholds
+}
+
+// round is the first round, counted from 1, whose threshold the score exceeds; 0 when it exceeds none.
+func round(thresholds []float64, score float64) int {
+	return slices.IndexFunc(thresholds, func(threshold float64) bool { return score > threshold }) + 1
+}

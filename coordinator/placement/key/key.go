@@ -1,0 +1,43 @@
+// Package key has the arithmetic of placement keys, as FCO's Dynamic Workload Placement defines it: proximity, score, and
+// the special keys that a node has by itself.
+package key
+
+import "math"
+
+// Weighted is one compiled key of the VM to be placed: the value that it wants, and how much (or, if negative, how little)
+// it wants it.
+type Weighted struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Weight float64 `json:"weight"`
+}
+
+// Value is one key instance of a node. A name may have several instances; each one counts.
+type Value struct {
+	Name  string
+	Value float64
+}
+
+// Proximity is how near two values are: 1 when they are equal, falling evenly to 0 at a distance of 1 and beyond
+// (FCO, "Step 4: System Key Processing"). It is 0 when either is not a number.
+func Proximity(a, b float64) float64 {
+	distance := math.Abs(a - b)
+	if distance < 1 {
+		return 1 - distance
+	}
+	return 0
+}
+
+// Score is the sum, over the node's key instances that the VM has a key of the same name for, of proximity times the VM's
+// weight. A key on one side only contributes nothing.
+func Score(wanted []Weighted, present []Value) float64 {
+	score := 0.0
+	for i := range present {
+		for j := range wanted {
+			if wanted[j].Name == present[i].Name {
+				score += Proximity(wanted[j].Value, present[i].Value) * wanted[j].Weight
+			}
+		}
+	}
+	return score
+}
