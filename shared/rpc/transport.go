@@ -28,7 +28,8 @@ const (
 )
 
 // NewServer makes a server for h on addr with the TLS settings t. It has no read or write timeout, because these would
-// end streams: a dead client is found by HTTP/2 pings. Start it with ListenAndServeTLS("", "") or ServeTLS(l, "", "").
+// end streams: a dead client is found by HTTP/2 pings. What net/http complains of (failed handshakes, of port probes too)
+// is logged at debug level: the other side gets the reason. Start it with ListenAndServeTLS("", "") or ServeTLS(l, "", "").
 func NewServer(addr string, h http.Handler, t *tls.Config, log hclog.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
