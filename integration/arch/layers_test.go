@@ -1,0 +1,112 @@
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// layers, from the bottom up (law 9). A package imports from layers below its own, and from its own subtree. What stands
+// in one layer does not import its neighbours.
+var layers = []struct {
+	why      string
+	packages []string
+}{
+	{"words and wire that both programs share; they know neither", []string{
+		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml",
+	}},
+	{"identity is below the transport that proves it", []string{"shared/pki"}},
+	{"transport", []string{"shared/rpc"}},
+	{"pure model: what there is", []string{"coordinator/cluster"}},
+	{"pure engines: what should happen; they do not know each other", []string{
+		"coordinator/placement/...", "coordinator/balance/...", "coordinator/operation",
+	}},
+	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
+	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
+	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
+	{"edges: the agents' streams and the API drive control and are not known to it", []string{"coordinator/agents", "coordinator/api/..."}},
+	{"faces: they see the API only as messages", []string{"coordinator/cli/...", "coordinator/web/...", "coordinator/sim/..."}},
+	{"wiring", []string{"coordinator/daemon"}},
+	{"program", []string{"coordinator"}},
+
+	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
+	{"what stands behind the seam, and readings of the host", []string{
+		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat",
+	}},
+	{"one migration at a time, as a rule and its runner", []string{"agent/migration/..."}},
+	{"orders by operation ID", []string{"agent/jobs"}},
+	{"what is reported", []string{"agent/report"}},
+	{"the stream to the leader", []string{"agent/session"}},
+	{"the agent's verbs", []string{"agent/command"}},
+	{"wiring", []string{"agent/daemon"}},
+	{"program", []string{"agent"}},
+
+	{"development: may look at everything, nothing looks at it", []string{"integration/...", "packaging/..."}},
+}
+
+// layerOf is the index of p's layer and the pattern that put it there. The longest pattern wins.
+func layerOf(path string) (layer int, pattern string) {
+	layer = -1
+	for i, l := range layers {
+		for _, candidate := range l.packages {
+			if within(path, candidate) && len(candidate) > len(pattern) {
+				layer, pattern = i, candidate
+			}
+		}
+	}
+	return layer, pattern
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range all(t) {
+		own, pattern := layerOf(p.Path)
+		if own < 0 {
+			t.Errorf("%s has no layer: give it one in this file, with the reason", p.Path)
+			continue
+		}
+		for _, path := range p.ours() {
+			below, other := layerOf(path)
+			switch {
+			case pattern == other && pattern != "integration/..." && pattern != "packaging/...": // its own subtree
+			case below == own:
+				t.Errorf("%s imports %s, its neighbour (%s)", p.Path, path, layers[own].why)
+			case below > own:
+				t.Errorf("%s imports %s, which is above it (%s)", p.Path, path, layers[own].why)
+			case within(p.Path, "agent/...") && within(path, "coordinator/..."):
+				t.Errorf("%s imports %s: the programs meet in shared only", p.Path, path)
+			}
+		}
+	}
+}
+
+// What needs cgo is one package, so that everything else builds anywhere and is tested without libvirt.
+func TestOnlyOnePackageKnowsLibvirt(t *testing.T) {
+	const seam = "agent/hypervisor/libvirt"
+	var known bool
+	for _, p := range all(t) {
+		if p.Path == seam {
+			known = slices.Contains(p.Imports, "libvirt.org/go/libvirt")
+			continue
+		}
+		if p.Cgo {
+			t.Errorf("%s uses cgo", p.Path)
+		}
+		if slices.Contains(p.Imports, "libvirt.org/go/libvirt") {
+			t.Errorf("%s imports libvirt: go through agent/hypervisor", p.Path)
+		}
+	}
+	if !known {
+		t.Errorf("%s does not import libvirt: this test looks at the wrong place", seam)
+	}
+}
+
+func TestTheCoordinatorBuildsWithoutCgo(t *testing.T) {
+	build := exec.Command("go", "build", "-o", filepath.Join(t.TempDir(), "berth"), "./coordinator")
+	build.Dir = "../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

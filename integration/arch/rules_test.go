@@ -1,0 +1,118 @@
+package arch
+
+import (
+	"go/ast"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Law 8: a rule is one file and one line in all.go. Help, configuration, explanations and metrics read that list, so a
+// rule that is not in it does not exist, and one in a file of another name is not found.
+func TestEveryRuleIsOneFileAndOneLine(t *testing.T) {
+	var folders int
+	for _, p := range all(t) {
+		at := slices.IndexFunc(p.Files, func(f file) bool { return filepath.Base(f.Path) == "all.go" })
+		if at < 0 {
+			continue
+		}
+		folders++
+		kind, listed := ruleList(p.Files[at])
+		if kind == "" {
+			t.Errorf("%s has no `var all = []Rule{...}`", p.Files[at].Path)
+			continue
+		}
+		var declared []string
+		for _, f := range p.Files {
+			rules := rulesIn(f, kind)
+			if len(rules) == 0 {
+				continue
+			}
+			declared = append(declared, rules...)
+			if name := strings.TrimSuffix(filepath.Base(f.Path), ".go"); len(rules) > 1 || snake(rules[0]) != name {
+				t.Errorf("%s declares %v: want one rule, named like the file", f.Path, rules)
+			}
+		}
+		slices.Sort(declared)
+		slices.Sort(listed)
+		if !slices.Equal(declared, listed) {
+			t.Errorf("%s lists %v, the files declare %v", p.Files[at].Path, listed, declared)
+		}
+	}
+	if folders == 0 {
+		t.Error("no folder of rules found: this test looks at the wrong place")
+	}
+}
+
+// ruleList reads `var all = []Kind{a, b}`.
+func ruleList(f file) (kind string, listed []string) {
+	for _, v := range variables(f) {
+		literal, ok := v.value.(*ast.CompositeLit)
+		if !ok || v.name != "all" {
+			continue
+		}
+		slice, ok := literal.Type.(*ast.ArrayType)
+		if !ok {
+			continue
+		}
+		kind = slice.Elt.(*ast.Ident).Name
+		for _, element := range literal.Elts {
+			if name, ok := element.(*ast.Ident); ok {
+				listed = append(listed, name.Name)
+			}
+		}
+	}
+	return kind, listed
+}
+
+// rulesIn are the names of f's variables that hold one rule.
+func rulesIn(f file, kind string) []string {
+	var names []string
+	for _, v := range variables(f) {
+		literal, ok := v.value.(*ast.CompositeLit)
+		if !ok {
+			continue
+		}
+		if name, ok := literal.Type.(*ast.Ident); ok && name.Name == kind {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+type variable struct {
+	name  string
+	value ast.Expr
+}
+
+func variables(f file) []variable {
+	var found []variable
+	for _, declaration := range f.Syntax.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range group.Specs {
+			if v, ok := spec.(*ast.ValueSpec); ok {
+				for i := range v.Values {
+					found = append(found, variable{v.Names[i].Name, v.Values[i]})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// snake turns memoryPhysical into memory_physical.
+func snake(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
