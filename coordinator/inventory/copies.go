@@ -1,0 +1,116 @@
+package inventory
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+)
+
+// Duplicate is a VM that more than one node shows at once, by nodes with a session.
+type Duplicate struct {
+	VM    string // UUID
+	Name  string
+	Nodes []string // IDs, sorted
+	Since time.Time
+}
+
+// copyGrace is how long copies have to last before they count. Two nodes do not report at the same moment, so a VM that has
+// just been migrated is seen on both.
+const copyGrace = time.Second
+
+// copies knows which nodes show a VM, those paused by a migration left out: within one, two are as they should be.
+type copies map[string]*holders
+
+type holders struct {
+	name  string
+	nodes []string  // sorted
+	since time.Time // when there came to be more than one
+	told  bool
+}
+
+// recount brings a node's part of the copies up to date. A node without a session shows nothing: what it last said may be
+// long past. The caller holds the lock.
+func (s *Store) recount(id string, n *node) {
+	shows := make(map[string]string)
+	if n.session != nil && n.domainsKnown {
+		for i := range n.shown {
+			one := &n.shown[i]
+			if one.State.Holds() && one.State != cluster.DomainPausedMigration {
+				shows[one.UUID] = one.Name
+			}
+		}
+	}
+	for uuid := range n.counted {
+		if _, still := shows[uuid]; !still {
+			s.copies[uuid].remove(id)
+			if len(s.copies[uuid].nodes) == 0 {
+				delete(s.copies, uuid)
+			}
+		}
+	}
+	now := s.now()
+	for uuid, name := range shows {
+		held := s.copies[uuid]
+		if held == nil {
+			held = &holders{}
+			s.copies[uuid] = held
+		}
+		held.add(id, name, now)
+	}
+	n.counted = shows
+}
+
+func (h *holders) add(node, name string, now time.Time) {
+	h.name = name
+	at, there := slices.BinarySearch(h.nodes, node)
+	if there {
+		return
+	}
+	h.nodes = slices.Insert(h.nodes, at, node)
+	if len(h.nodes) == 2 {
+		h.since, h.told = now, false
+	}
+}
+
+func (h *holders) remove(node string) {
+	if at, there := slices.BinarySearch(h.nodes, node); there {
+		h.nodes = slices.Delete(h.nodes, at, at+1)
+	}
+}
+
+// lasting are the duplicates that have lasted and were not told of before.
+func (c copies) lasting(now time.Time) []Duplicate {
+	var found []Duplicate
+	for uuid, held := range c {
+		if len(held.nodes) > 1 && !held.told && now.Sub(held.since) >= copyGrace {
+			held.told = true
+			found = append(found, held.duplicate(uuid))
+		}
+	}
+	return sorted(found)
+}
+
+func (h *holders) duplicate(uuid string) Duplicate {
+	return Duplicate{VM: uuid, Name: h.name, Nodes: slices.Clone(h.nodes), Since: h.since}
+}
+
+// Duplicates are the VMs that more than one node has shown for a second at least, by UUID.
+func (s *Store) Duplicates() []Duplicate {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	now := s.now()
+	var found []Duplicate
+	for uuid, held := range s.copies {
+		if len(held.nodes) > 1 && now.Sub(held.since) >= copyGrace {
+			found = append(found, held.duplicate(uuid))
+		}
+	}
+	return sorted(found)
+}
+
+func sorted(found []Duplicate) []Duplicate {
+	slices.SortFunc(found, func(a, b Duplicate) int { return cmp.Compare(a.VM, b.VM) })
+	return found
+}

@@ -1,0 +1,153 @@
+package inventory
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// facts joins what is known of a node. The caller holds the lock.
+func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
+	n := s.nodes[id]
+	liveness, reason := s.liveness(n, now)
+	facts := cluster.NodeFacts{Liveness: liveness, LivenessReason: reason}
+	if n == nil {
+		return facts
+	}
+	if n.inventory != nil {
+		facts.Inventory, facts.InventoryAt, facts.InventoryFrom = true, n.inventoryAt, n.inventoryFrom
+		facts.Memory = units.Bytes(max(n.inventory.GetMemoryBytes(), 0))
+		facts.CPUs = int(max(n.inventory.GetCpus(), 0))
+		facts.DomainTypes = n.inventory.GetDomainTypes()
+		facts.MigrationURI = n.inventory.GetMigrationUri()
+	}
+	facts.Domains, facts.DomainsKnown = n.shown, n.domainsKnown
+	if n.telemetry != nil {
+		facts.Telemetry, facts.TelemetryAt = true, n.telemetryAt
+		facts.Available = amount(n.telemetry.MemoryAvailableBytes)
+		if facts.Available == nil {
+			facts.Available = amount(n.telemetry.MemoryFreeBytes) // less than is available, never more
+		}
+		facts.KSMSaved = amount(n.telemetry.KsmSavedBytes)
+		facts.Load1 = figure(n.telemetry.Load1)
+		facts.CPUBusy = figure(n.telemetry.CpuBusyRatio)
+	}
+	return facts
+}
+
+// liveness tells how well a node is heard, and if not up, why in words.
+func (s *Store) liveness(n *node, now time.Time) (cluster.Liveness, string) {
+	switch {
+	case n == nil || n.session == nil && n.closedAt.IsZero():
+		waited := now.Sub(s.since)
+		return absence(waited), "not heard in the " + lasting(waited) + " that this coordinator leads"
+	case n.session == nil:
+		without := now.Sub(n.closedAt)
+		reason := "no session for " + lasting(without)
+		if n.closedWhy != "" {
+			reason += ": " + n.closedWhy
+		}
+		return absence(without), reason
+	}
+	silent := now.Sub(n.heardAt)
+	switch {
+	case silent > cluster.UnreachableAfter:
+		return cluster.Unreachable, "silent for " + lasting(silent)
+	case silent > cluster.SuspectAfter:
+		return cluster.Suspect, "silent for " + lasting(silent)
+	case n.libvirtDown:
+		return cluster.Degraded, libvirtReason(n.libvirtSays)
+	default:
+		return cluster.Up, ""
+	}
+}
+
+// absence is how a node without a session counts: its agent gets SessionGrace to come back.
+func absence(without time.Duration) cluster.Liveness {
+	if without < cluster.SessionGrace {
+		return cluster.Suspect
+	}
+	return cluster.Unreachable
+}
+
+func lasting(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
+
+// show makes the readers' list of domains anew, with what telemetry says of each. A telemetry sample that names a domain
+// which is not listed is not believed: the inventory is what lists domains.
+func (n *node) show() {
+	samples := make(map[string]*berthv1.DomainTelemetry, len(n.telemetry.GetDomains()))
+	for _, sample := range n.telemetry.GetDomains() {
+		samples[sample.GetUuid()] = sample
+	}
+	shown := make([]cluster.Domain, 0, len(n.domains))
+	for uuid, one := range n.domains {
+		shown = append(shown, domainOf(one, samples[uuid]))
+	}
+	slices.SortFunc(shown, func(a, b cluster.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
+	n.shown = shown
+}
+
+func domainOf(one domain, sample *berthv1.DomainTelemetry) cluster.Domain {
+	wire := one.wire
+	shown := cluster.Domain{
+		UUID: wire.GetUuid(), Name: wire.GetName(), State: stateOf(wire), Reason: wire.GetStateReason(),
+		Memory: units.Bytes(max(wire.GetMemoryBytes(), 0)), VCPUs: int(max(wire.GetVcpus(), 0)),
+		Managed: wire.GetManaged(), Epoch: wire.GetEpoch(), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
+		Since: one.since,
+	}
+	if sample != nil {
+		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
+	}
+	return shown
+}
+
+// StateOf reads a domain's state from the wire. What this release does not know is unknown, never absent.
+func StateOf(state berthv1.DomainState) cluster.DomainState {
+	switch state {
+	case berthv1.DomainState_DOMAIN_STATE_ABSENT:
+		return cluster.DomainAbsent
+	case berthv1.DomainState_DOMAIN_STATE_RUNNING:
+		return cluster.DomainRunning
+	case berthv1.DomainState_DOMAIN_STATE_PAUSED:
+		return cluster.DomainPaused
+	case berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION:
+		return cluster.DomainPausedMigration
+	case berthv1.DomainState_DOMAIN_STATE_SHUTOFF:
+		return cluster.DomainShutoff
+	case berthv1.DomainState_DOMAIN_STATE_CRASHED:
+		return cluster.DomainCrashed
+	default:
+		return cluster.DomainUnknown
+	}
+}
+
+func stateOf(wire *berthv1.Domain) cluster.DomainState { return StateOf(wire.GetState()) }
+
+// amount takes over an amount of bytes. What cannot be one is not known.
+func amount(bytes *int64) *units.Bytes {
+	if bytes == nil || *bytes < 0 {
+		return nil
+	}
+	value := units.Bytes(*bytes)
+	return &value
+}
+
+// figure takes over a load or a share. What cannot be one is not known.
+func figure(value *float64) *float64 {
+	if value == nil || math.IsNaN(*value) || math.IsInf(*value, 0) || *value < 0 {
+		return nil
+	}
+	return value
+}
+
+func libvirtReason(says string) string {
+	if says == "" {
+		return "libvirt does not answer"
+	}
+	return "libvirt does not answer: " + says
+}

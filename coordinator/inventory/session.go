@@ -1,0 +1,185 @@
+package inventory
+
+import (
+	"errors"
+	"time"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// ErrStaleSession says that a session was opened by a message that is older than what is known of the node.
+var ErrStaleSession = errors.New("the node has a newer session")
+
+// Session is one agent's connection. What it reports counts until it is closed or the node opens another one.
+type Session struct {
+	store *Store
+	node  string
+}
+
+// OpenSession begins a node's session with the hello of its agent and the sequence of the message that it came in. It
+// replaces the session that the node had. Until the session's first inventory, the node's domains are not known. The
+// error is ErrStaleSession when the same incarnation has sent newer messages before.
+func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64) (*Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	n := s.node(nodeID)
+	if hello.GetIncarnation() == n.incarnation && n.incarnation != "" && sequence <= n.sequence {
+		return nil, ErrStaleSession
+	}
+	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
+	n.session = &Session{store: s, node: nodeID}
+	n.heardAt = now
+	n.libvirtDown, n.libvirtSays = false, ""
+	n.domainsKnown = false
+	s.recount(nodeID, n)
+	s.publishLiveness(nodeID, now)
+	return n.session, nil
+}
+
+// Close ends the session. It does nothing if the node has another one by now.
+func (x *Session) Close(reason string) {
+	s := x.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[x.node]
+	if n == nil || n.session != x {
+		return
+	}
+	now := s.now()
+	n.session, n.closedAt, n.closedWhy = nil, now, reason
+	s.recount(x.node, n)
+	s.publishLiveness(x.node, now)
+}
+
+// Report takes one message in. It is false, and the message has no effect, when its session is not the node's present
+// one or its sequence is not newer than the last.
+func (x *Session) Report(message *berthv1.SessionRequest) bool {
+	s := x.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[x.node]
+	if n == nil || n.session != x || message.GetSequence() <= n.sequence {
+		return false
+	}
+	now := s.now()
+	n.sequence, n.heardAt = message.GetSequence(), now
+	switch m := message.GetMessage().(type) {
+	case *berthv1.SessionRequest_Inventory:
+		s.reportInventory(x.node, n, m.Inventory, now)
+	case *berthv1.SessionRequest_Telemetry:
+		n.reportTelemetry(m.Telemetry, now)
+	case *berthv1.SessionRequest_DomainChange:
+		s.reportDomain(x.node, n, m.DomainChange, now)
+	case *berthv1.SessionRequest_Libvirt:
+		n.libvirtDown, n.libvirtSays = !m.Libvirt.GetConnected(), m.Libvirt.GetError()
+	case *berthv1.SessionRequest_Progress:
+		if s.reportProgress(m.Progress, now) {
+			s.feed.publish(Event{Kind: ProgressReported, At: now, Node: x.node, Operation: m.Progress.GetOperationId()})
+		}
+	case *berthv1.SessionRequest_Result:
+		delete(s.progress, m.Result.GetOperationId())
+	}
+	s.publishLiveness(x.node, now)
+	return true
+}
+
+// reportInventory replaces everything that is known of the node's domains, unless their listing failed.
+func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryReport, now time.Time) {
+	if report.GetNode() != nil {
+		n.inventory, n.inventoryAt, n.inventoryFrom = report.GetNode(), now, n.incarnation
+	}
+	n.domainsKnown = !report.GetDomainsUnknown()
+	if !n.domainsKnown {
+		s.log.Warn("the node's domains could not be listed", "node", id, "error", report.GetDomainsError())
+		return
+	}
+	listed := make(map[string]domain, len(report.GetDomains()))
+	for _, wire := range report.GetDomains() {
+		if wire.GetUuid() != "" && wire.GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT {
+			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), now)
+		}
+	}
+	before := n.domains
+	n.domains = listed
+	n.show()
+	for uuid, was := range before {
+		if _, still := listed[uuid]; !still {
+			s.domainMoved(id, was.wire, stateOf(was.wire), cluster.DomainAbsent, "", now)
+		}
+	}
+	for uuid, is := range listed {
+		was := cluster.DomainAbsent
+		if known, there := before[uuid]; there {
+			was = stateOf(known.wire)
+		}
+		if was != stateOf(is.wire) {
+			s.domainMoved(id, is.wire, was, stateOf(is.wire), "", now)
+		}
+	}
+	s.recount(id, n)
+}
+
+// seen is what is kept of a listed domain: since when it is in its state. One that is new here began when the node says,
+// by the age that the node itself gives it, or now.
+func (n *node) seen(wire *berthv1.Domain, inventory *berthv1.NodeInventory, now time.Time) domain {
+	if known, there := n.domains[wire.GetUuid()]; there {
+		if stateOf(known.wire) == stateOf(wire) {
+			return domain{wire: wire, since: known.since}
+		}
+		return domain{wire: wire, since: now}
+	}
+	since := now
+	if wire.GetStartedAt().IsValid() && inventory.GetCollectedAt().IsValid() {
+		age := inventory.GetCollectedAt().AsTime().Sub(wire.GetStartedAt().AsTime())
+		since = now.Add(-max(age, 0))
+	}
+	return domain{wire: wire, since: since}
+}
+
+// reportDomain takes one lifecycle event in.
+func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, now time.Time) {
+	wire := change.GetDomain()
+	uuid := wire.GetUuid()
+	if uuid == "" {
+		return
+	}
+	was := cluster.DomainAbsent
+	known, there := n.domains[uuid]
+	if there {
+		was = stateOf(known.wire)
+	}
+	is := stateOf(wire)
+	switch {
+	case is == cluster.DomainAbsent:
+		delete(n.domains, uuid)
+	case there && was == is:
+		n.domains[uuid] = domain{wire: wire, since: known.since}
+	default:
+		n.domains[uuid] = domain{wire: wire, since: now}
+	}
+	n.show()
+	s.recount(id, n)
+	if was != is {
+		s.domainMoved(id, wire, was, is, change.GetEvent(), now)
+	}
+}
+
+// reportTelemetry takes a sample in. It is as old as its collection was long.
+func (n *node) reportTelemetry(sample *berthv1.NodeTelemetry, now time.Time) {
+	const longest = 30.0 // seconds; what is more is a broken clock
+	n.telemetry = sample
+	n.telemetryAt = now
+	if took := sample.GetCollectSeconds(); took > 0 {
+		n.telemetryAt = now.Add(-time.Duration(min(took, longest) * float64(time.Second)))
+	}
+	n.show()
+}
+
+// domainMoved tells subscribers of a domain's new state.
+func (s *Store) domainMoved(id string, wire *berthv1.Domain, was, is cluster.DomainState, event string, now time.Time) {
+	moved := domainOf(domain{wire: wire, since: now}, nil)
+	moved.State = is
+	s.feed.publish(Event{Kind: DomainChanged, At: now, Node: id, Domain: moved, DomainWas: was, What: event})
+}

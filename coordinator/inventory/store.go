@@ -1,0 +1,182 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Store holds the soft facts of all nodes. It is safe for concurrent use. Messages that it returns are shared: nobody
+// changes them.
+type Store struct {
+	now func() time.Time
+	log hclog.Logger
+
+	mu       sync.RWMutex
+	since    time.Time // when this member began to listen
+	nodes    map[string]*node
+	copies   copies
+	progress map[string]progress
+	feed     feed
+}
+
+// node is what is known of one node.
+type node struct {
+	session   *Session // nil: none is open
+	closedAt  time.Time
+	closedWhy string
+	heardAt   time.Time
+	published cluster.Liveness // what subscribers were told last
+
+	incarnation string
+	sequence    uint64
+	libvirtDown bool
+	libvirtSays string
+
+	inventory     *berthv1.NodeInventory
+	inventoryAt   time.Time
+	inventoryFrom string
+	telemetry     *berthv1.NodeTelemetry
+	telemetryAt   time.Time
+
+	domains      map[string]domain // by UUID
+	domainsKnown bool              // listed since the session opened, and the last listing succeeded
+	shown        []cluster.Domain  // the same for readers, sorted by UUID; replaced, never changed
+	counted      map[string]string // those among the copies: names by UUID
+}
+
+// domain is a domain as last reported, and since when it is in that state here.
+type domain struct {
+	wire  *berthv1.Domain
+	since time.Time
+}
+
+// New makes an empty store.
+func New(now func() time.Time, log hclog.Logger) *Store {
+	s := &Store{now: now, log: log}
+	s.Reset()
+	return s
+}
+
+// Reset forgets everything. It is called when a leadership begins, before the first session: the facts of an earlier one
+// are not to be trusted, and nodes get SessionGrace from now on to come.
+func (s *Store) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = s.now()
+	s.nodes = make(map[string]*node)
+	s.copies = make(copies)
+	s.progress = make(map[string]progress)
+}
+
+// node makes the entry of a node if there is none. The caller holds the lock.
+func (s *Store) node(id string) *node {
+	n := s.nodes[id]
+	if n == nil {
+		n = &node{domains: make(map[string]domain)}
+		s.nodes[id] = n
+	}
+	return n
+}
+
+// View joins the hard facts of a snapshot with what the agents reported, as of now.
+func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
+	nodes, vms := snapshot.Nodes(), snapshot.VMs()
+	var reservations []cluster.Reservation
+	for _, live := range snapshot.LiveOperations() {
+		if held, holds := live.Reservation(); holds {
+			reservations = append(reservations, held)
+		}
+	}
+	facts := make(map[string]cluster.NodeFacts, len(nodes))
+	s.mu.RLock()
+	for i := range nodes {
+		facts[nodes[i].ID] = s.facts(nodes[i].ID, now)
+	}
+	s.mu.RUnlock()
+	return cluster.NewView(now, snapshot.Index(), nodes, vms, reservations, facts)
+}
+
+// Facts are those of one node, as of now. A node that was never heard has nothing but a liveness.
+func (s *Store) Facts(node string, now time.Time) cluster.NodeFacts {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.facts(node, now)
+}
+
+// Inventory is what the node's agent last reported of it; nil if it never did.
+func (s *Store) Inventory(node string) *berthv1.NodeInventory {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if n := s.nodes[node]; n != nil {
+		return n.inventory
+	}
+	return nil
+}
+
+// Telemetry is the node's last sample; nil if there was none. Its age is told by Facts.
+func (s *Store) Telemetry(node string) *berthv1.NodeTelemetry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if n := s.nodes[node]; n != nil {
+		return n.telemetry
+	}
+	return nil
+}
+
+// Domains are all domains of the node, by UUID, as last reported.
+func (s *Store) Domains(node string) []*berthv1.Domain {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := s.nodes[node]
+	if n == nil {
+		return nil
+	}
+	domains := make([]*berthv1.Domain, 0, len(n.domains))
+	for _, uuid := range slices.Sorted(maps.Keys(n.domains)) {
+		domains = append(domains, n.domains[uuid].wire)
+	}
+	return domains
+}
+
+// progress is the last report on a running migration.
+type progress struct {
+	step  uint32
+	stats *berthv1.MigrationStats
+	at    time.Time
+}
+
+// maxProgress bounds how many operations progress is kept of. Far more than ever migrate at once.
+const maxProgress = 4096
+
+// Progress is the last report on a running operation; nil when there is none.
+func (s *Store) Progress(operation string) *berthv1.MigrationStats {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.progress[operation].stats
+}
+
+func (s *Store) reportProgress(report *berthv1.CommandProgress, now time.Time) bool {
+	last, known := s.progress[report.GetOperationId()]
+	if known && last.step > report.GetStep() {
+		return false
+	}
+	if !known && len(s.progress) >= maxProgress {
+		oldest := ""
+		for id, one := range s.progress {
+			if oldest == "" || one.at.Before(s.progress[oldest].at) {
+				oldest = id
+			}
+		}
+		delete(s.progress, oldest)
+	}
+	s.progress[report.GetOperationId()] = progress{step: report.GetStep(), stats: report.GetStats(), at: now}
+	return true
+}
