@@ -66,6 +66,4 @@ func cloneDecision(row *decisionRow) placement.Decision {
 	return out
 }
 
-func cloneRefusal(r *Refusal) *Refusal { return pointer(r) }
-
 func copied[T any](row *T) T { return *row }

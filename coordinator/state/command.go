@@ -26,7 +26,9 @@ const (
 // Command is one entry of the Raft log: compare, then store, as a whole or not at all. Times, IDs and decisions are in
 // the command; applying it reads no clock and runs no placement code.
 type Command struct {
-	// Key makes the command idempotent: the second one with the same key gets the first one's Result.
+	// Key makes the command idempotent: the second one with the same key and kind gets the first one's Result. A refused
+	// command stores nothing, its key neither: a corrected one may carry it. Keys are kept for KeyAge of stamped time, at
+	// least the last MinKeys and at most the last MaxKeys.
 	Key    string    `json:"key"`
 	Kind   string    `json:"kind"` // what it does, for the history: start vm, enrol node, ...
 	Caller string    `json:"caller"`
@@ -37,7 +39,7 @@ type Command struct {
 	Expect []Expectation `json:"expect,omitempty"`
 
 	Nodes      []cluster.Node        `json:"nodes,omitempty"`
-	VMs        []cluster.VM          `json:"vms,omitempty"`
+	VMs        []cluster.VM          `json:"vms,omitempty"` // a used ID goes on from Snapshot.LastEpoch
 	Operations []operation.Operation `json:"operations,omitempty"`
 	Decisions  []placement.Decision  `json:"decisions,omitempty"` // immutable; the oldest beyond MaxDecisions go
 	Members    []cluster.Member      `json:"members,omitempty"`
@@ -66,7 +68,24 @@ const (
 	MaxDecisions  = 2000
 	MaxEvents     = 10000
 	MaxOperations = 5000 // ended ones
-	MaxKeys       = 100000
+)
+
+// Bounds of what the state remembers for its own use.
+const (
+	MinKeys   = 100_000
+	MaxKeys   = 1_000_000 // a day of eleven commands a second
+	KeyAge    = 24 * time.Hour
+	MaxEpochs = 100_000 // of deleted VMs
+)
+
+// MaxCommand is the size in bytes of an encoded command beyond which it is refused before it is sent: larger entries
+// hold up Raft's heartbeats.
+const MaxCommand = 512 << 10
+
+// Keys of Meta that the state and the consensus know.
+const (
+	MetaClusterID  = "cluster_id"
+	MetaQuarantine = "quarantine" // why no VM may be started, stopped or moved; absent: they may
 )
 
 // Result is what applying a command gave.

@@ -2,6 +2,8 @@ package state
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-memdb"
@@ -17,7 +19,6 @@ type Snapshot struct {
 	live    *memdb.MemDB // what the next command is applied to
 	applied appliedRow
 	moved   chan struct{} // closed by the store when this is no longer the present
-	changed <-chan struct{}
 }
 
 // Index is the Raft index of the last command applied. Entries that are not commands (configurations, barriers) do not
@@ -25,13 +26,15 @@ type Snapshot struct {
 func (x *Snapshot) Index() uint64 { return x.applied.Index }
 
 // Changed is closed when this moment is no longer the present one.
-func (x *Snapshot) Changed() <-chan struct{} { return x.changed }
+func (x *Snapshot) Changed() <-chan struct{} { return x.moved }
 
 // Nodes are all nodes, by ID.
 func (x *Snapshot) Nodes() []cluster.Node { return list(x, string(Nodes), byID, cloneNode) }
 
 // Node is the node with this ID.
-func (x *Snapshot) Node(id string) (cluster.Node, bool) { return one(x, string(Nodes), byID, id, cloneNode) }
+func (x *Snapshot) Node(id string) (cluster.Node, bool) {
+	return one(x, string(Nodes), byID, id, cloneNode)
+}
 
 // NodeByName is the node with this name.
 func (x *Snapshot) NodeByName(name string) (cluster.Node, bool) {
@@ -39,7 +42,9 @@ func (x *Snapshot) NodeByName(name string) (cluster.Node, bool) {
 }
 
 // NodeByRef is the node with this ID, or else with this name.
-func (x *Snapshot) NodeByRef(ref string) (cluster.Node, bool) { return either(ref, x.Node, x.NodeByName) }
+func (x *Snapshot) NodeByRef(ref string) (cluster.Node, bool) {
+	return either(ref, x.Node, x.NodeByName)
+}
 
 // VMs are all VMs, by name.
 func (x *Snapshot) VMs() []cluster.VM { return list(x, string(VMs), byName, cloneVM) }
@@ -93,6 +98,21 @@ func (x *Snapshot) LiveOperationOf(vm string) (operation.Operation, bool) {
 	return one(x, string(Operations), byLiveVM, vm, cloneOperation)
 }
 
+// OperationByRequest is the newest operation that was made by this request, named by its idempotency key.
+func (x *Snapshot) OperationByRequest(request string) (operation.Operation, bool) {
+	if request == "" || strings.ContainsRune(request, 0) {
+		return operation.Operation{}, false
+	}
+	var newest operation.Operation
+	made := list(x, string(Operations), byRequest, cloneOperation, request)
+	for i := range made {
+		if i == 0 || made[i].CreatedAt.After(newest.CreatedAt) {
+			newest = made[i]
+		}
+	}
+	return newest, len(made) > 0
+}
+
 // Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.
 func (x *Snapshot) Decisions(limit int) []placement.Decision {
 	return take(reversed(x, string(Decisions), byAge), limit, cloneDecision)
@@ -137,7 +157,9 @@ func (x *Snapshot) MemberByName(name string) (cluster.Member, bool) {
 }
 
 // Tokens are all enrolment tokens, by hash.
-func (x *Snapshot) Tokens() []cluster.Token { return list(x, string(Tokens), byID, copied[cluster.Token]) }
+func (x *Snapshot) Tokens() []cluster.Token {
+	return list(x, string(Tokens), byID, copied[cluster.Token])
+}
 
 // Token is the enrolment token whose secret has this hash.
 func (x *Snapshot) Token(hash string) (cluster.Token, bool) {
@@ -147,14 +169,15 @@ func (x *Snapshot) Token(hash string) (cluster.Token, bool) {
 // Events are the last events, oldest first. A limit of 0 or less means all that are kept.
 func (x *Snapshot) Events(limit int) []cluster.Event {
 	events := take(reversed(x, tableEvents, byID), limit, cloneEvent)
-	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
-		events[i], events[j] = events[j], events[i]
-	}
+	slices.Reverse(events)
 	return events
 }
 
 // EventsAfter are the events of commands after this Raft index, oldest first.
 func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
+	if index == math.MaxUint64 {
+		return nil
+	}
 	rows, err := x.db.Txn(false).LowerBound(tableEvents, byID, index+1)
 	if err != nil {
 		panic(fmt.Sprintf("state: read %s: %v", tableEvents, err))

@@ -22,12 +22,13 @@ const (
 
 // Indexes beside the primary one.
 const (
-	byID     = "id"
-	byName   = "name"
-	byHolder = "holder" // VMs by the node that may run them
-	byAge    = "age"    // oldest first
-	byLiveVM = "live"   // live operations by VM
-	byEnded  = "ended"  // ended operations, first ended first
+	byID      = "id"
+	byName    = "name"
+	byRequest = "request" // operations by the caller's idempotency key
+	byHolder  = "holder"  // VMs by the node that may run them
+	byAge     = "age"     // oldest first
+	byLiveVM  = "live"    // live operations by VM
+	byEnded   = "ended"   // ended operations, first ended first
 )
 
 // decisionRow is a decision with its place in the history.
@@ -50,12 +51,12 @@ type metaRow struct {
 	Revision uint64 `json:"revision"`
 }
 
-// keyRow remembers the Result of a command for the next one with the same key.
+// keyRow remembers that a command was stored, for the next one with the same key.
 type keyRow struct {
-	Key     string    `json:"key"`
-	At      time.Time `json:"at"` // stamped by the command
-	Index   uint64    `json:"index"`
-	Refusal *Refusal  `json:"refusal,omitempty"`
+	Key   string    `json:"key"`
+	Kind  string    `json:"kind"`
+	At    time.Time `json:"at"` // stamped by the command
+	Index uint64    `json:"index"`
 }
 
 // epochRow outlives its deleted VM, so that a VM made later with the same ID cannot go back to an epoch that agents
@@ -70,7 +71,7 @@ type epochRow struct {
 // state can never part.
 type appliedRow struct {
 	Index uint64    `json:"index"`
-	Hash  []byte    `json:"hash"`
+	Hash  []byte    `json:"hash,omitempty"`
 	Clock time.Time `json:"clock"` // latest time stamped on any command
 
 	// How many rows there are in the tables that are trimmed.
@@ -131,7 +132,7 @@ func place(index uint64, sequence uint32) []byte {
 }
 
 // moment orders times, those before 1970 included.
-func moment(t time.Time) []byte { return number(uint64(t.UnixNano()) ^ 1<<63) }
+func moment(t time.Time) []byte { return place(uint64(t.Unix())^1<<63, uint32(t.Nanosecond())) }
 
 func unique[T any](name string, key keyOf[T]) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, Unique: true, AllowMissing: name != byID, Indexer: key}
@@ -165,6 +166,7 @@ func newSchema() *memdb.DBSchema {
 		table(string(Operations),
 			unique(byID, func(o *operation.Operation) ([]byte, bool) { return text(o.ID), true }),
 			shared(byAge, func(o *operation.Operation) ([]byte, bool) { return moment(o.CreatedAt), true }),
+			shared(byRequest, func(o *operation.Operation) ([]byte, bool) { return text(o.Request), o.Request != "" }),
 			shared(byLiveVM, func(o *operation.Operation) ([]byte, bool) { return text(o.VM), o.Live() }),
 			shared(byEnded, func(o *operation.Operation) ([]byte, bool) { return number(o.Revision), !o.Live() })),
 		table(string(Decisions),

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/hex"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,7 @@ func NewStore() (*Store, error) {
 		return nil, fmt.Errorf("make the state's database: %w", err)
 	}
 	store := &Store{}
-	store.now.Store(newSnapshot(db, &appliedRow{Hash: []byte{}}))
+	store.now.Store(newSnapshot(db, &appliedRow{}))
 	return store, nil
 }
 
@@ -32,10 +31,9 @@ func (s *Store) Snapshot() *Snapshot { return s.now.Load() }
 
 // Changed is closed when the next command has been applied, or a snapshot restored. To miss nothing, take it before
 // the Snapshot that is read, or take that Snapshot's own Changed.
-func (s *Store) Changed() <-chan struct{} { return s.now.Load().changed }
+func (s *Store) Changed() <-chan struct{} { return s.now.Load().moved }
 
-// Hash is the running hash of the state, in hexadecimal. Members that have applied the same index have the same hash;
-// two that do not have diverged. See Snapshot.Hash.
+// Hash is the running hash of the present state. See Snapshot.Hash.
 func (s *Store) Hash() string { return s.now.Load().Hash() }
 
 // publish makes a moment the present one. The caller holds writer.
@@ -45,10 +43,5 @@ func (s *Store) publish(next *Snapshot) {
 }
 
 func newSnapshot(db *memdb.MemDB, applied *appliedRow) *Snapshot {
-	moved := make(chan struct{})
-	return &Snapshot{db: db.Snapshot(), live: db, applied: *applied, moved: moved, changed: moved}
+	return &Snapshot{db: db.Snapshot(), live: db, applied: *applied, moved: make(chan struct{})}
 }
-
-// Hash is the running hash of the state at this moment, in hexadecimal; empty before the first command. It covers
-// every change of every command since the cluster was made, so it is comparable between members only at equal Index.
-func (x *Snapshot) Hash() string { return hex.EncodeToString(x.applied.Hash) }

@@ -1,0 +1,175 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"berth/coordinator/operation"
+)
+
+// apply compares and stores, as a whole or not at all. It is a function of the state, the command and the index alone.
+func (s *Store) apply(command *Command, index uint64) Result {
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	present := s.now.Load()
+	if index <= present.applied.Index {
+		panic(fmt.Sprintf("state: entry %d of the Raft log comes after entry %d; this coordinator must stop: "+
+			"its log or its snapshot is damaged", index, present.applied.Index))
+	}
+
+	w := begin(present, command, index)
+	result, repeated := w.repeat(command)
+	if !repeated {
+		result = Result{Index: index}
+		if result.Refusal = w.store(command); result.Refusal != nil {
+			// Whatever was stored before the refusal goes.
+			w.txn.Abort()
+			w = begin(present, command, index)
+		} else {
+			w.remember(command)
+		}
+	}
+	w.seal(result)
+	w.txn.Commit()
+	s.publish(newSnapshot(present.live, &w.applied))
+	return result
+}
+
+// repeat finds the answer that an earlier command with this key got.
+func (w *write) repeat(command *Command) (Result, bool) {
+	row, found := get[keyRow](w, tableKeys, command.Key)
+	if !found {
+		return Result{}, false
+	}
+	if row.Kind != command.Kind {
+		return Result{Index: w.index, Refusal: invalid("", command.Key,
+			"key %q was used for another command (%q), this one is %q", command.Key, row.Kind, command.Kind)}, true
+	}
+	return Result{Index: row.Index}, true
+}
+
+// store checks the command against the state, stores it and checks what came out. After a refusal the transaction has
+// to be thrown away.
+func (w *write) store(command *Command) *Refusal {
+	for _, check := range []func(*Command) *Refusal{checkShape, w.checkExpectations, w.checkChanges} {
+		if refusal := check(command); refusal != nil {
+			return refusal
+		}
+	}
+	w.deleteRecords(command)
+	w.putRecords(command)
+	w.putHistory(command)
+	if refusal := w.checkOutcome(command); refusal != nil {
+		return refusal
+	}
+	w.trim()
+	return nil
+}
+
+// deleteRecords runs before putRecords, so that a name is free for a record of the same command.
+func (w *write) deleteRecords(command *Command) {
+	for _, record := range command.Delete {
+		if vm, ok := w.before.VM(record.ID); ok && record.Table == VMs && vm.Epoch > 0 {
+			put(w, tableEpochs, vm.ID, &epochRow{VM: vm.ID, Epoch: vm.Epoch, Index: w.index})
+			w.applied.Epochs++
+		}
+		w.remove(string(record.Table), record.ID, w.row(string(record.Table), record.ID))
+	}
+}
+
+// The rows are the command's own memory: it was decoded for this call and is not used afterwards.
+func (w *write) putRecords(command *Command) {
+	for i := range command.Nodes {
+		node := &command.Nodes[i]
+		node.Revision = w.index
+		put(w, string(Nodes), node.ID, node)
+	}
+	for i := range command.VMs {
+		vm := &command.VMs[i]
+		vm.Revision = w.index
+		put(w, string(VMs), vm.ID, vm)
+		if epoch, deletedBefore := get[epochRow](w, tableEpochs, vm.ID); deletedBefore {
+			w.remove(tableEpochs, vm.ID, epoch)
+			w.applied.Epochs--
+		}
+	}
+	for i := range command.Operations {
+		op := &command.Operations[i]
+		op.Revision = w.index
+		put(w, string(Operations), op.ID, op)
+		if !op.Live() {
+			w.applied.Ended++
+		}
+	}
+	for i := range command.Members {
+		member := &command.Members[i]
+		member.Revision = w.index
+		put(w, string(Members), member.ID, member)
+	}
+	for i := range command.Tokens {
+		token := &command.Tokens[i]
+		token.Revision = w.index
+		put(w, string(Tokens), token.Hash, token)
+	}
+	for _, key := range slices.Sorted(maps.Keys(command.Meta)) {
+		put(w, string(Meta), key, &metaRow{Key: key, Value: command.Meta[key], Revision: w.index})
+	}
+}
+
+func (w *write) putHistory(command *Command) {
+	for i := range command.Decisions {
+		row := &decisionRow{Index: w.index, Sequence: uint32(i), Decision: command.Decisions[i]}
+		put(w, string(Decisions), row.Decision.ID, row)
+		w.applied.Decisions++
+	}
+	for i := range command.Events {
+		row := &eventRow{Sequence: uint32(i), Event: command.Events[i]}
+		row.Event.Index = w.index
+		put(w, tableEvents, fmt.Sprint(w.index, "/", i), row)
+		w.applied.Events++
+	}
+}
+
+// remember keeps the key, and forgets the oldest ones that are no longer needed.
+func (w *write) remember(command *Command) {
+	put(w, tableKeys, command.Key, &keyRow{Key: command.Key, Kind: command.Kind, At: command.At, Index: w.index})
+	w.applied.Keys++
+	for w.applied.Keys > MinKeys {
+		oldest, found := first[keyRow](w, tableKeys, byAge)
+		if !found || w.applied.Keys <= MaxKeys && w.applied.Clock.Sub(oldest.At) <= KeyAge {
+			return
+		}
+		w.remove(tableKeys, oldest.Key, oldest)
+		w.applied.Keys--
+	}
+}
+
+// trim drops the oldest of what is kept for people.
+func (w *write) trim() {
+	for ; w.applied.Decisions > MaxDecisions; w.applied.Decisions-- {
+		oldest, _ := first[decisionRow](w, string(Decisions), byAge)
+		w.remove(string(Decisions), oldest.Decision.ID, oldest)
+	}
+	for ; w.applied.Events > MaxEvents; w.applied.Events-- {
+		oldest, _ := first[eventRow](w, tableEvents, byID)
+		w.remove(tableEvents, fmt.Sprint(oldest.Event.Index, "/", oldest.Sequence), oldest)
+	}
+	for ; w.applied.Ended > MaxOperations; w.applied.Ended-- {
+		oldest, _ := first[operation.Operation](w, string(Operations), byEnded)
+		w.remove(string(Operations), oldest.ID, oldest)
+	}
+	for ; w.applied.Epochs > MaxEpochs; w.applied.Epochs-- {
+		oldest, _ := first[epochRow](w, tableEpochs, byAge)
+		w.remove(tableEpochs, oldest.VM, oldest)
+	}
+}
+
+// later is the later of two stamped times: clocks of leaders differ, and time that ran once must not run again.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,272 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+)
+
+// maxIdentifier bounds IDs, names and keys, in bytes.
+const maxIdentifier = 256
+
+func invalid(table Table, id, format string, args ...any) *Refusal {
+	return &Refusal{Code: Invalid, Table: table, ID: id, Message: fmt.Sprintf(format, args...)}
+}
+
+// guarded tells whether records of the table are put and deleted only under an expectation.
+func (t Table) guarded() bool {
+	switch t {
+	case Nodes, VMs, Operations, Members, Tokens:
+		return true
+	default:
+		return false
+	}
+}
+
+// known tells whether commands may name the table.
+func (t Table) known() bool { return t.guarded() || t == Decisions || t == Meta }
+
+// puts are the records that the command stores.
+func (c *Command) puts() []Record {
+	var puts []Record
+	for i := range c.Nodes {
+		puts = append(puts, Record{Nodes, c.Nodes[i].ID})
+	}
+	for i := range c.VMs {
+		puts = append(puts, Record{VMs, c.VMs[i].ID})
+	}
+	for i := range c.Operations {
+		puts = append(puts, Record{Operations, c.Operations[i].ID})
+	}
+	for i := range c.Decisions {
+		puts = append(puts, Record{Decisions, c.Decisions[i].ID})
+	}
+	for i := range c.Members {
+		puts = append(puts, Record{Members, c.Members[i].ID})
+	}
+	for i := range c.Tokens {
+		puts = append(puts, Record{Tokens, c.Tokens[i].Hash})
+	}
+	for key := range c.Meta {
+		puts = append(puts, Record{Meta, key})
+	}
+	return puts
+}
+
+// identifiers are the texts of the command that indexes are made of, with what they are. Those that may be empty are
+// left out when they are.
+func (c *Command) identifiers() [][2]string {
+	found := [][2]string{{"key", c.Key}}
+	optional := func(what, value string) {
+		if value != "" {
+			found = append(found, [2]string{what, value})
+		}
+	}
+	for i := range c.Nodes {
+		found = append(found, [2]string{"node name", c.Nodes[i].Name})
+	}
+	for i := range c.VMs {
+		found = append(found, [2]string{"VM name", c.VMs[i].Name})
+		optional("holder", c.VMs[i].Holder)
+	}
+	for i := range c.Operations {
+		found = append(found, [2]string{"operation's VM", c.Operations[i].VM})
+		optional("request", c.Operations[i].Request)
+	}
+	for i := range c.Members {
+		found = append(found, [2]string{"member name", c.Members[i].Name})
+	}
+	return found
+}
+
+// checkIdentifier refuses what the indexes cannot hold. It is not what users may call things: that is decided before.
+func checkIdentifier(what, value string) *Refusal {
+	switch {
+	case value == "":
+		return invalid("", "", "the command has an empty %s", what)
+	case len(value) > maxIdentifier:
+		return invalid("", "", "the %s %.32q... has %d bytes, at most %d are kept", what, value, len(value), maxIdentifier)
+	case strings.ContainsRune(value, 0):
+		return invalid("", "", "the %s %q has a zero byte", what, value)
+	}
+	return nil
+}
+
+// checkShape refuses what no state could take.
+func checkShape(command *Command) *Refusal {
+	for _, identifier := range command.identifiers() {
+		if refusal := checkIdentifier(identifier[0], identifier[1]); refusal != nil {
+			return refusal
+		}
+	}
+	touched := make(map[Record]bool)
+	for _, record := range append(command.puts(), command.Delete...) {
+		if refusal := checkIdentifier(string(record.Table)+" ID", record.ID); refusal != nil {
+			return refusal
+		}
+		if touched[record] {
+			return invalid(record.Table, record.ID, "the command changes %s %q twice", record.Table, record.ID)
+		}
+		touched[record] = true
+	}
+	for _, record := range command.Delete {
+		if !record.Table.known() || record.Table == Operations || record.Table == Decisions {
+			return invalid(record.Table, record.ID, "a record of %q cannot be deleted", record.Table)
+		}
+	}
+	return nil
+}
+
+// checkExpectations compares revisions, and refuses to change a record that nobody compared.
+func (w *write) checkExpectations(command *Command) *Refusal {
+	expected := make(map[Record]bool)
+	for _, e := range command.Expect {
+		if !e.Table.known() {
+			return invalid(e.Table, e.ID, "there is no table %q", e.Table)
+		}
+		if refusal := checkIdentifier("expected "+string(e.Table), e.ID); refusal != nil {
+			return refusal
+		}
+		if revision := w.revision(e.Table, e.ID); revision != e.Revision {
+			return &Refusal{Code: Stale, Table: e.Table, ID: e.ID, Message: stale(e, revision)}
+		}
+		expected[Record{e.Table, e.ID}] = true
+	}
+	for _, record := range append(command.puts(), command.Delete...) {
+		if record.Table.guarded() && !expected[record] {
+			return invalid(record.Table, record.ID, "the command changes %s %q without expecting a revision of it",
+				record.Table, record.ID)
+		}
+	}
+	for _, record := range command.Delete {
+		if w.row(string(record.Table), record.ID) == nil {
+			return invalid(record.Table, record.ID, "%s %q does not exist and cannot be deleted", record.Table, record.ID)
+		}
+	}
+	return nil
+}
+
+func stale(e Expectation, revision uint64) string {
+	switch {
+	case revision == 0:
+		return fmt.Sprintf("%s %q does not exist (any more)", e.Table, e.ID)
+	case e.Revision == 0:
+		return fmt.Sprintf("%s %q exists already", e.Table, e.ID)
+	default:
+		return fmt.Sprintf("%s %q has changed (revision %d, expected %d)", e.Table, e.ID, revision, e.Revision)
+	}
+}
+
+// revision of a record; 0 when there is none.
+func (w *write) revision(table Table, id string) uint64 {
+	switch row := w.row(string(table), id).(type) {
+	case *cluster.Node:
+		return row.Revision
+	case *cluster.VM:
+		return row.Revision
+	case *operation.Operation:
+		return row.Revision
+	case *cluster.Member:
+		return row.Revision
+	case *cluster.Token:
+		return row.Revision
+	case *metaRow:
+		return row.Revision
+	case *decisionRow:
+		return row.Index
+	default:
+		return 0
+	}
+}
+
+// checkChanges compares the command with the records that it replaces.
+func (w *write) checkChanges(command *Command) *Refusal {
+	for i := range command.VMs {
+		vm := &command.VMs[i]
+		if last := w.before.LastEpoch(vm.ID); vm.Epoch < last {
+			return invalid(VMs, vm.ID, "the epoch of VM %q cannot go from %d to %d", vm.Name, last, vm.Epoch)
+		}
+	}
+	for i := range command.Operations {
+		op := &command.Operations[i]
+		before, exists := get[operation.Operation](w, string(Operations), op.ID)
+		if exists && !before.Live() {
+			return invalid(Operations, op.ID, "operation %q has ended and cannot change", op.ID)
+		}
+	}
+	for i := range command.Decisions {
+		if id := command.Decisions[i].ID; w.row(string(Decisions), id) != nil {
+			return invalid(Decisions, id, "decision %q exists already and cannot change", id)
+		}
+	}
+	return nil
+}
+
+// checkOutcome looks at what the command made of the state.
+func (w *write) checkOutcome(command *Command) *Refusal {
+	for _, record := range append(command.puts(), command.Delete...) {
+		var refusal *Refusal
+		switch record.Table {
+		case Nodes:
+			refusal = oneName(w, Nodes, record.ID, func(n *cluster.Node) (string, string) { return n.ID, n.Name })
+		case VMs:
+			refusal = oneName(w, VMs, record.ID, func(v *cluster.VM) (string, string) { return v.ID, v.Name })
+			if refusal == nil {
+				refusal = w.checkOperationOf(record.ID)
+			}
+		case Members:
+			refusal = oneName(w, Members, record.ID, func(m *cluster.Member) (string, string) { return m.ID, m.Name })
+		case Operations:
+			if op, _ := get[operation.Operation](w, string(Operations), record.ID); op.Live() {
+				refusal = w.checkOperationOf(op.VM)
+			}
+		}
+		if refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// oneName refuses a name that two records have.
+func oneName[Row any](w *write, table Table, id string, identify func(*Row) (id, name string)) *Refusal {
+	row, exists := get[Row](w, string(table), id)
+	if !exists {
+		return nil
+	}
+	_, name := identify(row)
+	rows, err := w.txn.Get(string(table), byName, name)
+	if err != nil {
+		panic(fmt.Sprintf("state: read %s by %s: %v", table, byName, err))
+	}
+	for other, ok := rows.Next().(*Row); ok; other, ok = rows.Next().(*Row) {
+		if otherID, _ := identify(other); otherID != id {
+			return &Refusal{
+				Code: NameTaken, Table: table, ID: otherID,
+				Message: fmt.Sprintf("another %s is named %q (ID %s)", table, name, otherID),
+			}
+		}
+	}
+	return nil
+}
+
+// checkOperationOf refuses a second live operation on a VM, and one on no VM.
+func (w *write) checkOperationOf(vm string) *Refusal {
+	rows, err := w.txn.Get(string(Operations), byLiveVM, vm)
+	if err != nil {
+		panic(fmt.Sprintf("state: read live operations: %v", err))
+	}
+	live, exists := rows.Next().(*operation.Operation)
+	if !exists {
+		return nil
+	}
+	if second, more := rows.Next().(*operation.Operation); more {
+		return invalid(VMs, vm, "operations %q and %q would both work on VM %q", live.ID, second.ID, vm)
+	}
+	if w.row(string(VMs), vm) == nil {
+		return invalid(VMs, vm, "operation %q would work on VM %q, which does not exist", live.ID, vm)
+	}
+	return nil
+}

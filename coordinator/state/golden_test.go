@@ -1,0 +1,180 @@
+package state
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/shared/units"
+)
+
+var update = flag.Bool("update", false, "write the golden log and snapshot of this release, if they do not exist")
+
+// Every release leaves a log, the snapshot and the hash that came of it in testdata/golden/RELEASE. Every later release
+// must read them and come to the same: members of two releases run side by side during an upgrade, and a cluster may be
+// upgraded after years. What is there is never written again.
+const release = "0.1"
+
+func TestGoldenLogsAndSnapshotsOfEveryRelease(t *testing.T) {
+	current := filepath.Join("testdata", "golden", release)
+	if _, err := os.Stat(current); os.IsNotExist(err) && *update {
+		writeGolden(t, current)
+	}
+	releases, err := filepath.Glob(filepath.Join("testdata", "golden", "*"))
+	if err != nil || len(releases) == 0 {
+		t.Fatalf("no golden files (%v)", err)
+	}
+	for _, dir := range releases {
+		t.Run(filepath.Base(dir), func(t *testing.T) { checkGolden(t, dir) })
+	}
+}
+
+func checkGolden(t *testing.T, dir string) {
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	want := strings.TrimSpace(string(read("hash")))
+
+	replayed := newMember(t)
+	lines := bufio.NewScanner(bytes.NewReader(read("log")))
+	lines.Buffer(nil, 2*MaxCommand)
+	for lines.Scan() {
+		data, err := hex.DecodeString(strings.Fields(lines.Text())[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		replayed.index += 2 // entries that are not commands lie between
+		replayed.fsm.Apply(&raft.Log{Index: replayed.index, Type: raft.LogCommand, Data: data})
+	}
+	if got := replayed.store.Hash(); got != want {
+		t.Errorf("the log comes to hash %s, in that release it was %s", got, want)
+	}
+	restored, err := Load(bytes.NewReader(read("snapshot")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := restored.Hash(); got != want {
+		t.Errorf("the snapshot has hash %s, in that release it was %s", got, want)
+	}
+	if !bytes.Equal(saved(t, replayed.store.Snapshot()), saved(t, restored.Snapshot())) {
+		t.Error("the log and the snapshot come to different states")
+	}
+}
+
+func writeGolden(t *testing.T, dir string) {
+	m := newMember(t)
+	var log strings.Builder
+	for i, command := range goldenCommands() {
+		if command.Key == "" {
+			command.Key = label("golden", uint64(i), 0)
+		}
+		command.Caller = "operator/admin"
+		command.At = noon.Add(time.Duration(i) * time.Minute)
+		data, err := command.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.WriteString(hex.EncodeToString(data) + "\n")
+		m.index += 2
+		m.fsm.Apply(&raft.Log{Index: m.index, Type: raft.LogCommand, Data: data})
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"log": []byte(log.String()), "snapshot": saved(t, m.store.Snapshot()), "hash": []byte(m.store.Hash() + "\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goldenCommands have every field of every record set at least once, a refusal and a repeat. Revisions are twice the
+// number of the command, counted from 1.
+func goldenCommands() []Command {
+	ratio, cpu, overhead, quarter := 1.5, 4.0, 2*units.GiB, 0.25
+	downtime, handover := 120*time.Millisecond, 30*time.Millisecond
+	full := node("n1", "alpha")
+	full.HostUUID, full.MachineID = "4c4c4544-0042", "b1946ac92492d2347c6235b4d2611184"
+	full.Settings = cluster.NodeSettings{RAMRatio: &ratio, CPURatio: &cpu, Overhead: &overhead}
+	full.Maintenance, full.MaintenanceReason = true, "new <memory> & fans"
+	web := vm("v1", "web", 1)
+	web.Spec.Kernel, web.Spec.Initrd, web.Spec.Cmdline = "/boot/vmlinuz", "/boot/initrd", "console=ttyS0"
+	web.Spec.Disks = []cluster.Disk{{Path: "/images/web.qcow2", Format: "qcow2", Bus: "virtio", ReadOnly: true}}
+	web.Spec.Networks, web.Spec.XML = []string{"default", "bridge:br0"}, "<domain/>"
+	web.Operation, web.LastNode, web.Decision, web.Condition = "o1", "n2", "d1", "lost"
+	web.StartedAt = noon
+	held := web
+	held.Holder, held.Epoch = "n1", 2
+	move := start("o1", "v1")
+	move.Kind, move.Request, move.Source, move.Excluded, move.Decision = operation.Migrate, "r1", "n2", []string{"n3"}, "d1"
+	move.Phase, move.Step, move.Attempt, move.Memory, move.VCPUs = operation.Copying, 3, 1, units.GiB, 2
+	move.Force, move.Grace, move.Bandwidth, move.Deadline = true, time.Minute, 10*units.MiB, time.Hour
+	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
+	done := ended(move)
+	done.Message, done.Migration = "moved", &operation.MigrationStats{
+		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,
+		DirtyRate: 5, Iteration: 3, Downtime: &downtime, Handover: &handover,
+	}
+	choice := decision("d1")
+	choice.Policy, choice.Seed, choice.Margin, choice.Reason = "fco", 42, 0.5, "most memory"
+	choice.Request = placement.Request{Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2}
+	choice.Nodes = []placement.NodeResult{{
+		Node: "n1", Name: "alpha", Admitted: true, Score: 1.25, Rank: 1,
+		Constraints: []placement.ConstraintResult{{
+			Constraint: "memory", Passed: true, Needed: &ratio, Available: &cpu, Unit: "B", AgeSeconds: &quarter,
+		}},
+		Terms: []placement.Term{{Weigher: "memory", Key: "#RAM", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5}},
+	}}
+	return []Command{
+		{Kind: "init", Meta: map[string]string{MetaClusterID: "c1", "other": "value"}},
+		{
+			Kind:   "enrol",
+			Expect: []Expectation{expect(Nodes, "n1", 0), expect(Members, "m1", 0), expect(Tokens, "abc", 0)},
+			Nodes:  []cluster.Node{full},
+			Members: []cluster.Member{{
+				ID: "m1", Name: "one", RaftAddress: "one:7422", APIAddress: "one:7420", AgentAddress: "one:7421", JoinedAt: noon,
+			}},
+			Tokens: []cluster.Token{{
+				Hash: "abc", Purpose: cluster.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
+				ExpiresAt: noon.Add(time.Hour), UsedBy: "n1", UsedAt: noon,
+			}},
+		},
+		putVM(0, web),
+		{
+			Kind:   "migrate",
+			Expect: []Expectation{expect(VMs, "v1", 6), expect(Operations, "o1", 0)}, VMs: []cluster.VM{web},
+			Operations: []operation.Operation{move}, Decisions: []placement.Decision{choice},
+			Events: []cluster.Event{
+				{At: noon, Kind: "vm.migrate", Subject: "vm/web", Message: "to alpha", Caller: "operator/admin", Operation: "o1", Decision: "d1"},
+				{At: noon.In(time.FixedZone("", 3600)), Kind: "node.note", Subject: "node/alpha", Message: "in another time zone"},
+			},
+		},
+		putNode(99, full), // refused
+		{
+			Kind:   "finish",
+			Expect: []Expectation{expect(VMs, "v1", 8), expect(Operations, "o1", 8)}, VMs: []cluster.VM{held},
+			Operations: []operation.Operation{done},
+		},
+		{Kind: "finish", Key: label("golden", 5, 0)}, // a repeat
+		putVM(0, vm("v2", "db", 7)),
+		remove(VMs, "v2", 16),
+		{Kind: "forget", Delete: []Record{{Meta, "other"}}},
+	}
+}

@@ -1,0 +1,296 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+)
+
+// model is the state once more, written the naive way: whole maps, copied for every command.
+type model struct {
+	nodes     map[string]cluster.Node
+	vms       map[string]cluster.VM
+	ops       map[string]operation.Operation
+	decisions map[string]bool
+	meta      map[string]string
+	events    []cluster.Event
+	epochs    map[string]uint64
+	keys      map[string]string // kind
+}
+
+func newModel() *model {
+	return &model{
+		nodes: map[string]cluster.Node{}, vms: map[string]cluster.VM{}, ops: map[string]operation.Operation{},
+		decisions: map[string]bool{}, meta: map[string]string{}, epochs: map[string]uint64{}, keys: map[string]string{},
+	}
+}
+
+// after is the model after the command, or nil when it has to be refused.
+func (m *model) after(command Command, index uint64) *model {
+	if kind, used := m.keys[command.Key]; used {
+		if kind != command.Kind {
+			return nil
+		}
+		return m
+	}
+	n := &model{
+		nodes: maps.Clone(m.nodes), vms: maps.Clone(m.vms), ops: maps.Clone(m.ops), decisions: maps.Clone(m.decisions),
+		meta: maps.Clone(m.meta), events: slices.Clone(m.events), epochs: maps.Clone(m.epochs), keys: maps.Clone(m.keys),
+	}
+	revision := map[Table]func(string) uint64{
+		Nodes: func(id string) uint64 { return m.nodes[id].Revision },
+		VMs:   func(id string) uint64 { return m.vms[id].Revision }, Operations: func(id string) uint64 { return m.ops[id].Revision },
+	}
+	expected := map[Record]bool{}
+	for _, e := range command.Expect {
+		if revision[e.Table](e.ID) != e.Revision {
+			return nil
+		}
+		expected[Record{e.Table, e.ID}] = true
+	}
+	touched := map[Record]bool{}
+	touch := func(table Table, id string) bool {
+		record := Record{table, id}
+		again := touched[record]
+		touched[record] = true
+		return !again && (expected[record] || table == Decisions)
+	}
+	for _, gone := range command.Delete {
+		if !touch(gone.Table, gone.ID) || revision[gone.Table](gone.ID) == 0 || gone.Table == Operations {
+			return nil
+		}
+		if gone.Table == Nodes {
+			delete(n.nodes, gone.ID)
+		} else {
+			delete(n.vms, gone.ID)
+		}
+	}
+	for _, node := range command.Nodes {
+		if !touch(Nodes, node.ID) {
+			return nil
+		}
+		node.Revision = index
+		n.nodes[node.ID] = node
+	}
+	for _, vm := range command.VMs {
+		if !touch(VMs, vm.ID) || vm.Epoch < m.epochs[vm.ID] {
+			return nil
+		}
+		vm.Revision = index
+		n.vms[vm.ID], n.epochs[vm.ID] = vm, vm.Epoch
+	}
+	for _, op := range command.Operations {
+		before, exists := m.ops[op.ID]
+		if !touch(Operations, op.ID) || exists && before.Phase == operation.Ended {
+			return nil
+		}
+		op.Revision = index
+		n.ops[op.ID] = op
+	}
+	for _, decision := range command.Decisions {
+		if !touch(Decisions, decision.ID) || m.decisions[decision.ID] {
+			return nil
+		}
+		n.decisions[decision.ID] = true
+	}
+	for _, event := range command.Events {
+		event.Index = index
+		n.events = append(n.events, event)
+	}
+	for key, value := range command.Meta {
+		n.meta[key] = value
+	}
+	n.keys[command.Key] = command.Kind
+	if !n.consistent() {
+		return nil
+	}
+	return n
+}
+
+func (m *model) consistent() bool {
+	used := map[string]bool{}
+	for _, node := range m.nodes {
+		if used["node "+node.Name] {
+			return false
+		}
+		used["node "+node.Name] = true
+	}
+	for _, vm := range m.vms {
+		if used["vm "+vm.Name] {
+			return false
+		}
+		used["vm "+vm.Name] = true
+	}
+	for _, op := range m.ops {
+		if op.Phase == operation.Ended {
+			continue
+		}
+		if _, exists := m.vms[op.VM]; !exists || used["live "+op.VM] {
+			return false
+		}
+		used["live "+op.VM] = true
+	}
+	return true
+}
+
+func (m *model) compare(t *rapid.T, x *Snapshot) {
+	got := newModel()
+	for _, n := range x.Nodes() {
+		got.nodes[n.ID] = n
+	}
+	for _, v := range x.VMs() {
+		got.vms[v.ID] = v
+	}
+	for _, o := range x.Operations() {
+		got.ops[o.ID] = o
+	}
+	for _, d := range x.Decisions(0) {
+		got.decisions[d.ID] = true
+	}
+	for id := range m.epochs {
+		if last := x.LastEpoch(id); last != m.epochs[id] {
+			t.Fatalf("the last epoch of %s is %d, want %d", id, last, m.epochs[id])
+		}
+	}
+	for key := range m.meta {
+		got.meta[key] = x.Meta(key)
+	}
+	got.events = x.Events(0)
+	got.epochs, got.keys = m.epochs, m.keys
+	if diff := cmp.Diff(m, got, cmp.AllowUnexported(model{})); diff != "" {
+		t.Fatalf("the state is not the model's (want -, got +):\n%s", diff)
+	}
+}
+
+// drawCommand draws from so few names that commands meet. Most expectations are right, so that most commands are stored.
+func drawCommand(t *rapid.T, m *model, index uint64) Command {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+	command := Command{
+		Key:  rapid.SampledFrom([]string{fmt.Sprint("k", index), fmt.Sprint("k", index), fmt.Sprint("k", index), "k1", "k2"}).Draw(t, "key"),
+		Kind: rapid.SampledFrom([]string{"x", "x", "x", "y"}).Draw(t, "kind"),
+		At:   noon,
+	}
+	expectOf := func(table Table, id string, revision uint64) {
+		switch rapid.IntRange(0, 12).Draw(t, "expectation") {
+		case 0: // forgotten
+		case 1:
+			command.Expect = append(command.Expect, expect(table, id, revision+1))
+		default:
+			command.Expect = append(command.Expect, expect(table, id, revision))
+		}
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "changes") {
+		switch rapid.IntRange(0, 6).Draw(t, "change") {
+		case 0:
+			n := node(id.Draw(t, "node"), id.Draw(t, "node name"))
+			expectOf(Nodes, n.ID, m.nodes[n.ID].Revision)
+			command.Nodes = append(command.Nodes, n)
+		case 1, 2:
+			v := vm(id.Draw(t, "vm"), id.Draw(t, "vm name"), 0)
+			v.Epoch = m.epochs[v.ID] + rapid.SampledFrom([]uint64{0, 1, 1, 1 << 63}).Draw(t, "epoch")
+			if v.Epoch >= 1<<63 { // one less than it was
+				v.Epoch = max(m.epochs[v.ID], 1) - 1
+			}
+			v.Holder = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "holder")
+			expectOf(VMs, v.ID, m.vms[v.ID].Revision)
+			command.VMs = append(command.VMs, v)
+		case 3:
+			o := start(id.Draw(t, "operation")+id.Draw(t, "of"), id.Draw(t, "operation's vm"))
+			if rapid.Bool().Draw(t, "ended") {
+				o = ended(o)
+			}
+			expectOf(Operations, o.ID, m.ops[o.ID].Revision)
+			command.Operations = append(command.Operations, o)
+		case 4:
+			command.Decisions = append(command.Decisions, decision(id.Draw(t, "decision")+id.Draw(t, "of")))
+			command.Events = append(command.Events, cluster.Event{At: noon, Kind: "placed"})
+		case 5:
+			command.Meta = map[string]string{id.Draw(t, "meta"): id.Draw(t, "value")}
+		case 6:
+			record := Record{rapid.SampledFrom([]Table{Nodes, VMs}).Draw(t, "table"), id.Draw(t, "deleted")}
+			revision := m.nodes[record.ID].Revision
+			if record.Table == VMs {
+				revision = m.vms[record.ID].Revision
+			}
+			expectOf(record.Table, record.ID, revision)
+			command.Delete = append(command.Delete, record)
+		}
+	}
+	return command
+}
+
+// Whatever the log: the state is the model's, a restored member goes on like the others, a member that gets the log
+// later comes to the same bytes and the same hash, and every invariant holds.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel()
+		a, b := newFSM(t), newFSM(t) // b is restored from a's snapshots now and then
+		var log []*raft.Log
+		entries := rapid.Uint64Range(1, 60).Draw(t, "entries")
+		for index := uint64(1); index <= entries; index++ {
+			command := drawCommand(t, m, index)
+			data, err := command.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			entry := &raft.Log{Index: index, Type: raft.LogCommand, Data: data}
+			log = append(log, entry)
+			next := m.after(command, index)
+			result := a.FSM().Apply(entry).(Result)
+			again := b.FSM().Apply(entry).(Result)
+			if diff := cmp.Diff(result, again); diff != "" {
+				t.Fatalf("two members answer differently:\n%s", diff)
+			}
+			if refused := result.Refusal != nil; refused != (next == nil) {
+				t.Fatalf("entry %d refused: %v (%+v), the model refuses: %v", index, refused, result.Refusal, next == nil)
+			}
+			if next != nil {
+				m = next
+			}
+			m.compare(t, a.Snapshot())
+			if rapid.IntRange(0, 9).Draw(t, "restore") == 0 {
+				if err := b.FSM().Restore(io.NopCloser(bytes.NewReader(save(t, a)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		late := newFSM(t)
+		for _, entry := range log {
+			late.FSM().Apply(entry)
+		}
+		for _, other := range []*Store{b, late} {
+			if !bytes.Equal(save(t, a), save(t, other)) || a.Hash() != other.Hash() {
+				t.Fatal("the members have parted")
+			}
+		}
+		if err := a.Snapshot().verify(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func newFSM(t *rapid.T) *Store {
+	store, err := NewStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func save(t *rapid.T, s *Store) []byte {
+	var out bytes.Buffer
+	if err := s.Snapshot().Save(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,91 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+)
+
+// epochJump is what every epoch grows by when a backup is restored: more than any VM can have had since the backup was
+// made, so that what agents have journalled meanwhile is older than whatever comes next. etcd bumps its revisions for
+// the same reason.
+const epochJump = 1 << 20
+
+// Quarantine makes a backup, fresh from Load, fit to replace the present state of a running cluster. The nodes may have
+// gone on since the backup was made, so that it is a claim and not a fact:
+//
+//   - Meta tells by MetaQuarantine that no VM may be started, stopped or moved until the nodes were compared.
+//   - Every epoch jumps, also that of a VM which the backup does not know.
+//   - Operations that were at work are parked: how they ended is not in the backup.
+//   - Tokens go: one that has been used since would be good again.
+//   - The members are the present ones, as Raft keeps its present configuration.
+//
+// The store must not be in Raft's hands yet.
+func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	backup := s.now.Load()
+	reason := fmt.Sprintf("restored at %s from a backup made at index %d", at.UTC().Format(time.RFC3339), backup.Index())
+	// Below the index at which Raft will put the restored state, above everything that either state has.
+	index := max(backup.Index(), present.Index()) + 1
+	w := begin(backup, &Command{At: at}, index)
+	w.parkOperations(at, reason)
+	w.jumpEpochs(present)
+	w.takeMembers(present)
+	for _, token := range backup.Tokens() {
+		w.remove(string(Tokens), token.Hash, &token)
+	}
+	w.putRecords(&Command{Meta: map[string]string{MetaQuarantine: reason}})
+	w.putHistory(&Command{Events: []cluster.Event{{
+		At: at, Kind: "cluster.restored", Subject: "cluster", Message: reason, Caller: caller,
+	}}})
+	w.trim()
+	w.seal(Result{Index: index})
+	w.txn.Commit()
+	s.publish(newSnapshot(backup.live, &w.applied))
+}
+
+func (w *write) parkOperations(at time.Time, reason string) {
+	live := w.before.LiveOperations()
+	for i := range live {
+		live[i].Phase, live[i].Result = operation.Ended, operation.Parked
+		live[i].Message = "the state was " + reason + " while this operation was at work"
+		live[i].UpdatedAt, live[i].EndedAt = at, at
+	}
+	w.putRecords(&Command{Operations: live})
+}
+
+func (w *write) jumpEpochs(present *Snapshot) {
+	vms := w.before.VMs()
+	for i := range vms {
+		vms[i].Epoch = max(vms[i].Epoch, present.LastEpoch(vms[i].ID)) + epochJump
+	}
+	w.putRecords(&Command{VMs: vms})
+	gone := append(w.before.deletedEpochs(), present.deletedEpochs()...)
+	for _, vm := range present.VMs() {
+		gone = append(gone, epochRow{VM: vm.ID})
+	}
+	for _, row := range gone {
+		if _, known := w.before.VM(row.VM); known {
+			continue
+		}
+		if jumped, ok := get[epochRow](w, tableEpochs, row.VM); !ok {
+			w.applied.Epochs++
+		} else if jumped.Index == w.index {
+			continue
+		}
+		last := max(w.before.LastEpoch(row.VM), present.LastEpoch(row.VM))
+		put(w, tableEpochs, row.VM, &epochRow{VM: row.VM, Epoch: last + epochJump, Index: w.index})
+	}
+}
+
+func (w *write) takeMembers(present *Snapshot) {
+	for _, member := range w.before.Members() {
+		w.remove(string(Members), member.ID, &member)
+	}
+	w.putRecords(&Command{Members: present.Members()})
+}
+
+func (x *Snapshot) deletedEpochs() []epochRow { return list(x, tableEpochs, byID, copied[epochRow]) }

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+)
+
+// verify checks the invariants that apply keeps, over the whole of a state that came from elsewhere.
+func (x *Snapshot) verify() error {
+	for _, name := range []struct {
+		table Table
+		twice string
+	}{
+		{Nodes, twice(x.Nodes(), func(n cluster.Node) string { return n.Name })},
+		{VMs, twice(x.VMs(), func(v cluster.VM) string { return v.Name })},
+		{Members, twice(x.Members(), func(m cluster.Member) string { return m.Name })},
+	} {
+		if name.twice != "" {
+			return refuse("two records of section %q are named %q", name.table, name.twice)
+		}
+	}
+	live := x.LiveOperations()
+	if vm := twice(live, func(o operation.Operation) string { return o.VM }); vm != "" {
+		return refuse("two operations work on VM %q", vm)
+	}
+	for _, op := range live {
+		if _, exists := x.VM(op.VM); !exists {
+			return refuse("operation %q works on VM %q, which does not exist", op.ID, op.VM)
+		}
+	}
+	counted := x.applied
+	counted.Decisions = x.count(string(Decisions))
+	counted.Events = x.count(tableEvents)
+	counted.Ended = x.count(string(Operations)) - len(live)
+	counted.Keys = x.count(tableKeys)
+	counted.Epochs = x.count(tableEpochs)
+	if got, want := counted.counts(), x.applied.counts(); got != want {
+		return refuse("it counts its history as %v, the records are %v", want, got)
+	}
+	return nil
+}
+
+func (a *appliedRow) counts() [5]int {
+	return [5]int{a.Decisions, a.Events, a.Ended, a.Keys, a.Epochs}
+}
+
+func (x *Snapshot) count(table string) (count int) {
+	for rows := iterate(x, table, byID); rows.Next() != nil; {
+		count++
+	}
+	return count
+}
+
+// twice is a text that two of the values give; empty if there is none.
+func twice[T any](values []T, of func(T) string) string {
+	seen := make(map[string]bool, len(values))
+	for _, value := range values {
+		key := of(value)
+		if seen[key] {
+			return key
+		}
+		seen[key] = true
+	}
+	return ""
+}
