@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"berth/coordinator/placement"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Decision makes the message of one decision, with every node.
+func Decision(d placement.Decision) *berthv1.Decision {
+	message := DecisionSummary(d)
+	for _, node := range d.Nodes {
+		message.Nodes = append(message.Nodes, decisionNode(node))
+	}
+	return message
+}
+
+// DecisionSummary makes the message of one decision without its nodes, for lists.
+func DecisionSummary(d placement.Decision) *berthv1.Decision {
+	return &berthv1.Decision{
+		Id:             d.ID,
+		Purpose:        string(d.Request.Purpose),
+		Vm:             d.Request.VMName,
+		Policy:         d.Policy,
+		MadeAt:         timestamp(d.At),
+		Caller:         d.Caller,
+		DryRun:         d.DryRun,
+		Outcome:        outcome(d.Outcome),
+		Winner:         d.WinnerName,
+		WinnerId:       d.Winner,
+		Margin:         d.Margin,
+		Reason:         d.Reason,
+		Counterfactual: d.Counterfactual,
+		Seed:           d.Seed,
+		Request:        decisionRequest(d),
+		OperationId:    d.Operation,
+		Order:          d.Order,
+		Gate:           d.Gate,
+		Selector:       d.Selector,
+	}
+}
+
+// decisionRequest names nodes as the decision itself knew them, so that it reads the same after they are gone.
+func decisionRequest(d placement.Decision) *berthv1.DecisionRequest {
+	names := make(map[string]string, len(d.Nodes))
+	for _, node := range d.Nodes {
+		names[node.Node] = node.Name
+	}
+	name := func(id string) string {
+		if name, known := names[id]; known {
+			return name
+		}
+		return id
+	}
+	message := &berthv1.DecisionRequest{
+		MemoryBytes: int64(d.Request.Memory),
+		Vcpus:       int32(d.Request.VCPUs), //nolint:gosec // at most cluster.MaxVCPUs
+		PinnedNode:  nameOf(name, d.Request.Pinned),
+		CurrentNode: nameOf(name, d.Request.Current),
+	}
+	for _, id := range d.Request.Excluded {
+		message.ExcludedNodes = append(message.ExcludedNodes, name(id))
+	}
+	return message
+}
+
+func outcome(o placement.Outcome) berthv1.DecisionOutcome {
+	switch o {
+	case placement.Placed:
+		return berthv1.DecisionOutcome_DECISION_OUTCOME_PLACED
+	case placement.Stay:
+		return berthv1.DecisionOutcome_DECISION_OUTCOME_STAY
+	case placement.Refused:
+		return berthv1.DecisionOutcome_DECISION_OUTCOME_REFUSED
+	default:
+		return berthv1.DecisionOutcome_DECISION_OUTCOME_UNSPECIFIED
+	}
+}
+
+func decisionNode(node placement.NodeResult) *berthv1.DecisionNode {
+	message := &berthv1.DecisionNode{
+		Node:     node.Name,
+		NodeId:   node.Node,
+		Admitted: node.Admitted,
+		Score:    node.Score,
+		Rank:     int32(node.Rank), //nolint:gosec // at most the number of nodes
+		Tier:     int32(node.Tier), //nolint:gosec // likewise
+		Band:     int32(node.Band), //nolint:gosec // likewise
+		Current:  node.Current,
+	}
+	for _, c := range node.Constraints {
+		message.Constraints = append(message.Constraints, &berthv1.ConstraintResult{
+			Constraint:      c.Constraint,
+			Passed:          c.Passed,
+			Code:            c.Code,
+			Message:         c.Message,
+			Needed:          c.Needed,
+			Available:       c.Available,
+			Unit:            c.Unit,
+			InputAgeSeconds: c.AgeSeconds,
+		})
+	}
+	for _, t := range node.Terms {
+		message.Terms = append(message.Terms, &berthv1.ScoreTerm{
+			Weigher:      t.Weigher,
+			Key:          t.Key,
+			Raw:          t.Raw,
+			Proximity:    t.Proximity,
+			Weight:       t.Weight,
+			Contribution: t.Contribution,
+		})
+	}
+	return message
+}

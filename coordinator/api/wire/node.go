@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// NodeReport is all that one node's message is made of.
+type NodeReport struct {
+	View      *cluster.NodeView
+	Inventory *berthv1.NodeInventory // as its agent last sent it; nil if it never did
+	Telemetry *berthv1.NodeTelemetry // likewise
+	VMs       []string               // names of the VMs that the node holds, sorted
+	At        time.Time              // now, for ages
+}
+
+// Node makes the message of one node.
+func Node(report NodeReport) *berthv1.Node {
+	view := report.View
+	record := view.Node
+	message := &berthv1.Node{
+		Id:                record.ID,
+		Name:              record.Name,
+		Cluster:           record.Cluster,
+		State:             liveness(view.Facts.Liveness),
+		StateReason:       view.Facts.LivenessReason,
+		Maintenance:       record.Maintenance,
+		MaintenanceReason: record.MaintenanceReason,
+		Settings:          effective(view.Settings),
+		OwnSettings:       settings(record.Settings),
+		Inventory:         report.Inventory,
+		Telemetry:         report.Telemetry,
+		Vms:               report.VMs,
+		EnrolledAt:        timestamp(record.EnrolledAt),
+		Revision:          record.Revision,
+	}
+	if view.Facts.Inventory {
+		message.Ledgers = ledgers(view)
+	}
+	if view.Facts.Telemetry {
+		message.TelemetryAgeSeconds = new(max(0, report.At.Sub(view.Facts.TelemetryAt).Seconds()))
+	}
+	return message
+}
+
+func liveness(l cluster.Liveness) berthv1.NodeState {
+	switch l {
+	case cluster.Up:
+		return berthv1.NodeState_NODE_STATE_UP
+	case cluster.Suspect:
+		return berthv1.NodeState_NODE_STATE_SUSPECT
+	case cluster.Unreachable:
+		return berthv1.NodeState_NODE_STATE_UNREACHABLE
+	case cluster.Degraded:
+		return berthv1.NodeState_NODE_STATE_DEGRADED
+	default:
+		return berthv1.NodeState_NODE_STATE_UNSPECIFIED
+	}
+}
+
+func effective(s cluster.EffectiveSettings) *berthv1.NodeSettings {
+	return settings(cluster.NodeSettings{RAMRatio: &s.RAMRatio, CPURatio: &s.CPURatio, Overhead: &s.Overhead})
+}
+
+func settings(s cluster.NodeSettings) *berthv1.NodeSettings {
+	return &berthv1.NodeSettings{RamRatio: s.RAMRatio, CpuRatio: s.CPURatio, OverheadBytes: (*int64)(s.Overhead)}
+}
+
+// SettingsFrom reads the settings that a request carries. Nil carries none.
+func SettingsFrom(message *berthv1.NodeSettings) cluster.NodeSettings {
+	if message == nil {
+		return cluster.NodeSettings{}
+	}
+	return cluster.NodeSettings{
+		RAMRatio: message.RamRatio,
+		CPURatio: message.CpuRatio,
+		Overhead: (*units.Bytes)(message.OverheadBytes),
+	}
+}
+
+func ledgers(view *cluster.NodeView) *berthv1.NodeLedgers {
+	message := &berthv1.NodeLedgers{
+		PromisedLimitBytes: int64(view.PromisedLimit),
+		PromisedUsedBytes:  int64(view.PromisedUsed),
+		PromisedFreeBytes:  int64(view.PromisedLimit - view.PromisedUsed),
+		VcpusLimit:         int64(math.Floor(view.VCPULimit)),
+		VcpusUsed:          int64(view.VCPUsUsed),
+		Vms:                int64(len(view.Allocations)),
+	}
+	if view.PhysicalKnown {
+		message.PhysicalFreeBytes = new(int64(view.PhysicalFree))
+	}
+	return message
+}
+
+// timestamp is nil for the zero time, which stands for "not yet" and "unknown".
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// Brief leaves out of a node's message what is long and of little use in a list: the capabilities document, the CPU's
+// features and the telemetry of single domains. It changes copies only.
+func Brief(node *berthv1.Node) *berthv1.Node {
+	if node.Inventory != nil {
+		node.Inventory = proto.CloneOf(node.Inventory)
+		node.Inventory.CapabilitiesXml = ""
+		node.Inventory.CpuFeatures = nil
+	}
+	if node.Telemetry != nil {
+		node.Telemetry = proto.CloneOf(node.Telemetry)
+		node.Telemetry.Domains = nil
+	}
+	return node
+}

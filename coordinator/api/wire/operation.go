@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"time"
+
+	"berth/coordinator/operation"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Operation makes the message of one operation. Nodes appear under the names that they had when it began.
+func Operation(op operation.Operation) *berthv1.Operation {
+	return &berthv1.Operation{
+		Id:         op.ID,
+		Kind:       string(op.Kind),
+		Vm:         op.VMName,
+		VmId:       op.VM,
+		Caller:     op.Caller,
+		Source:     op.SourceName,
+		Target:     op.TargetName,
+		Phase:      string(op.Phase),
+		Result:     result(op.Result),
+		Message:    op.Message,
+		Attempt:    op.Attempt,
+		Epoch:      op.Epoch,
+		DecisionId: op.Decision,
+		CreatedAt:  timestamp(op.CreatedAt),
+		UpdatedAt:  timestamp(op.UpdatedAt),
+		EndedAt:    timestamp(op.EndedAt),
+		Migration:  migration(op.Migration),
+		Evidence:   op.Evidence,
+	}
+}
+
+func result(r operation.Result) berthv1.OperationResult {
+	switch r {
+	case operation.Pending:
+		return berthv1.OperationResult_OPERATION_RESULT_RUNNING
+	case operation.Done:
+		return berthv1.OperationResult_OPERATION_RESULT_DONE
+	case operation.Failed:
+		return berthv1.OperationResult_OPERATION_RESULT_FAILED
+	case operation.Parked:
+		return berthv1.OperationResult_OPERATION_RESULT_PARKED
+	default:
+		return berthv1.OperationResult_OPERATION_RESULT_UNSPECIFIED
+	}
+}
+
+func migration(stats *operation.MigrationStats) *berthv1.MigrationStats {
+	if stats == nil {
+		return nil
+	}
+	return &berthv1.MigrationStats{
+		ElapsedSeconds:     stats.Elapsed.Seconds(),
+		DataTotalBytes:     int64(stats.DataTotal),
+		DataProcessedBytes: int64(stats.DataProcessed),
+		DataRemainingBytes: int64(stats.DataRemaining),
+		MemoryBps:          int64(stats.MemoryBPS),
+		DirtyRatePages:     stats.DirtyRate,
+		Iteration:          int32(stats.Iteration), //nolint:gosec // libvirt counts rounds, some dozens
+		DowntimeSeconds:    seconds(stats.Downtime),
+		HandoverSeconds:    seconds(stats.Handover),
+	}
+}
+
+func seconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.Seconds())
+}

@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// VMReport is all that one VM's message is made of.
+type VMReport struct {
+	VM        cluster.VM
+	State     berthv1.VMState
+	Condition string // in words; empty when nothing is unusual
+	NodeName  func(id string) string
+	Telemetry *berthv1.DomainTelemetry
+}
+
+// VM makes the message of one VM.
+func VM(report VMReport) *berthv1.VM {
+	vm := report.VM
+	return &berthv1.VM{
+		Id:             vm.ID,
+		Name:           vm.Name,
+		Spec:           Spec(vm.Spec),
+		State:          report.State,
+		Node:           nameOf(report.NodeName, vm.Holder),
+		NodeId:         vm.Holder,
+		Epoch:          vm.Epoch,
+		OperationId:    vm.Operation,
+		LastNode:       nameOf(report.NodeName, vm.LastNode),
+		LastDecisionId: vm.Decision,
+		CreatedAt:      timestamp(vm.CreatedAt),
+		StartedAt:      timestamp(vm.StartedAt),
+		Telemetry:      report.Telemetry,
+		Condition:      report.Condition,
+		Revision:       vm.Revision,
+	}
+}
+
+func nameOf(name func(string) string, id string) string {
+	if id == "" {
+		return ""
+	}
+	return name(id)
+}
+
+// Spec makes the message of a VM's specification.
+func Spec(spec cluster.VMSpec) *berthv1.VMSpec {
+	message := &berthv1.VMSpec{
+		MemoryBytes: int64(spec.Memory),
+		Vcpus:       int32(spec.VCPUs), //nolint:gosec // at most cluster.MaxVCPUs
+		Kernel:      spec.Kernel,
+		Initrd:      spec.Initrd,
+		Cmdline:     spec.Cmdline,
+		Networks:    spec.Networks,
+		Xml:         spec.XML,
+	}
+	for _, disk := range spec.Disks {
+		message.Disks = append(message.Disks, &berthv1.Disk{
+			Path: disk.Path, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly,
+		})
+	}
+	return message
+}
+
+// SpecFrom reads the specification that a request carries, unchecked.
+func SpecFrom(message *berthv1.VMSpec) cluster.VMSpec {
+	spec := cluster.VMSpec{
+		Memory:   units.Bytes(message.GetMemoryBytes()),
+		VCPUs:    int(message.GetVcpus()),
+		Kernel:   message.GetKernel(),
+		Initrd:   message.GetInitrd(),
+		Cmdline:  message.GetCmdline(),
+		Networks: message.GetNetworks(),
+		XML:      message.GetXml(),
+	}
+	for _, disk := range message.GetDisks() {
+		spec.Disks = append(spec.Disks, cluster.Disk{
+			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),
+		})
+	}
+	return spec
+}
