@@ -50,6 +50,9 @@ type Config struct {
 // maxMessage bounds what an agent may send at once: an inventory of thousands of domains is a few MiB.
 const maxMessage = 16 << 20
 
+// compressFrom is the size from which compressing a message is worth its time.
+const compressFrom = 4096
+
 // Server serves berth.v1.AgentService. It is safe for concurrent use.
 type Server struct {
 	Config
@@ -67,7 +70,9 @@ func New(config Config) *Server {
 // Handler serves the agents' port. The listener has to demand and verify client certificates.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(berthv1connect.NewAgentServiceHandler(s, connect.WithReadMaxBytes(maxMessage)))
+	mux.Handle(berthv1connect.NewAgentServiceHandler(
+		s, connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom),
+	))
 	return rpc.WithIdentity(withDeadlines(mux))
 }
 
