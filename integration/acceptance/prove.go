@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
+func prove(ctx context.Context, s *site, packages string) error {
+	for _, part := range []func(context.Context, *site, string) error{
+		install, formCluster, prepareMigration, joinNodes, moveVM, upgradeAgents, removeAll,
+	} {
+		if err := part(ctx, s, packages); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do runs lines on one machine until one fails.
+func (m *machine) do(ctx context.Context, lines ...string) error {
+	for _, line := range lines {
+		if _, err := m.run(ctx, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch copies the one package that matches the pattern to the machine.
+func (m *machine) fetch(packages, pattern string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(packages, pattern))
+	if err != nil {
+		return "", err
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("%d packages match %s in %s, want 1: run make packages", len(found), pattern, packages)
+	}
+	return m.put(found[0])
+}
+
+func install(ctx context.Context, s *site, packages string) error {
+	step("Install the packages: apt on the coordinator and on node-b, rpm on node-a")
+	for _, what := range []struct {
+		on            *machine
+		pattern, line string
+	}{
+		{s.coord, "berth_*.deb", "apt-get install -q -y ./%s"},
+		{s.nodes[0], "berth-agent-*.rpm", "rpm -Uvh --nodeps %s"}, // Debian's rpm does not know what dpkg has installed
+		{s.nodes[1], "berth-agent_*.deb", "apt-get install -q -y ./%s"},
+	} {
+		name, err := what.on.fetch(packages, what.pattern)
+		if err != nil {
+			return err
+		}
+		if err := what.on.do(ctx, fmt.Sprintf(what.line, name)); err != nil {
+			return err
+		}
+	}
+	step("A service that is not set up yet waits: it neither fails nor loops")
+	if err := s.coord.do(ctx,
+		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-coordinator.service",
+		"systemctl start berth-coordinator && systemctl show --property=ActiveState,ConditionResult berth-coordinator",
+		"! systemctl is-failed berth-coordinator",
+		"id berth",
+	); err != nil {
+		return err
+	}
+	for _, node := range s.nodes {
+		if err := node.do(ctx,
+			"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-agent.service",
+			"systemctl start berth-agent && ! systemctl is-failed berth-agent",
+			"id berth-agent | grep libvirt",
+		); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func formCluster(ctx context.Context, s *site, _ string) error {
+	step("Form the cluster")
+	return s.coord.do(ctx,
+		"berth coordinator init",
+		"systemctl enable --now berth-coordinator",
+		"berth status",
+		"stat --format='%U %a %n' /var/lib/berth/coordinator /var/lib/berth/coordinator/tls/ca.key",
+	)
+}
+
+func prepareMigration(ctx context.Context, s *site, _ string) error {
+	step("Let the libvirts of the nodes migrate to each other, encrypted")
+	a, b := s.nodes[0], s.nodes[1]
+	if err := a.do(ctx, fmt.Sprintf("berth-libvirt-certs make certs %s,%s %s,%s", a.name, a.address, b.name, b.address)); err != nil {
+		return err
+	}
+	fmt.Printf("%s# scp certs/%s.tar %s:\n", a.name, b.name, b.name)
+	if _, err := b.put(a.path("/root/certs/" + b.name + ".tar")); err != nil {
+		return err
+	}
+	if err := a.do(ctx, "berth-libvirt-certs install certs/"+a.name+".tar"); err != nil {
+		return err
+	}
+	return b.do(ctx,
+		"berth-libvirt-certs install "+b.name+".tar",
+		"virsh --connect qemu+tls://"+a.name+"/system version --daemon",
+	)
+}
+
+var token = regexp.MustCompile(`"token":\s*"([^"]+)"`)
+
+func joinNodes(ctx context.Context, s *site, _ string) error {
+	step("Join the nodes")
+	for _, node := range s.nodes {
+		out, err := s.coord.run(ctx, "berth token create -o json")
+		if err != nil {
+			return err
+		}
+		found := token.FindStringSubmatch(out)
+		if found == nil {
+			return errors.New("no token in the answer")
+		}
+		if err := node.do(ctx,
+			"berth-agent join coordinator "+found[1],
+			"systemctl enable --now berth-agent",
+			"stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key",
+		); err != nil {
+			return err
+		}
+	}
+	if err := wait(ctx, time.Minute, func() error {
+		out, err := s.coord.try(ctx, "berth node list -o json")
+		if up := strings.Count(out, "NODE_STATE_UP"); err == nil && up != len(s.nodes) {
+			err = fmt.Errorf("%d nodes are up: %s", up, out)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return s.coord.do(ctx, "berth node list")
+}
+
+// nodeOf is the node that Berth says holds the VM.
+func (s *site) nodeOf(ctx context.Context, vm string) (*machine, error) {
+	out, err := s.coord.try(ctx, "berth vm show "+vm+" -o json")
+	if err != nil {
+		return nil, fmt.Errorf("vm show: %w: %s", err, out)
+	}
+	var answer struct {
+		VM struct{ Node, State string }
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		return nil, err
+	}
+	for _, node := range s.nodes {
+		if node.name == answer.VM.Node && answer.VM.State == "VM_STATE_RUNNING" {
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("%s is %s on %q", vm, answer.VM.State, answer.VM.Node)
+}
+
+// runsOnlyOn asks libvirt itself.
+func (s *site) runsOnlyOn(ctx context.Context, vm string, want *machine) error {
+	for _, node := range s.nodes {
+		out, err := node.run(ctx, "virsh --quiet list --state-running --name")
+		if err != nil {
+			return err
+		}
+		if runs := strings.Contains("\n"+out, "\n"+vm+"\n"); runs != (node == want) {
+			return fmt.Errorf("%s runs on %s: %v, want it on %s alone", vm, node.name, runs, want.name)
+		}
+	}
+	return nil
+}
+
+func moveVM(ctx context.Context, s *site, _ string) error {
+	step("Start a VM")
+	if err := s.coord.do(ctx, "berth vm start web-1 --memory 256M --vcpus 1"); err != nil {
+		return err
+	}
+	first, err := s.nodeOf(ctx, "web-1")
+	if err != nil {
+		return err
+	}
+	if err := s.runsOnlyOn(ctx, "web-1", first); err != nil {
+		return err
+	}
+	step("Load %s, and migrate the VM to the best node while it runs", first.name)
+	if err := s.coord.do(ctx,
+		"berth vm start load-1 --memory 1G --vcpus 2 --node "+first.name,
+		"berth vm migrate web-1 --best",
+		"berth vm list",
+	); err != nil {
+		return err
+	}
+	second, err := s.nodeOf(ctx, "web-1")
+	if err != nil {
+		return err
+	}
+	if second == first {
+		return fmt.Errorf("web-1 is still on %s", first.name)
+	}
+	if err := s.runsOnlyOn(ctx, "web-1", second); err != nil {
+		return err
+	}
+	return s.coord.do(ctx, "berth decision list")
+}
+
+// guests are the process IDs of all QEMUs of a node: a guest that was touched has another one, or none.
+func (m *machine) guests(ctx context.Context) (string, error) {
+	out, err := m.try(ctx, "pgrep --full ^/usr/bin/qemu-system | sort")
+	if err != nil || strings.TrimSpace(out) == "" {
+		return "", fmt.Errorf("%s runs no guest: %s", m.name, out)
+	}
+	return out, nil
+}
+
+func upgradeAgents(ctx context.Context, s *site, packages string) error {
+	step("Upgrade the agents: they restart, guests do not notice")
+	for i, node := range s.nodes {
+		before, err := node.guests(ctx)
+		if err != nil {
+			return err
+		}
+		was, err := node.try(ctx, "systemctl show --property=MainPID berth-agent")
+		if err != nil {
+			return err
+		}
+		pattern, line := "berth-agent_*.deb", "apt-get install -q -y --reinstall ./%s"
+		if i == 0 {
+			pattern, line = "berth-agent-*.rpm", "rpm -Uvh --nodeps --replacepkgs %s"
+		}
+		name, err := node.fetch(packages, pattern)
+		if err != nil {
+			return err
+		}
+		if err := node.do(ctx, fmt.Sprintf(line, name), "systemctl is-active berth-agent"); err != nil {
+			return err
+		}
+		is, err := node.try(ctx, "systemctl show --property=MainPID berth-agent")
+		if err != nil {
+			return err
+		}
+		after, err := node.guests(ctx)
+		if err != nil {
+			return err
+		}
+		// rpm counts a package that replaces itself as one installation, so only apt's scripts see an upgrade here.
+		if i == 1 && was == is {
+			return fmt.Errorf("%s: the agent still is the old process, %s", node.name, is)
+		}
+		if before != after {
+			return fmt.Errorf("%s: guests were %s, are %s", node.name, before, after)
+		}
+	}
+	return nil
+}
+
+func removeAll(ctx context.Context, s *site, _ string) error {
+	step("Remove Berth: guests run on")
+	for i, line := range []string{"rpm -e berth-agent", "apt-get purge -q -y berth-agent"} {
+		node := s.nodes[i]
+		before, err := node.guests(ctx)
+		if err != nil {
+			return err
+		}
+		if err := node.do(ctx, line, "! systemctl is-active berth-agent", "test ! -e /usr/bin/berth-agent"); err != nil {
+			return err
+		}
+		after, err := node.guests(ctx)
+		if err != nil {
+			return err
+		}
+		if before != after {
+			return fmt.Errorf("%s: guests were %s, are %s", node.name, before, after)
+		}
+		if err := node.do(ctx, "virsh --quiet list"); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(s.nodes[1].path("/var/lib/berth/agent")); err == nil {
+		return errors.New("purge left the agent's identity behind")
+	}
+	return s.coord.do(ctx,
+		"apt-get purge -q -y berth",
+		"test -e /var/lib/berth/coordinator/tls/ca.key",
+	)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// site is one run: a folder, a bridge in a network namespace of its own, and the machines on it. Nothing of it is
+// connected to the host's networks.
+type site struct {
+	id     string
+	folder string
+	coord  *machine
+	nodes  []*machine
+}
+
+const folderPattern = "berth-acceptance-*"
+
+// raise sets up the folder, the network and the three machines, and waits until their systemd has started everything.
+func raise(ctx context.Context, image string, undo *cleanup) (*site, error) {
+	random := make([]byte, 3)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	id := hex.EncodeToString(random)
+	s := &site{id: id, folder: filepath.Join(os.TempDir(), strings.Replace(folderPattern, "*", id, 1))}
+	if err := os.Mkdir(s.folder, 0o755); err != nil {
+		return nil, err
+	}
+	undo.add(func() error { return os.RemoveAll(s.folder) })
+	if err := os.WriteFile(filepath.Join(s.folder, "pid"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+		return nil, err
+	}
+	step("Boot three machines: coordinator, node-a, node-b")
+	bridge := s.namespace("bridge")
+	undo.add(func() error { return removeNamespace(bridge) })
+	if err := ip(ctx, "netns add "+bridge, "-n "+bridge+" link add br0 type bridge", "-n "+bridge+" link set br0 up"); err != nil {
+		return nil, err
+	}
+	s.coord = &machine{site: s, name: "coordinator", address: "10.0.0.10"}
+	s.nodes = []*machine{{site: s, name: "node-a", address: "10.0.0.11"}, {site: s, name: "node-b", address: "10.0.0.12"}}
+	for _, m := range s.machines() {
+		if err := m.boot(ctx, image, undo); err != nil {
+			return nil, fmt.Errorf("boot %s: %w", m.name, err)
+		}
+	}
+	for _, m := range s.machines() {
+		if err := m.ready(ctx); err != nil {
+			return nil, fmt.Errorf("boot %s: %w", m.name, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *site) machines() []*machine { return append([]*machine{s.coord}, s.nodes...) }
+
+// hosts is the /etc/hosts of every machine.
+func (s *site) hosts() string {
+	text := "127.0.0.1 localhost\n::1 localhost\n"
+	for _, m := range s.machines() {
+		text += m.address + " " + m.name + "\n"
+	}
+	return text
+}
+
+func (s *site) namespace(of string) string { return "berth-" + s.id + "-" + of }
+
+// ip runs ip commands, each given as one line.
+func ip(ctx context.Context, lines ...string) error {
+	for _, line := range lines {
+		if err := local(ctx, "ip", strings.Fields(line)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeNamespace(name string) error {
+	if _, err := os.Stat("/run/netns/" + name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return ip(context.Background(), "netns del "+name)
+}
+
+// sweep takes down what an earlier run left that was killed without a chance to clean up. Its machines died with it.
+func sweep() error {
+	folders, err := filepath.Glob(filepath.Join(os.TempDir(), folderPattern))
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		text, err := os.ReadFile(filepath.Join(folder, "pid"))
+		if err != nil {
+			return fmt.Errorf("a folder of another run without a process ID; look into it and remove it: %w", err)
+		}
+		pid, err := strconv.Atoi(string(text))
+		if err == nil && syscall.Kill(pid, 0) == nil {
+			continue // still running
+		}
+		mounts, err := filepath.Glob(filepath.Join(folder, "*", "root"))
+		if err != nil {
+			return err
+		}
+		for _, mount := range mounts {
+			_ = syscall.Unmount(mount, syscall.MNT_DETACH) // not mounted is as good
+		}
+		id := strings.TrimPrefix(filepath.Base(folder), strings.TrimSuffix(folderPattern, "*"))
+		namespaces, err := filepath.Glob("/run/netns/berth-" + id + "-*")
+		if err != nil {
+			return err
+		}
+		for _, path := range namespaces {
+			if err := removeNamespace(filepath.Base(path)); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
