@@ -1,0 +1,198 @@
+package command
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"berth/agent/hoststat"
+	"berth/agent/hypervisor/libvirt"
+	"berth/shared/domxml"
+)
+
+// finding is one line of the doctor's report.
+type finding struct {
+	check, result, next string
+	verdict             verdict
+}
+
+type verdict string
+
+const (
+	good    verdict = "ok"
+	warning verdict = "warn" // works, but something is missing
+	bad     verdict = "FAIL" // will not work
+)
+
+func doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what this node needs, and say what to do about the rest",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := load(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
+			defer cancel()
+			findings := examine(ctx, &settings)
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(table, "CHECK\tVERDICT\tFOUND\tNEXT")
+			failures := 0
+			for _, f := range findings {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.check, f.verdict, f.result, f.next)
+				if f.verdict == bad {
+					failures++
+				}
+			}
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			if failures > 0 {
+				return fmt.Errorf("%d of %d checks failed", failures, len(findings))
+			}
+			return nil
+		},
+	}
+	addConfigFlag(cmd)
+	return cmd
+}
+
+func examine(ctx context.Context, settings *Settings) []finding {
+	findings := []finding{examineEnrolment(settings)}
+	findings = append(findings, examineCoordinators(ctx, settings)...)
+	findings = append(findings, examineLibvirt(ctx, settings)...)
+	findings = append(findings, examineMigration(ctx, settings)...)
+	return append(findings, examineHost(ctx)...)
+}
+
+func examineEnrolment(settings *Settings) finding {
+	who, err := settings.enrolment()
+	if err != nil {
+		return finding{"enrolment", err.Error(), "berth-agent join COORDINATOR TOKEN", bad}
+	}
+	text, err := os.ReadFile(settings.files().Certificate)
+	if err != nil {
+		return finding{"enrolment", err.Error(), "berth-agent join --force COORDINATOR TOKEN", bad}
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return finding{"enrolment", "the certificate is damaged", "berth-agent join --force COORDINATOR TOKEN", bad}
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return finding{"enrolment", err.Error(), "berth-agent join --force COORDINATOR TOKEN", bad}
+	}
+	if left := time.Until(certificate.NotAfter); left < 30*24*time.Hour {
+		return finding{"enrolment", fmt.Sprintf("%s; certificate ends in %s", who.Name, left.Round(time.Hour)),
+			"berth node remove, then join again with --force", warning}
+	}
+	return finding{"enrolment", fmt.Sprintf("%s (%s)", who.Name, who.NodeID), "", good}
+}
+
+func examineCoordinators(ctx context.Context, settings *Settings) []finding {
+	var findings []finding
+	for _, address := range settings.Coordinators {
+		dialer := net.Dialer{Timeout: 3 * time.Second}
+		connection, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			findings = append(findings, finding{"coordinator " + address, err.Error(), "is it up, and the port open?", warning})
+			continue
+		}
+		_ = connection.Close()
+		findings = append(findings, finding{"coordinator " + address, "reachable", "", good})
+	}
+	return findings
+}
+
+func examineLibvirt(ctx context.Context, settings *Settings) []finding {
+	h := libvirt.Open(settings.LibvirtURI, hclog.NewNullLogger())
+	defer h.Close()
+	if err := awaitLibvirt(ctx, h, 5*time.Second); err != nil {
+		return []finding{{"libvirt", err.Error(), "systemctl status libvirtd; may this user open its socket?", bad}}
+	}
+	info, err := h.Host(ctx)
+	if err != nil {
+		return []finding{{"libvirt", err.Error(), "virsh -c " + settings.LibvirtURI + " nodeinfo", bad}}
+	}
+	findings := []finding{{"libvirt", fmt.Sprintf("%s, hypervisor %s, host UUID %s", info.LibVersion, info.HypervisorVersion, info.HostUUID), "", good}}
+	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
+	if err != nil {
+		return append(findings, finding{"capabilities", err.Error(), "virsh capabilities", bad})
+	}
+	types := strings.Join(caps.DomainTypes, ", ")
+	if strings.Contains(types, "kvm") || settings.VirtType == "qemu" {
+		return append(findings, finding{"virtualisation", types + "; virt_type " + settings.VirtType, "", good})
+	}
+	return append(findings, finding{"virtualisation", types + ": no KVM, guests are emulated and slow", "enable virtualisation in the firmware; ls -l /dev/kvm", warning})
+}
+
+func examineMigration(ctx context.Context, settings *Settings) []finding {
+	name, err := os.Hostname()
+	if err != nil {
+		return []finding{{"migration", err.Error(), "", bad}}
+	}
+	uri := settings.migrationURI(name)
+	parsed, err := url.Parse(uri)
+	if err != nil {
+		return []finding{{"migration", err.Error(), "set migration_uri", bad}}
+	}
+	var findings []finding
+	addresses, err := net.DefaultResolver.LookupHost(ctx, parsed.Hostname())
+	switch {
+	case err != nil:
+		findings = append(findings, finding{"migration URI", fmt.Sprintf("%s: %v", uri, err), "make the name resolve on every node, or set migration_uri to an address", bad})
+	case net.ParseIP(addresses[0]).IsLoopback():
+		findings = append(findings, finding{"migration URI", uri + " is " + addresses[0], "it has to be this node's address for the others: mend /etc/hosts or set migration_uri", bad})
+	default:
+		findings = append(findings, finding{"migration URI", uri + " is " + addresses[0], "", good})
+	}
+	if parsed.Scheme != "qemu+tls" {
+		return append(findings, finding{"migration TLS", "migration_uri is not qemu+tls", "guests' memory crosses the network in clear", warning})
+	}
+	missing := 0
+	for _, file := range []string{
+		"/etc/pki/CA/cacert.pem", "/etc/pki/libvirt/servercert.pem", "/etc/pki/libvirt/private/serverkey.pem",
+		"/etc/pki/libvirt/clientcert.pem", "/etc/pki/libvirt/private/clientkey.pem",
+		"/etc/pki/qemu/ca-cert.pem", "/etc/pki/qemu/server-cert.pem", "/etc/pki/qemu/server-key.pem",
+	} {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			findings = append(findings, finding{"migration TLS", file + " is missing", "see 'Certificates for live migration' in the README", bad})
+			missing++
+		}
+	}
+	if missing == 0 {
+		findings = append(findings, finding{"migration TLS", "certificates of libvirt and QEMU are there", "", good})
+	}
+	return findings
+}
+
+func examineHost(ctx context.Context) []finding {
+	sample := hoststat.New().Read(ctx)
+	var findings []finding
+	if len(sample.Errors) == 0 {
+		findings = append(findings, finding{"readings", "memory, load, CPU and KSM can be read", "", good})
+	}
+	for _, failure := range sample.Errors {
+		findings = append(findings, finding{"reading " + failure.Reading, failure.Err.Error(), "decisions on this node lack it", warning})
+	}
+	if sample.CPUPressure == nil {
+		findings = append(findings, finding{"pressure (PSI)", "the kernel has none", "boot with psi=1 for better load figures", warning})
+	} else {
+		findings = append(findings, finding{"pressure (PSI)", "there", "", good})
+	}
+	return findings
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"berth/agent/hoststat"
+	"berth/agent/hypervisor/libvirt"
+	"berth/agent/jobs"
+	"berth/agent/session"
+	"berth/agent/telemetry"
+	"berth/shared/buildinfo"
+	"berth/shared/config"
+	"berth/shared/logging"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+func runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the agent in the foreground",
+		Long: `Runs the agent until it gets SIGTERM. It works without libvirt as well: it reports that libvirt does not answer, and
+connects as soon as it does.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := load(cmd)
+			if err != nil {
+				return err
+			}
+			path, _ := cmd.Flags().GetString("config")
+			return run(cmd, settings, path)
+		},
+	}
+	addConfigFlag(cmd)
+	return cmd
+}
+
+func run(cmd *cobra.Command, settings Settings, path string) error {
+	ctx := cmd.Context()
+	log, err := logging.New("berth-agent", settings.LogLevel, cmd.ErrOrStderr())
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	who, err := settings.enrolment()
+	if err != nil {
+		return err
+	}
+	if len(settings.Coordinators) == 0 {
+		return fmt.Errorf("%s names no coordinators: add 'coordinators: [host:7421]', or join again with --force", path)
+	}
+	tlsConfig, err := pki.ClientConfig(settings.files(), pki.RolePeer)
+	if err != nil {
+		return err
+	}
+	host := hoststat.New()
+	identity, err := host.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	hypervisor := libvirt.Open(settings.LibvirtURI, log.Named("libvirt"))
+	defer hypervisor.Close()
+	work, err := jobs.Open(jobs.Config{
+		Journal: settings.journalPath(), Hypervisor: hypervisor, NodeID: who.NodeID, DomainTypes: settings.domainTypes(),
+		MigrateDataAddress: settings.MigrateDataAddress, Logger: log.Named("jobs"),
+	})
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+
+	begun := time.Now()
+	log.Info("starting", "version", buildinfo.Version(), "node", who.Name, "node_id", who.NodeID, "libvirt", settings.LibvirtURI)
+	s := session.New(session.Config{
+		NodeID: who.NodeID, ClusterID: who.ClusterID, Version: buildinfo.Version(),
+		Incarnation: fmt.Sprintf("%s/%d", identity.BootID, begun.UnixNano()),
+		Addresses:   settings.Coordinators,
+		Remember: func(addresses []string) {
+			settings.Coordinators = addresses
+			if err := config.Write(path, settings, 0o644); err != nil {
+				log.Warn("the coordinators' new addresses could not be stored", "error", err)
+			}
+		},
+		Client:     rpc.NewHTTPClient(tlsConfig),
+		Hypervisor: hypervisor,
+		Sampler:    telemetry.NewSampler(hypervisor, host),
+		Collector: &telemetry.Collector{
+			Hypervisor: hypervisor, Identity: identity, MigrationURI: settings.migrationURI(identity.HostName),
+			DomainTypes: settings.domainTypes(),
+		},
+		Jobs:   work,
+		Logger: log.Named("session"),
+	})
+	go watchdog(ctx, log)
+	err = s.Run(ctx)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
+	if errors.Is(err, context.Canceled) {
+		log.Info("stopped; the guests run on")
+		return nil
+	}
+	return err
+}
+
+// watchdog tells the service manager that the agent lives. It is ready from the start: being without libvirt or without a
+// leader is a state that it reports, not one that a restart would mend.
+func watchdog(ctx context.Context, log hclog.Logger) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.Warn("the service manager could not be told", "error", err)
+	}
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || every == 0 {
+		return
+	}
+	ticker := time.NewTicker(every / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"berth/shared/config"
+	"berth/shared/pki"
+)
+
+// Settings are the agent's configuration file.
+type Settings struct {
+	Coordinators       []string `yaml:"coordinators"` // host:port of their agent listeners
+	DataDir            string   `yaml:"data_dir"`
+	LibvirtURI         string   `yaml:"libvirt_uri"`
+	MinimumLibvirt     string   `yaml:"minimum_libvirt,omitempty"` // refuse an older one, for instance 9.0.0
+	VirtType           string   `yaml:"virt_type"`                 // auto, kvm or qemu
+	MigrationURI       string   `yaml:"migration_uri,omitempty"`   // how other nodes reach this libvirt
+	MigrateDataAddress string   `yaml:"migrate_data_address,omitempty"`
+	LogLevel           string   `yaml:"log_level"`
+}
+
+const (
+	defaultConfig  = "/etc/berth/agent.yaml"
+	defaultDataDir = "/var/lib/berth/agent"
+)
+
+func defaults() Settings {
+	return Settings{DataDir: defaultDataDir, LibvirtURI: "qemu:///system", VirtType: "auto", LogLevel: "info"}
+}
+
+func addConfigFlag(cmd *cobra.Command) {
+	cmd.Flags().String("config", defaultConfig, "configuration file")
+}
+
+// load reads the configuration that the command's --config names and checks it.
+func load(cmd *cobra.Command) (Settings, error) {
+	path, _ := cmd.Flags().GetString("config")
+	settings := defaults()
+	if err := config.Load(path, &settings); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return settings, fmt.Errorf("there is no configuration %s: enrol this node first with 'berth-agent join COORDINATOR TOKEN'", path)
+		}
+		return settings, err
+	}
+	if err := settings.check(); err != nil {
+		return settings, fmt.Errorf("%s: %w", path, err)
+	}
+	return settings, nil
+}
+
+func (s *Settings) check() error {
+	if !slices.Contains([]string{"auto", "kvm", "qemu"}, s.VirtType) {
+		return fmt.Errorf("virt_type %q: want auto, kvm or qemu", s.VirtType)
+	}
+	for _, address := range s.Coordinators {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("coordinators: %q: want host:port", address)
+		}
+	}
+	if s.MigrationURI != "" {
+		if parsed, err := url.Parse(s.MigrationURI); err != nil || parsed.Host == "" {
+			return fmt.Errorf("migration_uri %q: want a libvirt URI with a host, for instance qemu+tls://node1/system", s.MigrationURI)
+		}
+	}
+	return nil
+}
+
+// migrationURI is the configured one, or the one that the host's name gives.
+func (s *Settings) migrationURI(hostName string) string {
+	if s.MigrationURI != "" {
+		return s.MigrationURI
+	}
+	return "qemu+tls://" + hostName + "/system"
+}
+
+// domainTypes limits what the capabilities offer. Nil: no limit.
+func (s *Settings) domainTypes() []string {
+	if s.VirtType == "auto" {
+		return nil
+	}
+	return []string{s.VirtType}
+}
+
+func (s *Settings) files() pki.Files {
+	dir := filepath.Join(s.DataDir, "tls")
+	return pki.Files{
+		CA: filepath.Join(dir, "ca.pem"), Certificate: filepath.Join(dir, "agent.pem"), Key: filepath.Join(dir, "agent.key"),
+	}
+}
+
+func (s *Settings) identityPath() string { return filepath.Join(s.DataDir, "identity.json") }
+func (s *Settings) journalPath() string  { return filepath.Join(s.DataDir, "journal.db") }
+
+// enrolment is who this node became when it joined.
+type enrolment struct {
+	NodeID    string `json:"node_id"`
+	Name      string `json:"name"`
+	ClusterID string `json:"cluster_id"`
+}
+
+func (s *Settings) enrolment() (enrolment, error) {
+	var e enrolment
+	text, err := os.ReadFile(s.identityPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, fmt.Errorf("this node is not enrolled (no %s): run 'berth-agent join COORDINATOR TOKEN'", s.identityPath())
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(text, &e); err != nil || e.NodeID == "" {
+		return e, fmt.Errorf("%s is damaged: remove the node with 'berth node remove', then join again with --force", s.identityPath())
+	}
+	return e, nil
+}

@@ -1,0 +1,401 @@
+// Package session is the agent's end of the stream to the leader: hello, the whole inventory, samples, changes at once,
+// commands in, results out; and finding the leader again when the stream breaks.
+//
+// Goroutines of one connection: run receives, pump is the only one that sends, sample takes samples, and watch turns
+// hypervisor events and requests into reports. All of them end with the connection's context.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/hashicorp/go-hclog"
+
+	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+)
+
+// Jobs run commands. Package jobs implements it.
+type Jobs interface {
+	// Do starts a command, attaches to the one that runs, or repeats the answer given before. It does not wait.
+	Do(ctx context.Context, command *berthv1.Command)
+	Cancel(operationID string, step uint32)
+	Results() <-chan *berthv1.CommandResult
+	Progress() <-chan *berthv1.CommandProgress
+	Running() []string
+}
+
+// Sampler makes samples. Package telemetry implements it.
+type Sampler interface {
+	Sample(ctx context.Context) *berthv1.NodeTelemetry
+}
+
+// Collector makes inventories. Package telemetry implements it.
+type Collector interface {
+	Inventory(ctx context.Context) *berthv1.InventoryReport
+}
+
+// Config is what a session stands on.
+type Config struct {
+	NodeID      string
+	ClusterID   string
+	Incarnation string // changes with every boot and every start of the agent
+	Version     string
+	Addresses   []string          // host:port of the coordinators' agent listeners
+	Remember    func([]string)    // told when the coordinators name other addresses
+	Alive       func(leader bool) // told at every sign of life, for the service manager
+	Client      *http.Client
+	Hypervisor  hypervisor.Hypervisor
+	Sampler     Sampler
+	Collector   Collector
+	Jobs        Jobs
+	Logger      hclog.Logger
+}
+
+// Limits of looking for the leader. An election takes about a second: the first tries are quick, so that a failover costs
+// little; the later ones leave a struggling coordinator alone.
+const (
+	quickTries   = 12
+	quickPause   = 500 * time.Millisecond
+	longestPause = 30 * time.Second
+	welcomeWait  = 5 * time.Second
+)
+
+// Session keeps one stream to the leader open.
+type Session struct {
+	Config
+	events   chan hypervisor.Event
+	resync   chan struct{}
+	sequence uint64
+}
+
+// New makes a session that Run opens.
+func New(config Config) *Session {
+	return &Session{
+		Config: config,
+		// A burst of events beyond this becomes one full inventory.
+		events: make(chan hypervisor.Event, 256),
+		resync: make(chan struct{}, 1),
+	}
+}
+
+// Run connects, serves and connects again until the context ends. It returns the context's error.
+func (s *Session) Run(ctx context.Context) error {
+	subscribed := make(chan error, 1)
+	go func() { subscribed <- s.Hypervisor.Subscribe(ctx, s.deliver) }()
+	defer func() { <-subscribed }()
+
+	tries := 0
+	next := ""
+	for ctx.Err() == nil {
+		address := next
+		if address == "" {
+			address = s.Addresses[rand.IntN(len(s.Addresses))]
+		}
+		next = ""
+		served, redirect, err := s.connect(ctx, address)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case redirect != nil:
+			s.remember(redirect.GetAgentAddresses())
+			next = redirect.GetLeaderAddress()
+			s.Logger.Debug("sent on to the leader", "from", address, "to", next)
+		case err != nil:
+			s.Logger.Warn("session ended", "coordinator", address, "error", err)
+		}
+		if served {
+			tries = 0
+		}
+		tries++
+		if next != "" && tries < quickTries {
+			continue // the leader is known: no reason to wait
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause(tries)):
+		}
+	}
+	return ctx.Err()
+}
+
+// pause is a full-jitter back-off, so that a thousand agents do not come back at once.
+func pause(tries int) time.Duration {
+	if tries <= quickTries {
+		return time.Duration(rand.Int64N(int64(quickPause)))
+	}
+	most := min(longestPause, quickPause<<min(tries-quickTries, 6))
+	return quickPause/2 + time.Duration(rand.Int64N(int64(most)))
+}
+
+func (s *Session) remember(addresses []string) {
+	if len(addresses) == 0 {
+		return
+	}
+	known := slices.Sorted(slices.Values(addresses))
+	if slices.Equal(known, slices.Sorted(slices.Values(s.Addresses))) {
+		return
+	}
+	s.Addresses = known
+	if s.Remember != nil {
+		s.Remember(known)
+	}
+}
+
+func (s *Session) deliver(event hypervisor.Event) {
+	select {
+	case s.events <- event:
+	default:
+		s.askInventory()
+	}
+}
+
+func (s *Session) askInventory() {
+	select {
+	case s.resync <- struct{}{}:
+	default:
+	}
+}
+
+// connection is one open stream.
+type connection struct {
+	*Session
+	stream *connect.BidiStreamForClient[berthv1.SessionRequest, berthv1.SessionResponse]
+	outbox chan *berthv1.SessionRequest
+}
+
+// connect opens one stream and serves it to its end. Served tells whether the leader welcomed it.
+func (s *Session) connect(ctx context.Context, address string) (served bool, redirect *berthv1.Redirect, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The welcome has a deadline, the stream has none.
+	impatience := time.AfterFunc(welcomeWait, cancel)
+	defer impatience.Stop()
+
+	client := berthv1connect.NewAgentServiceClient(s.Client, "https://"+address)
+	stream := client.Session(ctx)
+	defer func() {
+		_ = stream.CloseRequest()
+		_ = stream.CloseResponse()
+	}()
+	c := &connection{Session: s, stream: stream, outbox: make(chan *berthv1.SessionRequest, 256)}
+	if err := c.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
+		NodeId: s.NodeID, Incarnation: s.Incarnation, Version: s.Version, ClusterId: s.ClusterID,
+		RunningOperations: s.Jobs.Running(),
+	}}}); err != nil {
+		return false, nil, c.reason(err)
+	}
+	first, err := stream.Receive()
+	if err != nil {
+		if !impatience.Stop() {
+			return false, nil, fmt.Errorf("no welcome within %s", welcomeWait)
+		}
+		return false, nil, c.reason(err)
+	}
+	impatience.Stop()
+	if redirect := first.GetRedirect(); redirect != nil {
+		return false, redirect, nil
+	}
+	welcome := first.GetWelcome()
+	if welcome == nil {
+		return false, nil, fmt.Errorf("the coordinator's first message is a %T, not a welcome", first.GetMessage())
+	}
+	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
+	s.remember(welcome.GetAgentAddresses())
+	redirect, err = c.run(ctx, cancel, welcome)
+	return true, redirect, err
+}
+
+// reason prefers what the server said over what the transport noticed.
+func (c *connection) reason(err error) error {
+	if strings.Contains(err.Error(), "EOF") {
+		if _, said := c.stream.Receive(); said != nil {
+			return said
+		}
+	}
+	return err
+}
+
+func (c *connection) run(ctx context.Context, cancel func(), welcome *berthv1.Welcome) (*berthv1.Redirect, error) {
+	workers := []func(context.Context) error{
+		c.pump,
+		func(ctx context.Context) error {
+			return c.sample(ctx, interval(welcome.GetTelemetryIntervalSeconds(), 2*time.Second))
+		},
+		func(ctx context.Context) error {
+			return c.watch(ctx, interval(welcome.GetInventoryIntervalSeconds(), 30*time.Second))
+		},
+	}
+	ended := make(chan error, len(workers))
+	for _, work := range workers {
+		go func() {
+			err := work(ctx)
+			cancel() // one is done: so is the connection
+			ended <- err
+		}()
+	}
+	c.askInventory()
+	redirect, err := c.receive(ctx)
+	cancel()
+	for range workers {
+		if worker := <-ended; worker != nil && !errors.Is(worker, context.Canceled) {
+			err = errors.Join(err, worker)
+		}
+	}
+	return redirect, err
+}
+
+func interval(seconds float64, otherwise time.Duration) time.Duration {
+	if seconds <= 0 {
+		return otherwise
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+func (c *connection) receive(ctx context.Context) (*berthv1.Redirect, error) {
+	for {
+		message, err := c.stream.Receive()
+		if err != nil {
+			return nil, err
+		}
+		c.alive()
+		switch {
+		case message.GetCommand() != nil:
+			c.Jobs.Do(ctx, message.GetCommand())
+		case message.GetCancel() != nil:
+			c.Jobs.Cancel(message.GetCancel().GetOperationId(), message.GetCancel().GetStep())
+		case message.GetResync() != nil:
+			c.Logger.Debug("the coordinator asks for an inventory", "reason", message.GetResync().GetReason())
+			c.askInventory()
+		case message.GetRedirect() != nil:
+			return message.GetRedirect(), nil
+		}
+	}
+}
+
+func (c *connection) alive() {
+	if c.Alive != nil {
+		c.Alive(true)
+	}
+}
+
+func (c *connection) send(message *berthv1.SessionRequest) error {
+	c.sequence++
+	message.Sequence = c.sequence
+	return c.stream.Send(message)
+}
+
+// pump is the only sender once the stream is open. Results and progress come straight from the jobs.
+func (c *connection) pump(ctx context.Context) error {
+	for {
+		var message *berthv1.SessionRequest
+		select {
+		case <-ctx.Done():
+			return nil
+		case result := <-c.Jobs.Results():
+			message = &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Result{Result: result}}
+		case progress := <-c.Jobs.Progress():
+			message = &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Progress{Progress: progress}}
+		case message = <-c.outbox:
+		}
+		if err := c.send(message); err != nil {
+			return err
+		}
+		c.alive()
+	}
+}
+
+// put queues a message. One that only matters while it is fresh is dropped when the queue is full.
+func (c *connection) put(ctx context.Context, message *berthv1.SessionRequest, perishable bool) {
+	if perishable {
+		select {
+		case c.outbox <- message:
+		default:
+		}
+		return
+	}
+	select {
+	case c.outbox <- message:
+	case <-ctx.Done():
+	}
+}
+
+func (c *connection) sample(ctx context.Context, every time.Duration) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		sample := c.Sampler.Sample(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{Telemetry: sample}}, true)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// watch reports what changes, at once, and everything now and then.
+func (c *connection) watch(ctx context.Context, every time.Duration) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	c.reportLibvirt(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event := <-c.events:
+			c.report(ctx, event)
+		case <-c.resync:
+			c.reportInventory(ctx)
+		case <-ticker.C:
+			c.reportLibvirt(ctx)
+			c.reportInventory(ctx)
+		}
+	}
+}
+
+func (c *connection) reportLibvirt(ctx context.Context) {
+	connected, err := c.Hypervisor.Connected()
+	status := &berthv1.LibvirtStatus{Connected: connected}
+	if err != nil {
+		status.Error = err.Error()
+	}
+	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Libvirt{Libvirt: status}}, false)
+}
+
+func (c *connection) reportInventory(ctx context.Context) {
+	report := c.Collector.Inventory(ctx)
+	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: report}}, false)
+}
+
+func (c *connection) report(ctx context.Context, event hypervisor.Event) {
+	if event.UUID == "" {
+		c.reportLibvirt(ctx)
+		c.reportInventory(ctx)
+		return
+	}
+	// The event is a hint. What is true is what a look shows now.
+	domain, err := c.Hypervisor.Lookup(ctx, event.UUID)
+	switch {
+	case errors.Is(err, hypervisor.ErrNotFound):
+		domain = hypervisor.Domain{UUID: event.UUID, Name: event.Name, State: hypervisor.Absent}
+	case err != nil:
+		c.askInventory()
+		return
+	}
+	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_DomainChange{DomainChange: &berthv1.DomainChange{
+		Domain: telemetry.Domain(domain), Event: event.Kind,
+	}}}, false)
+}

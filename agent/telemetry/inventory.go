@@ -1,0 +1,125 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"berth/agent/hoststat"
+	"berth/agent/hypervisor"
+	"berth/shared/buildinfo"
+	"berth/shared/domxml"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Collector makes inventories.
+type Collector struct {
+	Hypervisor   hypervisor.Hypervisor
+	Identity     hoststat.Identity
+	MigrationURI string
+	// DomainTypes limits what the capabilities offer, for a node where one is there and of no use. Empty: no limit.
+	DomainTypes []string
+}
+
+// Inventory reads the whole node. A part that fails is named; a failed listing of domains is said to be unknown, because
+// an empty one would read as "nothing runs here".
+func (c *Collector) Inventory(ctx context.Context) *berthv1.InventoryReport {
+	report := &berthv1.InventoryReport{Node: c.node(ctx)}
+	domains, err := c.Hypervisor.Domains(ctx)
+	if err != nil {
+		report.DomainsUnknown, report.DomainsError = true, err.Error()
+		return report
+	}
+	for _, domain := range domains {
+		report.Domains = append(report.Domains, Domain(domain))
+	}
+	return report
+}
+
+func (c *Collector) node(ctx context.Context) *berthv1.NodeInventory {
+	out := &berthv1.NodeInventory{
+		HostName: c.Identity.HostName, MachineId: c.Identity.MachineID, BootId: c.Identity.BootID,
+		AgentVersion: buildinfo.Version(), MigrationUri: c.MigrationURI, CollectedAt: timestamppb.New(time.Now()),
+	}
+	failed := func(reading string, err error) {
+		out.Errors = append(out.Errors, &berthv1.ReadingError{Reading: reading, Message: err.Error()})
+	}
+	info, err := c.Hypervisor.Host(ctx)
+	if err != nil {
+		failed("host", err)
+		return out
+	}
+	for _, failure := range info.Errors {
+		failed(failure.Reading, failure.Err)
+	}
+	out.HostUuid = info.HostUUID
+	out.LibvirtVersion, out.HypervisorVersion = info.LibVersion, info.HypervisorVersion
+	out.MemoryBytes, out.Cpus = info.MemoryBytes, int32(info.CPUs)
+	out.CapabilitiesXml = info.CapabilitiesXML
+	for _, pool := range info.Pools {
+		out.StoragePools = append(out.StoragePools, &berthv1.StoragePool{
+			Name: pool.Name, Uuid: pool.UUID, Type: pool.Type, Active: pool.Active, Path: pool.Path,
+			CapacityBytes: pool.CapacityBytes, AvailableBytes: pool.AvailableBytes,
+		})
+	}
+	for _, network := range info.Networks {
+		out.Networks = append(out.Networks, &berthv1.Network{
+			Name: network.Name, Uuid: network.UUID, Active: network.Active, Bridge: network.Bridge, ForwardMode: network.ForwardMode,
+		})
+	}
+	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
+	if err != nil {
+		failed("capabilities", err)
+		return out
+	}
+	out.Arch, out.CpuModel, out.CpuVendor, out.CpuFeatures = caps.Arch, caps.CPUModel, caps.CPUVendor, caps.CPUFeatures
+	out.Sockets, out.CoresPerSocket, out.ThreadsPerCore = int32(caps.Sockets), int32(caps.CoresPerSocket), int32(caps.ThreadsPerCore)
+	out.NumaCells = int32(caps.NUMACells)
+	out.DomainTypes, out.MachineTypes = c.usable(caps.DomainTypes), caps.MachineTypes
+	return out
+}
+
+func (c *Collector) usable(offered []string) []string {
+	if len(c.DomainTypes) == 0 {
+		return offered
+	}
+	var both []string
+	for _, domainType := range offered {
+		for _, wanted := range c.DomainTypes {
+			if domainType == wanted {
+				both = append(both, domainType)
+			}
+		}
+	}
+	return both
+}
+
+// Domain is a domain as reports show it.
+func Domain(d hypervisor.Domain) *berthv1.Domain {
+	return &berthv1.Domain{
+		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
+		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
+		JobActive: d.JobActive,
+	}
+}
+
+// State is a domain's state as reports show it. What has no word of its own is unknown, never absent.
+func State(s hypervisor.State) berthv1.DomainState {
+	switch s {
+	case hypervisor.Absent:
+		return berthv1.DomainState_DOMAIN_STATE_ABSENT
+	case hypervisor.Running:
+		return berthv1.DomainState_DOMAIN_STATE_RUNNING
+	case hypervisor.Paused:
+		return berthv1.DomainState_DOMAIN_STATE_PAUSED
+	case hypervisor.PausedMigration:
+		return berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION
+	case hypervisor.Shutoff:
+		return berthv1.DomainState_DOMAIN_STATE_SHUTOFF
+	case hypervisor.Crashed:
+		return berthv1.DomainState_DOMAIN_STATE_CRASHED
+	default:
+		return berthv1.DomainState_DOMAIN_STATE_UNKNOWN
+	}
+}
