@@ -1,0 +1,616 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// log stands for Raft: it applies to the real state machine, in order.
+type log struct {
+	mu      sync.Mutex
+	store   *state.Store
+	index   uint64
+	unknown int // how many of the next proposals are applied and then reported as unknown
+	stopped bool
+}
+
+func (l *log) Propose(_ context.Context, command state.Command) (state.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return state.Result{}, consensus.ErrNotLeader
+	}
+	data, err := command.Encode()
+	if err != nil {
+		return state.Result{}, err
+	}
+	l.index++
+	result := l.store.FSM().Apply(&raft.Log{Index: l.index, Data: data}).(state.Result)
+	if l.unknown > 0 {
+		l.unknown--
+		return state.Result{}, consensus.ErrUnknown
+	}
+	return result, nil
+}
+
+func (l *log) Barrier(context.Context) error { return nil }
+
+// nodes stand for the agents: script says what an order is answered with, and nil says nothing at all.
+type nodes struct {
+	mu      sync.Mutex
+	control *Control
+	script  func(order operation.Order) *operation.Answer
+	orders  []operation.Order
+	away    map[string]bool
+	cancels int
+}
+
+func (n *nodes) Order(_ uint64, order operation.Order) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.away[order.Node] {
+		return false
+	}
+	n.orders = append(n.orders, order)
+	if answer := n.script(order); answer != nil {
+		answer.Operation, answer.Node, answer.Step = order.Operation, order.Node, order.Step
+		go n.control.Answered(*answer)
+	}
+	return true
+}
+
+func (n *nodes) Cancel(string, string, uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cancels++
+}
+
+func (n *nodes) ordered(action operation.Action) []operation.Order {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var found []operation.Order
+	for _, order := range n.orders {
+		if order.Action == action {
+			found = append(found, order)
+		}
+	}
+	return found
+}
+
+// facts stand for the inventory: every node is up and has 8 GiB, unless changed.
+type facts struct {
+	mu    sync.Mutex
+	nodes map[string]cluster.NodeFacts
+}
+
+func (f *facts) Facts(node string, now time.Time) cluster.NodeFacts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.nodes[node]
+	one.TelemetryAt, one.InventoryAt = now, now
+	return one
+}
+
+func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
+	all := map[string]cluster.NodeFacts{}
+	for _, node := range snapshot.Nodes() {
+		all[node.ID] = f.Facts(node.ID, now)
+	}
+	var reservations []cluster.Reservation
+	for _, op := range snapshot.LiveOperations() {
+		if reservation, held := op.Reservation(); held {
+			reservations = append(reservations, reservation)
+		}
+	}
+	return cluster.NewView(now, snapshot.Index(), snapshot.Nodes(), snapshot.VMs(), reservations, all)
+}
+
+func (f *facts) change(node string, change func(*cluster.NodeFacts)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.nodes[node]
+	change(&one)
+	f.nodes[node] = one
+}
+
+// world is a cluster of three nodes with a leader.
+type world struct {
+	*testing.T
+	*Control
+	log    *log
+	agents *nodes
+	facts  *facts
+	lose   func() // ends the leadership and waits
+}
+
+func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *world {
+	store, err := state.NewStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
+	random := uint64(0)
+	w.Control = New(Config{
+		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts, Policy: placement.Affinity(),
+		Logger: hclog.NewNullLogger(), Now: time.Now,
+		Random: func() uint64 { random++; return random * 0x9e3779b97f4a7c15 },
+	})
+	w.agents.control = w.Control
+	for i := 1; i <= 3; i++ {
+		id, name := fmt.Sprintf("n%d", i), fmt.Sprintf("node%d", i)
+		available, load := 8*units.GiB, 0.0
+		w.facts.nodes[id] = cluster.NodeFacts{
+			Liveness: cluster.Up, Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
+			Available: &available, Load1: &load, MigrationURI: "qemu+tls://" + name + "/system",
+		}
+		result, err := w.log.Propose(t.Context(), state.Command{
+			Key: "enrol " + id, Kind: "enrol node", At: time.Now(), Expect: []state.Expectation{{Table: state.Nodes, ID: id}},
+			Nodes: []cluster.Node{{ID: id, Name: name, Cluster: cluster.DefaultCluster, EnrolledAt: time.Now()}},
+		})
+		if err != nil || result.Refusal != nil {
+			t.Fatal(err, result.Refusal)
+		}
+	}
+	w.lead(1)
+	return w
+}
+
+func (w *world) lead(term uint64) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		w.Control.Lead(ctx, term)
+		close(done)
+	}()
+	synctest.Wait()
+	w.lose = func() {
+		cancel()
+		<-done
+	}
+}
+
+func (w *world) start(name string) (Started, error) {
+	return w.StartVM(w.Context(), StartVM{Name: name, Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "start " + name, Caller: "operator/test"})
+}
+
+// running starts a VM and waits until it runs.
+func (w *world) running(name string) cluster.VM {
+	w.Helper()
+	started, err := w.start(name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+	vm, _ := w.Store.Snapshot().VM(started.VM.ID)
+	if vm.Holder == "" || vm.Operation != "" {
+		op, _ := w.Store.Snapshot().Operation(started.Operation.ID)
+		w.Fatalf("%s does not run: %+v", name, op)
+	}
+	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
+		f.Domains = append(f.Domains, cluster.Domain{UUID: vm.ID, Name: name, State: cluster.DomainRunning, Memory: units.GiB, VCPUs: 1, Managed: true, Epoch: vm.Epoch})
+	})
+	return vm
+}
+
+func (w *world) operation(id string) operation.Operation {
+	op, _ := w.Store.Snapshot().Operation(id)
+	return op
+}
+
+// obedient agents do as they are told.
+func obedient(order operation.Order) *operation.Answer {
+	seen := operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}
+	switch order.Action {
+	case operation.ActStop, operation.ActMigrate, operation.ActDiscard:
+		seen.State = cluster.DomainAbsent
+	}
+	return &operation.Answer{Outcome: operation.OutcomeDone, Seen: seen}
+}
+
+func TestStartStopMigrate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), RequestID: "m", Caller: "operator/test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		op := w.operation(moved.Operation.ID)
+		after, _ := w.Store.Snapshot().VM(vm.ID)
+		if op.Result != operation.Done || after.Holder != moved.Operation.Target || after.Epoch <= vm.Epoch {
+			t.Fatalf("migration %+v, vm %+v", op, after)
+		}
+		stopped, err := w.StopVM(t.Context(), StopVM{VM: vm.ID, RequestID: "s", Caller: "operator/test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		after, _ = w.Store.Snapshot().VM(vm.ID)
+		if w.operation(stopped.ID).Result != operation.Done || after.Holder != "" || after.Desired != cluster.Stopped {
+			t.Fatalf("after the stop: %+v", after)
+		}
+		var kinds []string
+		for _, event := range w.Store.Snapshot().EventsAfter(0) {
+			kinds = append(kinds, event.Kind)
+		}
+		if got, want := strings.Join(kinds, " "), "vm.start vm.started vm.migrate vm.handed-over vm.migrated vm.stop vm.stopped"; got != want {
+			t.Errorf("history %q, want %q", got, want)
+		}
+	})
+}
+
+func other(node string) string {
+	if node == "n1" {
+		return "n2"
+	}
+	return "n1"
+}
+
+func TestTheSameRequestTwiceIsOneOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		first, err := w.start("web1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := w.start("web1")
+		if err != nil || again.Operation.ID != first.Operation.ID {
+			t.Fatalf("second answer %q, %v; want operation %s", again.Operation.ID, err, first.Operation.ID)
+		}
+	})
+}
+
+func TestAProposalWithUnknownOutcomeIsNotDoneTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.log.unknown = 1
+		w.running("web1")
+		if starts := w.agents.ordered(operation.ActStart); len(starts) != 1 {
+			t.Errorf("%d starts were ordered", len(starts))
+		}
+	})
+}
+
+func TestAFailedNodeIsReplacedAndTheDecisionSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := ""
+		w := newWorld(t, func(order operation.Order) *operation.Answer {
+			if failed == "" || failed == order.Node {
+				failed = order.Node
+				return &operation.Answer{Outcome: operation.OutcomeFailed, Code: "no_memory", Error: "cannot allocate", Seen: operation.Observation{State: cluster.DomainAbsent}}
+			}
+			return obedient(order)
+		})
+		defer w.lose()
+		vm := w.running("web1")
+		if vm.Holder == failed || vm.Epoch != 2 {
+			t.Errorf("holder %s after %s failed, epoch %d", vm.Holder, failed, vm.Epoch)
+		}
+		decision, _ := w.Store.Snapshot().Decision(vm.Decision)
+		if len(decision.Request.Excluded) != 1 || decision.Request.Excluded[0] != failed {
+			t.Errorf("the last decision excludes %v", decision.Request.Excluded)
+		}
+	})
+}
+
+func TestAStartThatFailsEverywhereLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(operation.Order) *operation.Answer {
+			return &operation.Answer{Outcome: operation.OutcomeFailed, Error: "no such kernel", Seen: operation.Observation{State: cluster.DomainAbsent}}
+		})
+		defer w.lose()
+		started, err := w.start("web1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		op := w.operation(started.Operation.ID)
+		if op.Result != operation.Failed || !strings.Contains(op.Message, "no such kernel") {
+			t.Errorf("operation %+v", op)
+		}
+		if _, there := w.Store.Snapshot().VMByName("web1"); there {
+			t.Error("the VM's record is still there")
+		}
+	})
+}
+
+func TestNoNodeFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		_, err := w.StartVM(t.Context(), StartVM{Name: "huge", Spec: &cluster.VMSpec{Memory: 64 * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "r"})
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Code != NoNodeFits || refusal.Decision == nil || len(refusal.Decision.Nodes) != 3 {
+			t.Fatalf("error %v", err)
+		}
+		if _, kept := w.Store.Snapshot().Decision(refusal.Decision.ID); !kept {
+			t.Error("the decision was not kept")
+		}
+		if _, there := w.Store.Snapshot().VMByName("huge"); there {
+			t.Error("a VM was made")
+		}
+	})
+}
+
+func TestADryRunChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		before := w.Store.Snapshot().Index()
+		started, err := w.StartVM(t.Context(), StartVM{Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, DryRun: true})
+		if err != nil || started.Decision.Winner == "" || started.Operation.ID != "" {
+			t.Fatalf("%+v, %v", started, err)
+		}
+		if after := w.Store.Snapshot().Index(); after != before {
+			t.Errorf("index %d after %d", after, before)
+		}
+	})
+}
+
+// A burst sees its own reservations: eight nodes' worth of memory is never promised twice.
+func TestABurstSpreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(operation.Order) *operation.Answer { return nil })
+		defer w.lose()
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		placed, refused := map[string]int{}, 0
+		for i := range 24 {
+			wait.Go(func() {
+				started, err := w.start(fmt.Sprintf("vm%d", i))
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					refused++
+					return
+				}
+				placed[started.Operation.Target]++
+			})
+		}
+		wait.Wait()
+		// 8 GiB less 1 GiB overhead takes six VMs of 1 GiB: "must exceed" is strict.
+		for node, n := range placed {
+			if n != 6 {
+				t.Errorf("%s was promised to %d VMs", node, n)
+			}
+		}
+		if refused != 6 {
+			t.Errorf("%d refused, want 6", refused)
+		}
+	})
+}
+
+func TestANewLeaderTakesUpWhatTheOldOneLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := true
+		w := newWorld(t, func(order operation.Order) *operation.Answer {
+			if silent {
+				return nil
+			}
+			return obedient(order)
+		})
+		started, err := w.start("web1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.lose()
+		if _, err := w.start("web2"); !isCode(err, NoLeader) {
+			t.Errorf("a deposed leader answers %v", err)
+		}
+		silent = false
+		w.lead(2)
+		defer w.lose()
+		synctest.Wait()
+		if op := w.operation(started.Operation.ID); op.Result != operation.Done {
+			t.Fatalf("operation %+v", op)
+		}
+		orders := w.agents.ordered(operation.ActStart)
+		if len(orders) != 2 || orders[0].Step != orders[1].Step || orders[0].Epoch != orders[1].Epoch {
+			t.Errorf("the new leader ordered anew: %+v", orders)
+		}
+	})
+}
+
+func isCode(err error, code Code) bool {
+	refusal, ok := isRefusal(err)
+	return ok && refusal.Code == code
+}
+
+func TestAnAgentThatComesBackGetsItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		for _, node := range []string{"n1", "n2", "n3"} {
+			w.agents.away[node] = true
+		}
+		started, err := w.start("web1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if op := w.operation(started.Operation.ID); op.Phase != operation.Dispatched {
+			t.Fatalf("silence moved the operation: %+v", op)
+		}
+		w.agents.mu.Lock()
+		clear(w.agents.away)
+		w.agents.mu.Unlock()
+		w.AgentConnected(started.Operation.Target)
+		synctest.Wait()
+		if op := w.operation(started.Operation.ID); op.Result != operation.Done {
+			t.Errorf("operation %+v", op)
+		}
+	})
+}
+
+func TestADoubtfulMigrationIsJudgedByWhatBothNodesShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		w.agents.mu.Lock()
+		w.agents.script = func(order operation.Order) *operation.Answer {
+			switch {
+			case order.Action == operation.ActMigrate:
+				return &operation.Answer{Outcome: operation.OutcomeAmbiguous, Error: "libvirtd went away", Seen: operation.Observation{State: cluster.DomainUnknown}}
+			case order.Action == operation.ActInspect && order.Node == vm.Holder:
+				looks++
+				// The job is seen running twice before it ends.
+				seen := operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch, JobActive: true}
+				if looks > 2 {
+					seen = operation.Observation{State: cluster.DomainAbsent}
+				}
+				return &operation.Answer{Outcome: operation.OutcomeDone, Seen: seen}
+			case order.Action == operation.ActInspect:
+				return &operation.Answer{Outcome: operation.OutcomeDone, Seen: operation.Observation{State: cluster.DomainPaused, Epoch: order.Epoch}}
+			default:
+				return obedient(order)
+			}
+		}
+		w.agents.mu.Unlock()
+		target := other(vm.Holder)
+		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: target, RequestID: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		op := w.operation(moved.Operation.ID)
+		after, _ := w.Store.Snapshot().VM(vm.ID)
+		if op.Result != operation.Done || after.Holder != target {
+			t.Errorf("operation %+v, holder %s", op, after.Holder)
+		}
+		if resumes := w.agents.ordered(operation.ActResume); len(resumes) != 1 || resumes[0].Node != target {
+			t.Errorf("resume orders %+v", resumes)
+		}
+	})
+}
+
+func TestACancelledMigrationLeavesTheVMWhereItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		w.agents.mu.Lock()
+		w.agents.script = func(order operation.Order) *operation.Answer {
+			if order.Action == operation.ActMigrate {
+				if w.agents.cancels == 0 {
+					return nil
+				}
+				return &operation.Answer{Outcome: operation.OutcomeCancelled, Error: "cancelled", Seen: operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}}
+			}
+			return obedient(order)
+		}
+		w.agents.mu.Unlock()
+		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), RequestID: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); !isCode(err, Busy) {
+			t.Errorf("a stop during the migration: %v", err)
+		}
+		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, "operator/test"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		op := w.operation(moved.Operation.ID)
+		after, _ := w.Store.Snapshot().VM(vm.ID)
+		if op.Result != operation.Failed || after.Holder != vm.Holder || after.Operation != "" {
+			t.Errorf("operation %+v, vm %+v", op, after)
+		}
+		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, ""); !isCode(err, Conflict) {
+			t.Errorf("cancelling what has ended: %v", err)
+		}
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		start := func(r StartVM) error {
+			_, err := w.StartVM(t.Context(), r)
+			return err
+		}
+		migrate := func(r MigrateVM) error {
+			_, err := w.MigrateVM(t.Context(), r)
+			return err
+		}
+		spec := func(memory units.Bytes, vcpus int) *cluster.VMSpec {
+			return &cluster.VMSpec{Memory: memory, VCPUs: vcpus, Kernel: "/vmlinuz"}
+		}
+		for _, c := range []struct {
+			name string
+			err  error
+			code Code
+			says string
+		}{
+			{"a name twice", start(StartVM{Name: "web1", Spec: spec(units.GiB, 1)}), Exists, "runs already"},
+			{"nothing to start", start(StartVM{Name: "web9"}), NotFound, "no VM"},
+			{"a bad name", start(StartVM{Name: "../x", Spec: spec(units.GiB, 1)}), Invalid, "../x"},
+			{"negative memory", start(StartVM{Name: "a", Spec: spec(-1, 1)}), Invalid, "memory"},
+			{"absurd memory", start(StartVM{Name: "a", Spec: spec(units.Bytes(1)<<60, 1)}), Invalid, "memory"},
+			{"no vCPU", start(StartVM{Name: "a", Spec: spec(units.GiB, 0)}), Invalid, "vcpus"},
+			{"a UUID twice", start(StartVM{Name: "b", ID: vm.ID, Spec: spec(units.GiB, 1)}), Exists, "web1"},
+			{"an unknown VM", migrate(MigrateVM{VM: "nothing"}), NotFound, "no VM"},
+			{"to where it is", migrate(MigrateVM{VM: vm.ID, Node: vm.Holder}), Conflict, "already"},
+		} {
+			refusal, ok := isRefusal(c.err)
+			if !ok || refusal.Code != c.code || !strings.Contains(refusal.Message, c.says) || refusal.NextStep == "" {
+				t.Errorf("%s: %v, next %q; want %s saying %q", c.name, c.err, refusal.NextStep, c.code, c.says)
+			}
+		}
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Liveness, f.LivenessReason = cluster.Unreachable, "silent for 40s" })
+		if err := migrate(MigrateVM{VM: vm.ID}); !isCode(err, Unavailable) {
+			t.Errorf("from a silent node: %v", err)
+		}
+	})
+}
+
+// A guest that switched itself off is started again, under a new epoch, once its node positively does not run it.
+func TestAVMThatIsGoneCanBeStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		time.Sleep(time.Second)
+		again := StartVM{Name: "web1", RequestID: "again"}
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, Exists) {
+			t.Fatalf("while it runs: %v", err)
+		}
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, Exists) {
+			t.Fatalf("while nobody knows: %v", err)
+		}
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.DomainsKnown = true })
+		if _, err := w.StartVM(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if after, _ := w.Store.Snapshot().VM(vm.ID); after.Epoch <= vm.Epoch || after.Holder == "" {
+			t.Errorf("vm %+v", after)
+		}
+	})
+}
