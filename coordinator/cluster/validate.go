@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"berth/shared/units"
 )
 
 // ErrInvalid is wrapped by every InvalidError.
@@ -104,7 +102,7 @@ func ValidateSpec(spec VMSpec) error {
 
 func validateXMLAlone(spec VMSpec) error {
 	if len(spec.XML) > MaxXMLLength {
-		return invalid("xml", "of "+units.Bytes(len(spec.XML)).String(), fmt.Sprintf("at most %v", units.Bytes(MaxXMLLength)))
+		return invalid("xml", fmt.Sprintf("of %d bytes", len(spec.XML)), fmt.Sprintf("at most %d", MaxXMLLength))
 	}
 	for _, other := range []struct {
 		field string
