@@ -1,0 +1,71 @@
+package simagent
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/agent/hypervisor"
+	"berth/agent/session"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+// Fleet is a set of simulated nodes that can migrate domains to each other. The zero value is empty and ready.
+type Fleet struct {
+	mu    sync.Mutex
+	nodes map[string]*node // by migration URI
+}
+
+func (f *Fleet) node(uri string) *node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[uri]
+}
+
+func (f *Fleet) add(n *node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes == nil {
+		f.nodes = map[string]*node{}
+	}
+	f.nodes[migrationURI(n.identity.NodeID)] = n
+}
+
+// Agent is one simulated node.
+type Agent struct {
+	Identity
+	node    *node
+	client  *http.Client
+	session *session.Session
+}
+
+// Add makes a node of the fleet from an identity. It speaks to nobody until Run.
+func (f *Fleet) Add(identity Identity, size Size, logger hclog.Logger) (*Agent, error) {
+	secure, err := pki.ClientConfig(identity.Files, pki.RolePeer)
+	if err != nil {
+		return nil, fmt.Errorf("simulated node %s: %w", identity.Name, err)
+	}
+	n := newNode(identity, size)
+	a := &Agent{Identity: identity, node: n, client: rpc.NewHTTPClient(secure)}
+	a.session = session.New(session.Config{
+		NodeID: identity.NodeID, ClusterID: identity.ClusterID, Incarnation: rand.Text(), Version: version,
+		Addresses: identity.Addresses, Client: a.client, Hypervisor: n, Sampler: n, Collector: n, Jobs: newJobs(n, f),
+		Logger: logger.With("node", identity.Name),
+	})
+	f.add(n)
+	return a, nil
+}
+
+// Run keeps a session to the leader open until the context ends. It returns the context's error.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.client.CloseIdleConnections()
+	return a.session.Run(ctx)
+}
+
+// Domains are those that the node has now, by UUID.
+func (a *Agent) Domains() []hypervisor.Domain { return a.node.list() }

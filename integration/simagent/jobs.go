@@ -1,0 +1,158 @@
+package simagent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// jobs does orders at once. Like the real agent's, it answers a repeated order with the answer given before, and refuses
+// one that is older than what it has seen of the VM, so that a double start would show.
+type jobs struct {
+	node    *node
+	fleet   *Fleet
+	results chan *berthv1.CommandResult
+
+	mu       sync.Mutex
+	answered map[step]*berthv1.CommandResult
+	newest   map[string]order // by VM ID
+}
+
+type step struct {
+	operation string
+	number    uint32
+}
+
+type order struct{ term, epoch uint64 }
+
+// queue is how many answers may wait for a session. What does not fit is asked for again by the coordinator.
+const queue = 1024
+
+func newJobs(n *node, fleet *Fleet) *jobs {
+	return &jobs{
+		node: n, fleet: fleet, results: make(chan *berthv1.CommandResult, queue),
+		answered: map[step]*berthv1.CommandResult{}, newest: map[string]order{},
+	}
+}
+
+// Do answers a command before it returns.
+func (j *jobs) Do(_ context.Context, command *berthv1.Command) {
+	j.mu.Lock()
+	result := j.answer(command)
+	j.mu.Unlock()
+	select {
+	case j.results <- result:
+	default:
+	}
+}
+
+func (j *jobs) answer(command *berthv1.Command) *berthv1.CommandResult {
+	if command.GetInspect() != nil {
+		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_DONE, "", "")
+	}
+	key := step{command.GetOperationId(), command.GetStep()}
+	if before, known := j.answered[key]; known {
+		again := proto.CloneOf(before) // the first one may still be on its way
+		again.Repeated = true
+		return again
+	}
+	last := j.newest[command.GetVmId()]
+	switch {
+	case command.GetTerm() < last.term:
+		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "stale_term", "the order is of an earlier leader")
+	case command.GetEpoch() < last.epoch:
+		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "stale_epoch", "the order is of an earlier epoch")
+	}
+	j.newest[command.GetVmId()] = order{command.GetTerm(), command.GetEpoch()}
+	outcome, code, text := j.act(command)
+	result := j.finish(command, outcome, code, text)
+	j.answered[key] = result
+	return result
+}
+
+const (
+	done   = berthv1.CommandOutcome_COMMAND_OUTCOME_DONE
+	failed = berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED
+)
+
+// act changes the set of domains.
+func (j *jobs) act(command *berthv1.Command) (outcome berthv1.CommandOutcome, code, text string) {
+	domain, there := j.node.find(command.GetVmId())
+	switch {
+	case command.GetStart() != nil:
+		if there {
+			return failed, "exists", fmt.Sprintf("the domain runs already under epoch %d", domain.Epoch)
+		}
+		spec := command.GetStart().GetSpec()
+		j.node.put(hypervisor.Domain{
+			UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Running, Reason: "booted",
+			MemoryBytes: spec.GetMemoryBytes(), VCPUs: int(spec.GetVcpus()), Managed: true,
+			Epoch: command.GetEpoch(), OperationID: command.GetOperationId(),
+		}, "started")
+	case command.GetStop() != nil && there:
+		j.node.remove(domain, "stopped")
+	case command.GetMigrate() != nil:
+		return j.migrate(domain, there, command)
+	case command.GetResume() != nil:
+		if !there {
+			return failed, "not_found", "there is no such domain"
+		}
+		domain.State, domain.Reason = hypervisor.Running, "unpaused"
+		j.node.put(domain, "resumed")
+	case command.GetDiscard() != nil && there && domain.State != hypervisor.Running:
+		j.node.remove(domain, "stopped")
+	}
+	return done, "", ""
+}
+
+// migrate moves a domain to another node of the fleet and leaves it paused there.
+func (j *jobs) migrate(domain hypervisor.Domain, there bool, command *berthv1.Command) (berthv1.CommandOutcome, string, string) {
+	target := j.fleet.node(command.GetMigrate().GetTargetUri())
+	switch {
+	case !there:
+		return failed, "not_found", "there is no such domain"
+	case target == nil:
+		return failed, "unreachable", "no simulated node is at " + command.GetMigrate().GetTargetUri()
+	}
+	if _, taken := target.find(domain.UUID); taken {
+		return failed, "exists", "the target has the domain already"
+	}
+	moved := domain
+	moved.State, moved.Reason, moved.Epoch = hypervisor.Paused, "migrated", command.GetMigrate().GetTargetEpoch()
+	moved.OperationID = command.GetOperationId()
+	j.node.remove(domain, "migrated")
+	target.put(moved, "suspended")
+	return done, "", ""
+}
+
+// finish makes the answer, with what the node shows now.
+func (j *jobs) finish(
+	command *berthv1.Command, outcome berthv1.CommandOutcome, code, text string,
+) *berthv1.CommandResult {
+	domain, there := j.node.find(command.GetVmId())
+	if !there {
+		domain = hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Absent}
+	}
+	return &berthv1.CommandResult{
+		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: outcome, ErrorCode: code, Error: text,
+		Domain: telemetry.Domain(domain),
+	}
+}
+
+// Cancel comes too late: every order is done before the next message is read.
+func (j *jobs) Cancel(string, uint32) {}
+
+// Results are the answers in the order of the commands.
+func (j *jobs) Results() <-chan *berthv1.CommandResult { return j.results }
+
+// Progress never has anything: nothing takes time.
+func (j *jobs) Progress() <-chan *berthv1.CommandProgress { return nil }
+
+// Running is always empty.
+func (j *jobs) Running() []string { return nil }
