@@ -52,9 +52,9 @@ func (m *machine) boot(ctx context.Context, image string, undo *cleanup) error {
 
 	uuid := newUUID()
 	for path, text := range map[string]string{
-		"/etc/hostname":             m.name + "\n",
-		"/etc/hosts":                m.site.hosts(),
-		"/etc/libvirt/qemu.conf":    qemuConf,
+		"/etc/hostname":              m.name + "\n",
+		"/etc/hosts":                 m.site.hosts(),
+		"/etc/libvirt/qemu.conf":     qemuConf,
 		"/etc/libvirt/libvirtd.conf": "host_uuid = \"" + uuid + "\"\n", // the board's UUID is the same in all machines
 	} {
 		if err := os.WriteFile(m.path(path), []byte(text), 0o644); err != nil {
@@ -172,9 +172,9 @@ func (m *machine) try(ctx context.Context, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	enter := exec.CommandContext(
-		ctx, "nsenter", "--target="+strconv.Itoa(m.leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--wd=/root",
+		ctx, "nsenter", "--target="+strconv.Itoa(m.leader), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
 		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8",
-		"DEBIAN_FRONTEND=noninteractive", "sh", "-c", line,
+		"DEBIAN_FRONTEND=noninteractive", "sh", "-c", "cd\n"+line,
 	)
 	enter.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	var out bytes.Buffer

@@ -52,9 +52,9 @@ func install(ctx context.Context, s *site, packages string) error {
 		on            *machine
 		pattern, line string
 	}{
-		{s.coord, "berth_*.deb", "apt-get install -q -y ./%s"},
+		{s.coord, "berth_*.deb", "apt-get install -qq -y ./%s"},
 		{s.nodes[0], "berth-agent-*.rpm", "rpm -Uvh --nodeps %s"}, // Debian's rpm does not know what dpkg has installed
-		{s.nodes[1], "berth-agent_*.deb", "apt-get install -q -y ./%s"},
+		{s.nodes[1], "berth-agent_*.deb", "apt-get install -qq -y ./%s"},
 	} {
 		name, err := what.on.fetch(packages, what.pattern)
 		if err != nil {
@@ -119,7 +119,7 @@ var token = regexp.MustCompile(`"token":\s*"([^"]+)"`)
 func joinNodes(ctx context.Context, s *site, _ string) error {
 	step("Join the nodes")
 	for _, node := range s.nodes {
-		out, err := s.coord.run(ctx, "berth token create -o json")
+		out, err := s.coord.run(ctx, "berth token create --for agent -o json")
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func upgradeAgents(ctx context.Context, s *site, packages string) error {
 		if err != nil {
 			return err
 		}
-		pattern, line := "berth-agent_*.deb", "apt-get install -q -y --reinstall ./%s"
+		pattern, line := "berth-agent_*.deb", "apt-get install -qq -y --reinstall ./%s"
 		if i == 0 {
 			pattern, line = "berth-agent-*.rpm", "rpm -Uvh --nodeps --replacepkgs %s"
 		}
@@ -266,7 +266,7 @@ func upgradeAgents(ctx context.Context, s *site, packages string) error {
 
 func removeAll(ctx context.Context, s *site, _ string) error {
 	step("Remove Berth: guests run on")
-	for i, line := range []string{"rpm -e berth-agent", "apt-get purge -q -y berth-agent"} {
+	for i, line := range []string{"rpm -e berth-agent", "apt-get purge -qq -y berth-agent"} {
 		node := s.nodes[i]
 		before, err := node.guests(ctx)
 		if err != nil {
@@ -290,7 +290,7 @@ func removeAll(ctx context.Context, s *site, _ string) error {
 		return errors.New("purge left the agent's identity behind")
 	}
 	return s.coord.do(ctx,
-		"apt-get purge -q -y berth",
+		"apt-get purge -qq -y berth",
 		"test -e /var/lib/berth/coordinator/tls/ca.key",
 	)
 }
