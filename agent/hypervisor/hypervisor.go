@@ -18,6 +18,7 @@ var (
 	ErrNoMemory     = errors.New("not enough memory on the node")
 	ErrBusy         = errors.New("domain is busy with another job")
 	ErrInvalidState = errors.New("domain is not in a state for this")
+	ErrOtherEpoch   = errors.New("domain has another epoch")
 	ErrAborted      = errors.New("job was aborted")
 	ErrUnsupported  = errors.New("not supported by the hypervisor")
 	ErrDenied       = errors.New("access denied by the hypervisor")
@@ -52,16 +53,19 @@ type Domain struct {
 	JobActive   bool
 }
 
-// DomainStats are one domain's figures. A nil field could not be read.
+// DomainStats are one active domain's figures. A nil field could not be read.
 type DomainStats struct {
 	UUID         string
+	At           time.Time      // when the cheap figures were read
 	CPUTime      *time.Duration // grows while it runs
-	RSSBytes     *int64
 	BalloonBytes *int64
 	MaximumBytes *int64
 	VCPUs        *int
-	VCPUDelay    *time.Duration // sum over vCPUs, grows
-	Running      bool
+
+	// What the hypervisor has to ask the guest's process for is read less often.
+	SlowAt    time.Time // when; zero if never
+	RSSBytes  *int64
+	VCPUDelay *time.Duration // sum over vCPUs of the time they waited for a CPU; grows
 }
 
 // MemoryStats is the node's memory as the hypervisor reads it.
@@ -104,21 +108,27 @@ type Network struct {
 	Active                          bool
 }
 
-// Event is a lifecycle event of a domain. It is a hint: look before acting.
+// Event is a lifecycle event of a domain, or news of the connection, which has no UUID. It is a hint: look before acting.
 type Event struct {
 	UUID, Name string
-	Kind       string // started, stopped, suspended, resumed, migrated, crashed, defined, undefined, ...
-	Detail     string
+	Kind       string // EventDisconnected, EventReconnected, or the hypervisor's: started, stopped, suspended, resumed, ...
+	Detail     string // the hypervisor's word for why: booted, migrated, destroyed, crashed, ...
 }
 
-// Job is the progress of a migration job.
+// Kinds of event that tell of the connection. After a reconnect events may be missing: take a full inventory.
+const (
+	EventDisconnected = "disconnected"
+	EventReconnected  = "reconnected"
+)
+
+// Job is the progress of a migration job, or the final figures of one that completed.
 type Job struct {
 	Active        bool
 	Elapsed       time.Duration
-	DataTotal     int64
+	DataTotal     int64 // bytes, here and below
 	DataProcessed int64
 	DataRemaining int64
-	MemoryBPS     int64
+	MemoryBPS     int64 // bytes a second
 	DirtyRate     int64 // pages a second
 	Iteration     int
 	Downtime      *time.Duration
@@ -127,45 +137,55 @@ type Job struct {
 // MigrateOptions say how to move a domain.
 type MigrateOptions struct {
 	TargetURI    string // libvirt URI of the other node
-	MigrateURI   string // data address; empty lets the target choose
+	DataAddress  string // of the other node, for the memory stream; empty: the host of TargetURI
 	DomainXML    string // for the target: differs in metadata only
 	BandwidthBPS int64  // bytes a second; 0 means the hypervisor's default
 	Paused       bool   // leave it paused on the target (strict hand-over)
+	Plain        bool   // send the guest's memory unencrypted
 }
 
-// Hypervisor is all that the agent asks of a node's libvirt. Calls honour the context's deadline as far as libvirt lets
-// them; a call that outlives it returns ErrAmbiguous when it may have had an effect.
+// Hypervisor is all that the agent asks of a node's libvirt.
+//
+// Every call returns when its context ends, whatever the hypervisor does: a query that was not answered returns
+// ErrUnavailable, a change returns ErrAmbiguous, because it may still take effect. Queries also have a deadline of their
+// own, so that one which hangs never holds the agent.
 type Hypervisor interface {
-	// Connected tells whether calls can succeed now, and why not. Implementations reconnect by themselves.
+	// Connected tells whether calls can succeed now, and if not, why not: ErrUnavailable or ErrTooOld. Implementations
+	// reconnect by themselves.
 	Connected() (bool, error)
-	// Host reads what is fixed while the node is up.
+	// Host reads what is fixed while the node is up, and its pools and networks.
 	Host(ctx context.Context) (HostInfo, error)
 	// Memory reads the node's memory now.
 	Memory(ctx context.Context) (MemoryStats, error)
-	// Domains lists all domains, running or defined. It never blocks on a busy domain. An error means "I do not know".
+	// Domains lists all domains, running or defined, by UUID. A busy domain does not hold it up. An error means "I do not
+	// know", never "none".
 	Domains(ctx context.Context) ([]Domain, error)
-	// Stats reads all running domains in bulk. It never blocks on a busy domain.
-	Stats(ctx context.Context) ([]DomainStats, error)
+	// Stats reads all active domains in bulk, by UUID. A busy or hung domain does not hold it up; what could not be read
+	// of single domains is nil there and named in the errors.
+	Stats(ctx context.Context) ([]DomainStats, []ReadingError, error)
 	// Lookup finds one domain: ErrNotFound when it is positively not there.
 	Lookup(ctx context.Context, uuid string) (Domain, error)
-	// XML is the live XML of a domain, in the form that a migration accepts.
+	// XML is the live XML of a domain, in the form that a migration accepts. It may hold secrets: never log it.
 	XML(ctx context.Context, uuid string) (string, error)
-	// Start creates a transient domain and lets it run.
+	// Start creates a transient domain and lets it run. ErrExists when its UUID or name is taken here, also by a domain
+	// that is only defined.
 	Start(ctx context.Context, xml string) error
 	// Shutdown asks the guest to power off and returns at once.
 	Shutdown(ctx context.Context, uuid string) error
-	// Destroy powers the domain off. Only a domain whose metadata has this epoch is touched.
+	// Destroy powers the domain off. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
 	Destroy(ctx context.Context, uuid string, epoch uint64) error
-	// Resume lets a paused domain run.
-	Resume(ctx context.Context, uuid string) error
-	// Migrate moves a running domain, peer to peer, and returns when the job has ended here.
+	// Resume lets a paused domain run. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
+	Resume(ctx context.Context, uuid string, epoch uint64) error
+	// Migrate moves a running domain, peer to peer, and returns when the job has ended here. No error is no verdict, and
+	// an error neither: look afterwards.
 	Migrate(ctx context.Context, uuid string, options MigrateOptions) error
-	// Job tells of the domain's migration; with completed, of the one that ended last.
+	// Job tells of the domain's migration. With completed it tells of the last one that completed on this node, as source
+	// or as target, also when the domain has gone: ErrNotFound when there was none that this agent could have seen.
 	Job(ctx context.Context, uuid string, completed bool) (Job, error)
-	// AbortJob asks the running migration to stop.
+	// AbortJob asks the running migration to stop. ErrInvalidState when none runs.
 	AbortJob(ctx context.Context, uuid string) error
-	// Subscribe delivers lifecycle events until the context ends. Reconnects are told by Event.Kind "reconnected".
+	// Subscribe delivers events, one at a time, until the context ends, and returns its error.
 	Subscribe(ctx context.Context, deliver func(Event)) error
-	// Close ends the connection.
+	// Close ends the connections.
 	Close() error
 }

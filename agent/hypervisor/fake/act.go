@@ -1,0 +1,113 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth/agent/hypervisor"
+)
+
+// startTime and powerOffTime are how long those take.
+const (
+	startTime    = 100 * time.Millisecond
+	powerOffTime = time.Second
+)
+
+// Start implements hypervisor.Hypervisor.
+func (h *Hypervisor) Start(ctx context.Context, xml string) error {
+	return h.change(ctx, "start", startTime, func() error {
+		d, err := read(xml)
+		if err != nil {
+			return err
+		}
+		for _, other := range h.domains {
+			if other.UUID == d.UUID || other.Name == d.Name {
+				return fmt.Errorf("%w: %s, UUID %s", hypervisor.ErrExists, other.Name, other.UUID)
+			}
+		}
+		if free := h.free(); d.MemoryBytes > free {
+			return fmt.Errorf("%w: %d bytes needed, %d free", hypervisor.ErrNoMemory, d.MemoryBytes, free)
+		}
+		d.State, d.Reason = hypervisor.Running, "booted"
+		h.domains[d.UUID] = d
+		h.publish(d, "started", "booted")
+		return nil
+	})
+}
+
+// Shutdown implements hypervisor.Hypervisor.
+func (h *Hypervisor) Shutdown(ctx context.Context, uuid string) error {
+	return h.change(ctx, "shutdown", 0, func() error {
+		d, err := h.find(uuid)
+		if err != nil {
+			return err
+		}
+		if d.State == hypervisor.Shutoff {
+			return fmt.Errorf("%w: it is off", hypervisor.ErrInvalidState)
+		}
+		if h.guests[uuid].IgnoresShutdown {
+			return nil
+		}
+		time.AfterFunc(powerOffTime, func() {
+			h.wire.mu.Lock()
+			defer h.wire.mu.Unlock()
+			if h.domains[uuid] == d && d.State == hypervisor.Running {
+				h.remove(d, "shut down")
+			}
+		})
+		return nil
+	})
+}
+
+// Destroy implements hypervisor.Hypervisor.
+func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) error {
+	return h.change(ctx, "destroy", 0, func() error {
+		d, err := h.findEpoch(uuid, epoch)
+		if err != nil {
+			return err
+		}
+		h.remove(d, "destroyed")
+		return nil
+	})
+}
+
+func (h *Hypervisor) findEpoch(uuid string, epoch uint64) (*domain, error) {
+	d, err := h.find(uuid)
+	if err == nil && d.Epoch != epoch {
+		err = fmt.Errorf("%w: it has %d, not %d", hypervisor.ErrOtherEpoch, d.Epoch, epoch)
+	}
+	return d, err
+}
+
+// remove takes a transient domain away and leaves a persistent one off.
+func (h *Hypervisor) remove(d *domain, detail string) {
+	if d.Persistent {
+		d.State, d.Reason, d.job, d.JobActive = hypervisor.Shutoff, detail, nil, false
+	} else {
+		delete(h.domains, d.UUID)
+	}
+	if d.job != nil {
+		d.job.stop(hypervisor.ErrAborted)
+	}
+	h.publish(d, "stopped", detail)
+}
+
+// Resume implements hypervisor.Hypervisor.
+func (h *Hypervisor) Resume(ctx context.Context, uuid string, epoch uint64) error {
+	return h.change(ctx, "resume", 0, func() error {
+		d, err := h.findEpoch(uuid, epoch)
+		if err != nil {
+			return err
+		}
+		if d.JobActive {
+			return fmt.Errorf("%w: a migration", hypervisor.ErrBusy)
+		}
+		if d.State != hypervisor.Paused && d.State != hypervisor.PausedMigration {
+			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+		}
+		d.State, d.Reason = hypervisor.Running, "unpaused"
+		h.publish(d, "resumed", "")
+		return nil
+	})
+}

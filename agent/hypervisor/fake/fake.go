@@ -1,0 +1,240 @@
+// Package fake is a hypervisor in memory. It keeps the promises of package hypervisortest, and on top of them it can be
+// made to fail the way libvirt does: calls that get lost before or after their effect, a daemon that goes away while its
+// guests live on, a host that dies, a migration whose last message never arrives. All of its time is the runtime's, so it
+// works in a synctest bubble.
+package fake
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+)
+
+// Wire is what hypervisors that can reach each other share.
+type Wire struct {
+	mu    sync.Mutex // guards everything of all its hosts, so that a hand-over is one step
+	hosts map[string]*Hypervisor
+	cut   map[[2]string]bool
+}
+
+// NewWire makes a wire with nobody on it.
+func NewWire() *Wire {
+	return &Wire{hosts: map[string]*Hypervisor{}, cut: map[[2]string]bool{}}
+}
+
+// Cut takes the link between two hosts away, or brings it back.
+func (w *Wire) Cut(a, b string, cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[[2]string{a, b}], w.cut[[2]string{b, a}] = cut, cut
+}
+
+// Guest is how a guest behaves. The zero value powers off when asked, writes no memory and needs no CPU.
+type Guest struct {
+	IgnoresShutdown bool
+	DirtyBPS        int64 // bytes written a second, all of them to be copied again
+	CPUShare        float64
+}
+
+// Hypervisor is one host. Its fields are set before it is used.
+type Hypervisor struct {
+	hypervisor.Feed
+
+	Name        string
+	MemoryBytes int64
+	CPUs        int
+	LinkBPS     int64 // of a migration without a bandwidth of its own, bytes a second
+
+	wire    *Wire
+	down    error
+	faults  map[string]*Fault
+	domains map[string]*domain
+	done    map[string]hypervisor.Job
+	guests  map[string]Guest
+	calls   []string
+}
+
+var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
+
+type domain struct {
+	hypervisor.Domain
+	xml     string
+	started time.Time
+	job     *job
+}
+
+// Host puts a hypervisor on the wire, reachable as fake://NAME/system, with 16 GiB, 8 CPUs and a 1 GiB/s link.
+func (w *Wire) Host(name string) *Hypervisor {
+	h := &Hypervisor{
+		Name: name, MemoryBytes: 16 << 30, CPUs: 8, LinkBPS: 1 << 30,
+		wire: w, faults: map[string]*Fault{}, domains: map[string]*domain{},
+		done: map[string]hypervisor.Job{}, guests: map[string]Guest{},
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hosts[name] = h
+	return h
+}
+
+// URI is how other hosts reach this one.
+func (h *Hypervisor) URI() string { return "fake://" + h.Name + "/system" }
+
+// Connected implements hypervisor.Hypervisor.
+func (h *Hypervisor) Connected() (bool, error) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	return h.down == nil, h.down
+}
+
+// Close implements hypervisor.Hypervisor.
+func (h *Hypervisor) Close() error { return nil }
+
+// Host implements hypervisor.Hypervisor.
+func (h *Hypervisor) Host(ctx context.Context) (hypervisor.HostInfo, error) {
+	end, err := h.enter(ctx, "host")
+	if err != nil {
+		return hypervisor.HostInfo{}, err
+	}
+	defer end()
+	uuid := uuidOf(h.Name)
+	return hypervisor.HostInfo{
+		HostUUID: uuid, HostName: h.Name, LibVersion: "9.0.0", HypervisorVersion: "7.2.0",
+		CapabilitiesXML: fmt.Sprintf(`<capabilities><host><uuid>%s</uuid><cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor>`+
+			`<topology sockets='1' cores='%d' threads='1'/></cpu></host><guest><os_type>hvm</os_type><arch name='x86_64'>`+
+			`<machine>pc</machine><machine>q35</machine><domain type='kvm'/><domain type='qemu'/></arch></guest></capabilities>`, uuid, h.CPUs),
+		MemoryBytes: h.MemoryBytes, CPUs: h.CPUs,
+		Pools:    []hypervisor.Pool{{Name: "default", UUID: uuidOf("pool"), Type: "dir", Path: "/srv", Active: true, CapacityBytes: 1 << 40, AvailableBytes: 1 << 39}},
+		Networks: []hypervisor.Network{{Name: "default", UUID: uuidOf("network"), Bridge: "virbr0", ForwardMode: "nat", Active: true}},
+	}, nil
+}
+
+func uuidOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// Memory implements hypervisor.Hypervisor.
+func (h *Hypervisor) Memory(ctx context.Context) (hypervisor.MemoryStats, error) {
+	end, err := h.enter(ctx, "memory")
+	if err != nil {
+		return hypervisor.MemoryStats{}, err
+	}
+	defer end()
+	return hypervisor.MemoryStats{TotalBytes: h.MemoryBytes, FreeBytes: h.free()}, nil
+}
+
+func (h *Hypervisor) free() int64 {
+	free := h.MemoryBytes
+	for _, d := range h.domains {
+		if d.State != hypervisor.Shutoff {
+			free -= d.MemoryBytes
+		}
+	}
+	return free
+}
+
+// Domains implements hypervisor.Hypervisor.
+func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+	end, err := h.enter(ctx, "domains")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	list := make([]hypervisor.Domain, 0, len(h.domains))
+	for _, uuid := range slices.Sorted(maps.Keys(h.domains)) {
+		list = append(list, h.domains[uuid].Domain)
+	}
+	return list, nil
+}
+
+// Stats implements hypervisor.Hypervisor.
+func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {
+	end, err := h.enter(ctx, "stats")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
+	var stats []hypervisor.DomainStats
+	now := time.Now()
+	for uuid, d := range h.domains {
+		if d.State == hypervisor.Shutoff {
+			continue
+		}
+		cpu := time.Duration(float64(now.Sub(d.started)) * h.guests[uuid].CPUShare)
+		memory, vcpus, delay := d.MemoryBytes, d.VCPUs, time.Duration(0)
+		stats = append(stats, hypervisor.DomainStats{
+			UUID: uuid, At: now, CPUTime: &cpu, BalloonBytes: &memory, MaximumBytes: &memory, VCPUs: &vcpus,
+			SlowAt: now, RSSBytes: &memory, VCPUDelay: &delay,
+		})
+	}
+	slices.SortFunc(stats, func(a, b hypervisor.DomainStats) int { return cmp.Compare(a.UUID, b.UUID) })
+	return stats, nil, nil
+}
+
+// Lookup implements hypervisor.Hypervisor.
+func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	end, err := h.enter(ctx, "lookup")
+	if err != nil {
+		return hypervisor.Domain{}, err
+	}
+	defer end()
+	d, err := h.find(uuid)
+	if err != nil {
+		return hypervisor.Domain{}, err
+	}
+	return d.Domain, nil
+}
+
+func (h *Hypervisor) find(uuid string) (*domain, error) {
+	d, found := h.domains[uuid]
+	if !found {
+		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+	}
+	return d, nil
+}
+
+// XML implements hypervisor.Hypervisor.
+func (h *Hypervisor) XML(ctx context.Context, uuid string) (string, error) {
+	end, err := h.enter(ctx, "xml")
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	d, err := h.find(uuid)
+	if err != nil {
+		return "", err
+	}
+	return d.xml, nil
+}
+
+// read makes a domain of its XML.
+func read(xml string) (*domain, error) {
+	info, err := domxml.Parse(xml)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
+	}
+	if strings.Contains(xml, "<frobnicate/>") { // libvirt knows its own elements; this one it does not
+		return nil, fmt.Errorf("%w: unknown element frobnicate", hypervisor.ErrInvalidXML)
+	}
+	mark, managed := domxml.Metadata(xml)
+	return &domain{
+		Domain: hypervisor.Domain{
+			UUID: info.UUID, Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
+			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation,
+		},
+		xml: xml, started: time.Now(),
+	}, nil
+}
+
+func (h *Hypervisor) publish(d *domain, kind, detail string) {
+	h.Publish(hypervisor.Event{UUID: d.UUID, Name: d.Name, Kind: kind, Detail: detail})
+}

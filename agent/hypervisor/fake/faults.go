@@ -1,0 +1,170 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/agent/hypervisor"
+)
+
+// Fault is what goes wrong with calls of one kind: host, memory, domains, stats, lookup, xml, job, start, shutdown,
+// destroy, resume, migrate, abort; and, of a migration under way, copy or finish.
+type Fault struct {
+	Err    error // what the call returns
+	Effect bool  // the call takes effect all the same
+	Hang   bool  // the call is never answered; with Effect, it takes effect first
+	Times  int   // how many calls; 0: until Heal
+}
+
+// Inject makes calls of a kind fail.
+func (h *Hypervisor) Inject(kind string, fault Fault) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	h.faults[kind] = &fault
+}
+
+// Heal ends a fault.
+func (h *Hypervisor) Heal(kind string) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	delete(h.faults, kind)
+}
+
+// Calls are the changes that were asked for since the start, by kind: "start", "destroy" ...
+func (h *Hypervisor) Calls() []string {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+// SetGuest says how the guest of a domain behaves, also before there is one.
+func (h *Hypervisor) SetGuest(uuid string, guest Guest) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	h.guests[uuid] = guest
+}
+
+// Edit changes a domain behind everybody's back, as virsh would.
+func (h *Hypervisor) Edit(uuid string, change func(*hypervisor.Domain)) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	if d, found := h.domains[uuid]; found {
+		change(&d.Domain)
+	}
+}
+
+// Stop takes the daemon away. Guests and migrations go on.
+func (h *Hypervisor) Stop() {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	h.down = fmt.Errorf("%w: the daemon is stopped", hypervisor.ErrUnavailable)
+	h.Publish(hypervisor.Event{Kind: hypervisor.EventDisconnected, Detail: h.down.Error()})
+}
+
+// Start again after Stop.
+func (h *Hypervisor) Restart() {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	h.down = nil
+	h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
+}
+
+// Crash is the host's death: its guests are gone, and what was on its way from or to it never arrives.
+func (h *Hypervisor) Crash() {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	for _, d := range h.domains {
+		if d.job != nil {
+			d.job.stop(errors.New("the host died"))
+		}
+	}
+	clear(h.domains)
+	clear(h.done)
+	h.down = fmt.Errorf("%w: the host is dead", hypervisor.ErrUnavailable)
+}
+
+// fault takes a fault of a kind if there is one. The wire is locked.
+func (h *Hypervisor) fault(kind string) (Fault, bool) {
+	f, found := h.faults[kind]
+	if !found {
+		return Fault{}, false
+	}
+	if f.Times > 0 {
+		if f.Times--; f.Times == 0 {
+			delete(h.faults, kind)
+		}
+	}
+	return *f, true
+}
+
+// enter begins a query: it locks the wire, or tells why there is no answer.
+func (h *Hypervisor) enter(ctx context.Context, kind string) (end func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.wire.mu.Lock()
+	f, faulty := h.fault(kind)
+	switch {
+	case h.down != nil:
+		err = h.down
+	case faulty && f.Hang:
+		h.wire.mu.Unlock()
+		return nil, h.hang(ctx, hypervisor.ErrUnavailable)
+	case faulty:
+		err = f.Err
+	}
+	if err != nil {
+		h.wire.mu.Unlock()
+		return nil, err
+	}
+	return h.wire.mu.Unlock, nil
+}
+
+// hangTimeout is the deadline of queries, as on the real side.
+const hangTimeout = 5 * time.Second
+
+func (h *Hypervisor) hang(ctx context.Context, cause error) error {
+	if errors.Is(cause, hypervisor.ErrUnavailable) {
+		limited, cancel := context.WithTimeout(ctx, hangTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	<-ctx.Done()
+	return fmt.Errorf("%w: no answer in time (stuck)", cause)
+}
+
+// change runs something that changes a domain.
+func (h *Hypervisor) change(ctx context.Context, kind string, takes time.Duration, effect func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.wire.mu.Lock()
+	if h.down != nil {
+		defer h.wire.mu.Unlock()
+		return h.down
+	}
+	h.calls = append(h.calls, kind)
+	f, faulty := h.fault(kind)
+	h.wire.mu.Unlock()
+
+	if faulty && !f.Effect {
+		if f.Hang {
+			return h.hang(ctx, hypervisor.ErrAmbiguous)
+		}
+		return f.Err
+	}
+	time.Sleep(takes)
+	h.wire.mu.Lock()
+	err := effect()
+	h.wire.mu.Unlock()
+	if faulty && f.Hang {
+		return h.hang(ctx, hypervisor.ErrAmbiguous)
+	}
+	if faulty {
+		return f.Err
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+// Package hypervisortest has one suite that every hypervisor.Hypervisor must pass: the fake in unit tests, libvirt in the
+// lab. What holds for one then holds for the other, so the agent can be tested on the fake.
+package hypervisortest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+)
+
+// Host is one hypervisor under test.
+type Host struct {
+	Hypervisor hypervisor.Hypervisor
+	URI        string // by which the other host's libvirtd reaches it
+}
+
+// Bench is what a case works on: two hosts that can migrate to each other, fresh or not.
+type Bench struct {
+	Source, Target Host
+	DomainType     string // of the guests that the cases start: kvm or qemu
+	Plain          bool   // the hosts have no TLS for the memory stream
+}
+
+// Case is one promise.
+type Case struct {
+	Name string
+	Run  func(t *testing.T, bench Bench)
+}
+
+// Run checks every case on a bench of its own. For virtual time, wrap Cases instead.
+func Run(t *testing.T, open func(t *testing.T) Bench) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) { c.Run(t, open(t)) })
+	}
+}
+
+// Cases are all promises.
+func Cases() []Case {
+	return []Case{
+		{"host", host},
+		{"life of a domain", life},
+		{"two domains never share a UUID or name", clashes},
+		{"XML that is none", malformed},
+		{"what is not there", absent},
+		{"another epoch is not touched", otherEpoch},
+		{"states that do not fit", wrongState},
+		{"migration leaves it paused on the target", migrate},
+		{"migration can be aborted", abort},
+		{"migration to where it runs already", clash},
+		{"migration into the void", unreachable},
+		{"an ended context", ended},
+	}
+}
+
+// patience is far beyond what any step takes, also under software emulation on a busy machine.
+const patience = 60 * time.Second
+
+// guest is a small VM of a case: firmware only, so there is something to migrate and nothing to boot.
+type guest struct {
+	id  domxml.Identity
+	xml string
+}
+
+func newGuest(t *testing.T, bench Bench) guest {
+	t.Helper()
+	id := domxml.Identity{UUID: newUUID(), Mark: domxml.Mark{Epoch: 1, Operation: "op-start", Node: "source"}}
+	id.Name = "suite-" + id.UUID[:8]
+	xml, err := domxml.Render(domxml.Spec{MemoryBytes: 64 << 20, VCPUs: 1}, id,
+		domxml.Machine{DomainType: bench.DomainType, Arch: "x86_64", Type: "pc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, host := range []Host{bench.Source, bench.Target} {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			if domain, err := host.Hypervisor.Lookup(ctx, id.UUID); err == nil {
+				if err := host.Hypervisor.Destroy(ctx, id.UUID, domain.Epoch); err != nil && !errors.Is(err, hypervisor.ErrNotFound) {
+					t.Errorf("clean up: %v", err)
+				}
+			}
+			cancel()
+		}
+	})
+	return guest{id, xml}
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+func (g guest) start(t *testing.T, on hypervisor.Hypervisor) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := on.Start(ctx, g.xml); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moved is the guest's live XML with the target's mark.
+func (g guest) moved(t *testing.T, on hypervisor.Hypervisor, epoch uint64) string {
+	t.Helper()
+	xml, err := on.XML(t.Context(), g.id.UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := g.id
+	id.Mark = domxml.Mark{Epoch: epoch, Operation: "op-migrate", Node: "target"}
+	if xml, err = domxml.WithIdentity(xml, id); err != nil {
+		t.Fatal(err)
+	}
+	return xml
+}
+
+func wantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got %v, want %q", what, err, want)
+	}
+}
+
+// eventually waits until the domain looks as the check wants it.
+func eventually(t *testing.T, on hypervisor.Hypervisor, uuid, what string, check func(hypervisor.Domain, error) bool) {
+	t.Helper()
+	var domain hypervisor.Domain
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if domain, err = on.Lookup(t.Context(), uuid); check(domain, err) {
+			return
+		}
+	}
+	t.Fatalf("domain never became %s: %+v, %v", what, domain, err)
+}
+
+func isAbsent(_ hypervisor.Domain, err error) bool { return errors.Is(err, hypervisor.ErrNotFound) }
+
+func inState(state hypervisor.State) func(hypervisor.Domain, error) bool {
+	return func(d hypervisor.Domain, err error) bool { return err == nil && d.State == state }
+}
+
+// listener keeps the events of one domain.
+type listener struct {
+	mu     sync.Mutex
+	events []hypervisor.Event
+}
+
+func listen(t *testing.T, on hypervisor.Hypervisor, uuid string) *listener {
+	t.Helper()
+	l := &listener{}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = on.Subscribe(ctx, func(e hypervisor.Event) {
+			if e.UUID == uuid {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.events = append(l.events, e)
+			}
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	time.Sleep(50 * time.Millisecond) // until it is subscribed
+	return l
+}
+
+func (l *listener) await(t *testing.T, kind, detail string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		l.mu.Lock()
+		found := slices.ContainsFunc(l.events, func(e hypervisor.Event) bool { return e.Kind == kind && e.Detail == detail })
+		l.mu.Unlock()
+		if found {
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Errorf("no event %s (%s), only %+v", kind, detail, l.events)
+}

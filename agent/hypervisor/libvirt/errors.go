@@ -1,0 +1,59 @@
+package libvirt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	libvirtgo "libvirt.org/go/libvirt"
+
+	"berth/agent/hypervisor"
+)
+
+// causes sorts libvirt's error numbers. What is not listed (operation failed, internal error, ...) has no one meaning:
+// the caller has to look at the domain.
+var causes = map[error][]libvirtgo.ErrorNumber{
+	hypervisor.ErrNotFound: {libvirtgo.ERR_NO_DOMAIN},
+	hypervisor.ErrExists:   {libvirtgo.ERR_DOM_EXIST},
+	hypervisor.ErrInvalidXML: {
+		libvirtgo.ERR_XML_ERROR, libvirtgo.ERR_XML_DETAIL, libvirtgo.ERR_XML_INVALID_SCHEMA, libvirtgo.ERR_PARSE_FAILED,
+		libvirtgo.ERR_OS_TYPE, libvirtgo.ERR_INVALID_MAC,
+	},
+	hypervisor.ErrNoMemory:     {libvirtgo.ERR_NO_MEMORY},
+	hypervisor.ErrBusy:         {libvirtgo.ERR_OPERATION_TIMEOUT, libvirtgo.ERR_RESOURCE_BUSY, libvirtgo.ERR_BLOCK_COPY_ACTIVE},
+	hypervisor.ErrInvalidState: {libvirtgo.ERR_OPERATION_INVALID},
+	hypervisor.ErrAborted:      {libvirtgo.ERR_OPERATION_ABORTED, libvirtgo.ERR_MIGRATE_FINISH_OK},
+	hypervisor.ErrUnsupported: {
+		libvirtgo.ERR_MIGRATE_UNSAFE, libvirtgo.ERR_CONFIG_UNSUPPORTED, libvirtgo.ERR_OPERATION_UNSUPPORTED,
+		libvirtgo.ERR_ARGUMENT_UNSUPPORTED, libvirtgo.ERR_NO_SUPPORT, libvirtgo.ERR_CPU_INCOMPATIBLE,
+	},
+	hypervisor.ErrDenied: {
+		libvirtgo.ERR_AUTH_FAILED, libvirtgo.ERR_AUTH_CANCELLED, libvirtgo.ERR_AUTH_UNAVAILABLE,
+		libvirtgo.ERR_ACCESS_DENIED, libvirtgo.ERR_OPERATION_DENIED,
+	},
+	hypervisor.ErrUnavailable: {libvirtgo.ERR_INVALID_CONN, libvirtgo.ERR_NO_CONNECT},
+}
+
+// is tells whether err is libvirt's error of one of these numbers.
+func is(err error, numbers ...libvirtgo.ErrorNumber) bool {
+	e, ok := errors.AsType[libvirtgo.Error](err)
+	return ok && slices.Contains(numbers, e.Code)
+}
+
+// explain wraps the cause that an error of libvirt has, if it has one, and keeps libvirt's own words.
+func explain(err error) error {
+	e, ok := errors.AsType[libvirtgo.Error](err)
+	if !ok {
+		return err
+	}
+	for cause, numbers := range causes {
+		if slices.Contains(numbers, e.Code) {
+			return fmt.Errorf("%w: %s", cause, e.Message)
+		}
+	}
+	if strings.Contains(e.Message, "Cannot allocate memory") {
+		return fmt.Errorf("%w: %s", hypervisor.ErrNoMemory, e.Message) // QEMU's word, and it has no number
+	}
+	return errors.New(e.Message)
+}

@@ -1,0 +1,116 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	libvirtgo "libvirt.org/go/libvirt"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+)
+
+const (
+	// A guest that writes faster than the link carries is slowed down in steps, or it would never arrive.
+	throttleStart = 20 // per cent
+	throttleStep  = 10
+
+	// figuresPatience is how long the event with the figures may trail the end of the job. The guest stands still
+	// meanwhile, so it is short, and figures that come later are found by Job.
+	figuresPatience = 20 * time.Millisecond
+)
+
+// Migrate implements hypervisor.Hypervisor: managed and peer to peer, so that libvirtd talks to libvirtd and the job
+// outlives the agent.
+func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
+	dataURI, err := dataURI(options)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	err = h.on(ctx, &h.moves, "migrate", uuid, 0, func(d *libvirtgo.Domain) error {
+		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
+		if options.Paused {
+			flags |= libvirtgo.MIGRATE_PAUSED
+		}
+		if !options.Plain {
+			flags |= libvirtgo.MIGRATE_TLS
+		}
+		parameters := libvirtgo.DomainMigrateParameters{
+			URISet: true, URI: dataURI,
+			DestXMLSet: true, DestXML: options.DomainXML,
+			AutoConvergeInitialSet: true, AutoConvergeInitial: throttleStart,
+			AutoConvergeIncrementSet: true, AutoConvergeIncrement: throttleStep,
+		}
+		if options.DataAddress != "" {
+			parameters.ListenAddressSet, parameters.ListenAddress = true, options.DataAddress
+		}
+		if options.BandwidthBPS > 0 {
+			parameters.BandwidthSet, parameters.Bandwidth = true, uint64(options.BandwidthBPS+1<<20-1)>>20
+		}
+		persistent, err := d.IsPersistent()
+		if err != nil {
+			return err
+		}
+		if persistent {
+			// The definition goes along. Without its own XML the next boot over there would take this node's devices.
+			flags |= libvirtgo.MIGRATE_PERSIST_DEST | libvirtgo.MIGRATE_UNDEFINE_SOURCE
+			if parameters.PersistXML, err = persistXML(d, options.DomainXML); err != nil {
+				return err
+			}
+			parameters.PersistXMLSet = true
+		}
+		return d.MigrateToURI3(options.TargetURI, &parameters, flags)
+	})
+	if err == nil {
+		h.awaitFigures(uuid, start)
+	}
+	return err
+}
+
+// persistXML is the domain's definition with the identity that its live XML will have on the target.
+func persistXML(d *libvirtgo.Domain, liveXML string) (string, error) {
+	definition, err := d.GetXMLDesc(libvirtgo.DOMAIN_XML_SECURE | libvirtgo.DOMAIN_XML_INACTIVE | libvirtgo.DOMAIN_XML_MIGRATABLE)
+	if err != nil {
+		return "", err
+	}
+	live, err := domxml.Parse(liveXML)
+	if err != nil {
+		return "", err
+	}
+	mark, marked := domxml.Metadata(liveXML)
+	if !marked {
+		return definition, nil
+	}
+	return domxml.WithIdentity(definition, domxml.Identity{UUID: live.UUID, Name: live.Name, Mark: mark})
+}
+
+// dataURI is where the guest's memory goes: an address that the source can reach for sure, instead of the host name that
+// the target believes to have.
+func dataURI(options hypervisor.MigrateOptions) (string, error) {
+	host := options.DataAddress
+	if host == "" {
+		target, err := url.Parse(options.TargetURI)
+		if err != nil {
+			return "", fmt.Errorf("%w: target URI: %w", hypervisor.ErrUnsupported, err)
+		}
+		if host = target.Hostname(); host == "" {
+			return "", fmt.Errorf("%w: target URI %q names no host: write for instance qemu+tls://HOST/system", hypervisor.ErrUnsupported, options.TargetURI)
+		}
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
+		host = "[" + host + "]"
+	}
+	return "tcp://" + host, nil
+}
+
+func (h *Hypervisor) awaitFigures(uuid string, since time.Time) {
+	for deadline := time.Now().Add(figuresPatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if f, found := h.done.get(uuid); found && f.at.After(since) {
+			return
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	libvirtgo "libvirt.org/go/libvirt"
+
+	"berth/agent/hypervisor"
+)
+
+const (
+	// keepalive is libvirt's own: a ping every 5 s, and the connection is dead after 5 without an answer.
+	keepaliveInterval = 5
+	keepaliveCount    = 5
+
+	queryTimeout = 5 * time.Second
+	dialTimeout  = 5 * time.Second
+
+	maxCalls = 24 // at once, the abandoned included; moves come on top
+	maxIdle  = 3
+)
+
+// pool hands out connections, one call each.
+type pool struct {
+	uri string
+
+	mu    sync.Mutex
+	idle  []*libvirtgo.Connect
+	calls int
+	shut  bool
+}
+
+// dial opens a connection. It may hang for as long as libvirtd does.
+func dial(uri string) (*libvirtgo.Connect, error) {
+	conn, err := libvirtgo.NewConnect(uri)
+	if err != nil {
+		return nil, err
+	}
+	// The test driver has no wire and refuses; there is nothing to keep alive then.
+	if err := conn.SetKeepAlive(keepaliveInterval, keepaliveCount); err != nil && !is(err, libvirtgo.ERR_NO_SUPPORT) {
+		_, _ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (p *pool) take() (*libvirtgo.Connect, error) {
+	for {
+		p.mu.Lock()
+		n := len(p.idle)
+		if n == 0 {
+			p.mu.Unlock()
+			return dial(p.uri)
+		}
+		conn := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		if alive, err := conn.IsAlive(); err == nil && alive {
+			return conn, nil
+		}
+		_, _ = conn.Close()
+	}
+}
+
+func (p *pool) give(conn *libvirtgo.Connect) {
+	alive, err := conn.IsAlive()
+	p.mu.Lock()
+	if err == nil && alive && !p.shut && len(p.idle) < maxIdle {
+		p.idle = append(p.idle, conn)
+		conn = nil
+	}
+	p.mu.Unlock()
+	if conn != nil {
+		_, _ = conn.Close()
+	}
+}
+
+// drain closes what is idle, after libvirtd went away or for good.
+func (p *pool) drain(forGood bool) {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.shut = p.shut || forGood
+	p.mu.Unlock()
+	for _, conn := range idle {
+		_, _ = conn.Close()
+	}
+}
+
+func (p *pool) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls >= maxCalls {
+		return fmt.Errorf("%w: %d calls wait for libvirtd already", hypervisor.ErrUnavailable, p.calls)
+	}
+	p.calls++
+	return nil
+}
+
+func (p *pool) leave() {
+	p.mu.Lock()
+	p.calls--
+	p.mu.Unlock()
+}
+
+func (p *pool) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls
+}
+
+// errHung marks the error of a call that was left behind at its deadline.
+var errHung = errors.New("libvirtd gave no answer in time (stuck)")
+
+// The stages of a call. Whoever takes it out of dialling decides whether libvirtd is asked at all.
+const (
+	dialling int32 = iota
+	called
+	givenUp
+)
+
+// ask runs one call on a connection of its own. When the context ends first it returns at once and the call is left to
+// itself: the error is then errHung or the context's. began tells whether the call may have reached libvirtd.
+func ask[T any](ctx context.Context, p *pool, call func(*libvirtgo.Connect) (T, error)) (value T, began bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return value, false, err
+	}
+	if err := p.enter(); err != nil {
+		return value, false, err
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	var stage atomic.Int32
+	done := make(chan answer, 1)
+	go func() {
+		defer p.leave()
+		conn, err := p.take()
+		if err != nil {
+			done <- answer{err: fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, explain(err))}
+			return
+		}
+		defer p.give(conn)
+		if !stage.CompareAndSwap(dialling, called) {
+			return
+		}
+		value, err := call(conn)
+		if err != nil {
+			if alive, aliveErr := conn.IsAlive(); aliveErr != nil || !alive {
+				err = fmt.Errorf("%w: the connection to libvirtd broke: %w", hypervisor.ErrUnavailable, explain(err))
+			}
+		}
+		done <- answer{value, err}
+	}()
+	dial := time.NewTimer(dialTimeout)
+	defer dial.Stop()
+	for {
+		select {
+		case a := <-done:
+			return a.value, stage.Load() == called, explain(a.err)
+		case <-dial.C:
+			if stage.CompareAndSwap(dialling, givenUp) {
+				return value, false, errHung
+			}
+		case <-ctx.Done():
+			began := !stage.CompareAndSwap(dialling, givenUp)
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return value, began, errHung
+			}
+			return value, began, ctx.Err()
+		}
+	}
+}

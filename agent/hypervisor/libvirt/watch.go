@@ -1,0 +1,189 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	libvirtgo "libvirt.org/go/libvirt"
+
+	"berth/agent/hypervisor"
+)
+
+// Reconnects to a local socket are cheap, so the pause between them stays short.
+const (
+	minPause = 200 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// watch is the state of the connection that brings events.
+type watch struct {
+	uri string
+
+	mu   sync.Mutex
+	down error // nil: up
+}
+
+func (w *watch) init(uri string) {
+	w.uri = uri
+	w.down = fmt.Errorf("%w: connecting to %s", hypervisor.ErrUnavailable, uri)
+}
+
+func (w *watch) state() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down
+}
+
+func (w *watch) set(down error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+}
+
+// eventLoop runs libvirt's own loop. It must stand before the first connection is opened, and there is one a process.
+var eventLoop = sync.OnceValue(func() error {
+	if err := libvirtgo.EventRegisterDefaultImpl(); err != nil {
+		return fmt.Errorf("%w: %w: install libvirt on this node", hypervisor.ErrUnavailable, explain(err))
+	}
+	go func() {
+		for {
+			_ = libvirtgo.EventRunDefaultImpl() // one turn; an error in it is the next turn's too, and of no use to anybody
+		}
+	}()
+	return nil
+})
+
+// keepWatch holds the watching connection and opens it again whenever it ends, until the context does.
+func (h *Hypervisor) keepWatch(ctx context.Context) {
+	pause := minPause
+	for first := true; ctx.Err() == nil; first = false {
+		w, err := h.openWatch()
+		if err != nil {
+			if h.watch.state().Error() != err.Error() {
+				h.log.Warn("libvirt is not reachable", "uri", h.watch.uri, "error", err)
+			}
+			h.watch.set(err)
+		} else {
+			h.log.Info("connected to libvirt", "uri", h.watch.uri)
+			h.watch.set(nil)
+			if !first {
+				h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
+			}
+			pause = minPause
+			h.waitLost(ctx, w)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
+	select {
+	case <-ctx.Done():
+	case <-w.lost:
+		down := fmt.Errorf("%w: libvirtd closed the connection", hypervisor.ErrUnavailable)
+		h.watch.set(down)
+		h.log.Warn("libvirt went away", "uri", h.watch.uri)
+		h.Publish(hypervisor.Event{Kind: hypervisor.EventDisconnected, Detail: down.Error()})
+		h.calls.drain(false)
+		h.moves.drain(false)
+	}
+	w.release()
+}
+
+// watched is an open watching connection. A registered callback holds it open, so release takes them back first.
+type watched struct {
+	conn      *libvirtgo.Connect
+	callbacks []int
+	lost      chan struct{} // closed when the connection ends
+}
+
+func (w *watched) release() {
+	for _, id := range w.callbacks {
+		_ = w.conn.DomainEventDeregister(id)
+	}
+	_ = w.conn.UnregisterCloseCallback()
+	_, _ = w.conn.Close()
+}
+
+// openWatch connects, checks versions and registers for events.
+func (h *Hypervisor) openWatch() (*watched, error) {
+	if err := eventLoop(); err != nil {
+		return nil, err
+	}
+	conn, err := dial(h.watch.uri)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", hypervisor.ErrUnavailable, h.watch.uri, explain(err))
+	}
+	w := &watched{conn: conn, lost: make(chan struct{})}
+	if err := h.register(w); err != nil {
+		w.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (h *Hypervisor) register(w *watched) error {
+	if err := checkVersion(w.conn); err != nil {
+		return err
+	}
+	var once sync.Once
+	err := w.conn.RegisterCloseCallback(func(*libvirtgo.Connect, libvirtgo.ConnectCloseReason) { once.Do(func() { close(w.lost) }) })
+	if err != nil && !is(err, libvirtgo.ERR_NO_SUPPORT) {
+		return fmt.Errorf("%w: watch the connection: %w", hypervisor.ErrUnavailable, explain(err))
+	}
+	lifecycle, err := w.conn.DomainEventLifecycleRegister(nil, h.onLifecycle)
+	if err != nil {
+		return fmt.Errorf("%w: register for lifecycle events: %w", hypervisor.ErrUnavailable, explain(err))
+	}
+	w.callbacks = append(w.callbacks, lifecycle)
+	completed, err := w.conn.DomainEventJobCompletedRegister(nil, h.onJobCompleted)
+	if err != nil {
+		h.log.Warn("no figures of completed migrations", "error", explain(err))
+		return nil
+	}
+	w.callbacks = append(w.callbacks, completed)
+	return nil
+}
+
+func checkVersion(conn *libvirtgo.Connect) error {
+	daemon, err := conn.GetLibVersion()
+	if err != nil {
+		return fmt.Errorf("%w: ask for the version: %w", hypervisor.ErrUnavailable, explain(err))
+	}
+	library, err := libvirtgo.GetVersion()
+	if err != nil {
+		return fmt.Errorf("%w: ask for the library's version: %w", hypervisor.ErrUnavailable, explain(err))
+	}
+	return judgeVersions(daemon, library)
+}
+
+func judgeVersions(daemon, library uint32) error {
+	if older := min(daemon, library); older < MinVersion {
+		return fmt.Errorf("%w: libvirt %s, and Berth needs %s or newer: upgrade libvirt on this node",
+			hypervisor.ErrTooOld, versionText(older), versionText(MinVersion))
+	}
+	return nil
+}
+
+// versionText prints libvirt's counting: 9000000 is 9.0.0.
+func versionText(version uint32) string {
+	return fmt.Sprintf("%d.%d.%d", version/1_000_000, version/1000%1000, version%1000)
+}
+
+func (h *Hypervisor) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventLifecycle) {
+	uuid, err := d.GetUUIDString()
+	if err != nil {
+		h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected, Detail: "an event without a domain"})
+		return
+	}
+	name, _ := d.GetName() // only for people
+	kind, detail := eventWords(event)
+	h.Publish(hypervisor.Event{UUID: uuid, Name: name, Kind: kind, Detail: detail})
+}
