@@ -67,8 +67,8 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	hypervisor := libvirt.Open(settings.LibvirtURI, log.Named("libvirt"))
 	defer hypervisor.Close()
 	work, err := jobs.Open(jobs.Config{
-		Journal: settings.journalPath(), Hypervisor: hypervisor, NodeID: who.NodeID, DomainTypes: settings.domainTypes(),
-		MigrateDataAddress: settings.MigrateDataAddress, Logger: log.Named("jobs"),
+		Journal: settings.journalPath(), Hypervisor: hypervisor, NodeID: who.NodeID, VirtType: settings.VirtType,
+		Logger: log.Named("jobs"),
 	})
 	if err != nil {
 		return err
