@@ -1,0 +1,159 @@
+package packaging
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// built is the folder with the packages that all tests look at.
+var built string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		folder, err := os.MkdirTemp("", "berth-packaging-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(folder)
+		built = folder
+		if out, err := build(built); err != nil {
+			fmt.Fprintf(os.Stderr, "packaging/build: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+func build(folder string) ([]byte, error) { return exec.Command("./build", folder).CombinedOutput() }
+
+// find is the one package in folder that matches.
+func find(t *testing.T, folder, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s: %v, %v, want one package", pattern, found, err)
+	}
+	return found[0]
+}
+
+var patterns = []string{"berth-[0-9]*.rpm", "berth_*.deb", "berth-agent-[0-9]*.rpm", "berth-agent_*.deb"}
+
+func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
+	again := t.TempDir()
+	if out, err := build(again); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, pattern := range patterns {
+		one, other := find(t, built, pattern), find(t, again, pattern)
+		if digest(t, one) != digest(t, other) || filepath.Base(one) != filepath.Base(other) {
+			t.Errorf("%s and %s differ", one, other)
+		}
+	}
+}
+
+func digest(t *testing.T, path string) [32]byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(content)
+}
+
+// lintianTags may be said about our packages.
+var lintianTags = strings.Join([]string{
+	"maintainer-script-calls-systemctl",                     // one script serves both formats
+	"package-supports-alternative-init-but-no-init.d-script", // systemd only
+	"statically-linked-binary",                              // Go
+	"unstripped-static-library",
+	"no-manual-page-for-binary",
+}, ",")
+
+func TestTheDistributionsChecksPass(t *testing.T) {
+	for _, pattern := range patterns {
+		path := find(t, built, pattern)
+		check := exec.Command("rpmlint", "--config", "rpmlint.toml", "--strict", path)
+		if strings.HasSuffix(path, ".deb") {
+			check = exec.Command("lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags", lintianTags, path)
+		}
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", check.Args, err, out)
+		}
+	}
+}
+
+// Pages of single commands come and go with the commands.
+var commandPage = regexp.MustCompile(`/man1/.*-.*\.1\.gz$`)
+
+func TestPackagesHoldWhatTheyShould(t *testing.T) {
+	for _, pattern := range patterns {
+		path := find(t, built, pattern)
+		// Mode, owner, configuration or not, name.
+		list := exec.Command("rpm", "--query", "--package", path, "--queryformat", "[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILEFLAGS:fflags} %{FILENAMES}\n]")
+		if strings.HasSuffix(path, ".deb") {
+			list = exec.Command("sh", "-c", `dpkg-deb --contents "$1" | awk '{ print $1, $2, $6 }' && echo configuration: && dpkg-deb --info "$1" conffiles`, "sh", path)
+		}
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", list.Args, err)
+		}
+		var kept []string
+		for line := range strings.Lines(string(out)) {
+			if !commandPage.MatchString(strings.TrimSpace(line)) {
+				kept = append(kept, line)
+			}
+		}
+		golden(t, strings.NewReplacer("[0-9]*", "", "_*", "", "-.", ".").Replace(pattern), strings.Join(kept, ""))
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestBinariesSayTheVersionOfTheirPackage(t *testing.T) {
+	version := strings.TrimPrefix(filepath.Base(find(t, built, "berth_*.deb")), "berth_")
+	version = version[:strings.LastIndex(version, "-")]
+	for _, program := range []string{"berth", "berth-agent"} {
+		out, err := exec.Command(filepath.Join(built, "stage/bin", program), "version").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), version) {
+			t.Errorf("%s version: %v, %q, want %s", program, err, out, version)
+		}
+	}
+}
+
+// Two of ten is what systemd calls OK. Whoever opens the units further has to say so here.
+func TestUnitsExposeLittle(t *testing.T) {
+	for _, unit := range []string{"berth-coordinator.service", "berth-agent.service"} {
+		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "../systemd/"+unit).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", unit, err, out)
+		}
+	}
+}
