@@ -1,0 +1,61 @@
+# Berth. `make` lists what there is to do.
+
+# Set VERSION=1.2.3 for a release; otherwise the toolchain records the commit.
+VERSION ?=
+PACKAGES ?= ./...
+LABKIT   := bin/berth-lab
+LDFLAGS  := -s -w $(if $(VERSION),-X berth/shared/buildinfo.version=$(VERSION))
+GO       := go
+TOOL     := $(GO) tool -modfile=.tools/go.mod
+
+# Every build and test of the agent opens libvirt at run time, so no headers are needed.
+export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build generate lint test lab lab-down demo bench packages acceptance clean
+
+help: ## list the targets
+	@echo "Berth places virtual machines on libvirt hosts. Targets:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install what building and the lab need (Debian, Ubuntu; root); nothing to do when it is there
+	@integration/lab/install-deps.sh bin/lab
+
+build: ## build bin/berth, bin/berth-agent and bin/berth-lab
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./coordinator
+	CGO_ENABLED=1 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth-agent ./agent
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(LABKIT) ./integration/lab/cmd/berth-lab
+
+generate: ## write the generated code anew
+	cd shared/proto && $(GO) tool -modfile=../../.tools/go.mod buf generate
+
+lint: ## check formatting, vet and linters
+	@test -z "$$(gofmt -l agent coordinator integration shared)" || { gofmt -d agent coordinator integration shared; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) golangci-lint run
+	$(TOOL) buf lint shared/proto
+
+test: deps build ## run every test, the lab's included (root)
+	$(GO) test $$($(GO) list $(PACKAGES) | grep -v '^berth/integration/')
+	$(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep '^berth/integration/')
+
+lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
+	@$(LABKIT) up
+
+lab-down: ## take all labs down
+	@test ! -x $(LABKIT) || $(LABKIT) down
+
+demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
+	@$(GO) run ./integration/lab/demo
+
+bench: deps build ## measure the goals and print them beside the figures
+	@$(GO) run ./integration/bench
+
+packages: ## build the RPM and DEB packages
+	@packaging/build
+
+acceptance: deps build packages ## install the packages in system containers and do the main job with them
+	@$(GO) run ./integration/acceptance
+
+clean: lab-down ## remove what was built
+	rm -rf bin dist

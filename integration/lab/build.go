@@ -1,0 +1,103 @@
+package lab
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// ownEtc is what a machine has of its own in /etc. Everything else there is this machine's, seen through links.
+var ownEtc = []string{"berth", "hostname", "hosts", "libvirt", "machine-id", "pki", "resolv.conf"}
+
+// build lays out the machine's directory: what it has on disk.
+func (m *Machine) build(spec machineSpec, hosts string) error {
+	spec.Name, spec.Address = m.Name, m.Address
+	for _, dir := range []string{
+		"run", "etc/berth", "etc/libvirt", "var/lib/lab", "var/lib/berth", "var/lib/libvirt/images",
+		"var/log/libvirt", "var/cache/libvirt", "var/tmp", "var/root",
+	} {
+		if err := os.MkdirAll(filepath.Join(m.dir(), dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := linkEtc(filepath.Join(m.dir(), "etc")); err != nil {
+		return err
+	}
+	description, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		initFile:          string(description),
+		"etc/hostname":    m.Name + "\n",
+		"etc/hosts":       hosts,
+		"etc/resolv.conf": "",
+		"etc/machine-id":  randomHex(16) + "\n",
+	} {
+		if err := m.write(name, text); err != nil {
+			return err
+		}
+	}
+	for link, target := range map[string]string{"var/run": "/run", "var/lock": "/run/lock"} {
+		if err := os.Symlink(target, filepath.Join(m.dir(), link)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes a file below the machine's directory.
+func (m *Machine) write(name, text string) error {
+	path := filepath.Join(m.dir(), name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	mode := os.FileMode(0o644)
+	if filepath.Ext(path) == ".pem" {
+		mode = 0o600
+	}
+	return os.WriteFile(path, []byte(text), mode)
+}
+
+// linkEtc fills dir with links to this machine's /etc, which the init shows at /run/lab/etc. Links in /etc are copied,
+// since a relative one would point elsewhere from there.
+func linkEtc(dir string) error {
+	entries, err := os.ReadDir("/etc")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if slices.Contains(ownEtc, name) {
+			continue
+		}
+		target := filepath.Join(stateDir, "etc", name)
+		if entry.Type()&os.ModeSymlink != 0 {
+			if target, err = os.Readlink(filepath.Join("/etc", name)); err != nil {
+				return err
+			}
+		}
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func randomHex(bytes int) string {
+	data := make([]byte, bytes)
+	_, _ = rand.Read(data) // never fails
+	return hex.EncodeToString(data)
+}
+
+// randomUUID is a random UUID (RFC 9562, version 4).
+func randomUUID() string {
+	data := make([]byte, 16)
+	_, _ = rand.Read(data)
+	data[6], data[8] = data[6]&0x0f|0x40, data[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", data[:4], data[4:6], data[6:8], data[8:10], data[10:])
+}

@@ -1,0 +1,77 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReadTick waits for the next tick on the serial console (a pty, as Berth gives it to its VMs) of a guest on this host.
+// What is read is lost to anyone else who has the console open.
+func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
+	output, err := h.Virsh(ctx, "ttyconsole", guest)
+	if err != nil {
+		return Tick{}, err
+	}
+	console, err := unix.Open(h.Path(strings.TrimSpace(output)), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Tick{}, fmt.Errorf("open the console of %s on %s: %w", guest, h.Name, err)
+	}
+	file := os.NewFile(uintptr(console), guest)
+	defer file.Close()
+	deadline := time.Now().Add(10 * time.Second)
+	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
+		deadline = limit
+	}
+	if err := file.SetReadDeadline(deadline); err != nil {
+		return Tick{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Now()) })
+	defer stop()
+
+	var text string
+	buffer := make([]byte, 4096)
+	for {
+		n, err := file.Read(buffer)
+		text += string(buffer[:n])
+		for line, rest, whole := strings.Cut(text, "\n"); whole; line, rest, whole = strings.Cut(text, "\n") {
+			text = rest
+			if tick, ok := parseTick(line); ok {
+				return tick, nil
+			}
+		}
+		if err != nil {
+			return Tick{}, fmt.Errorf("the console of %s on %s says nothing: %w", guest, h.Name, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// ReadTick waits for the next tick of a guest, wherever in the lab it runs.
+func (l *Lab) ReadTick(ctx context.Context, guest string) (Tick, error) {
+	host, err := l.HostOf(guest)
+	if err != nil {
+		return Tick{}, err
+	}
+	return host.ReadTick(ctx, guest)
+}
+
+// HostOf is the host that has the guest's process. None and several are errors.
+func (l *Lab) HostOf(guest string) (*Host, error) {
+	var found []*Host
+	for _, host := range l.Hosts {
+		for _, process := range host.QEMUs() {
+			if process.Name == guest || process.UUID == guest {
+				found = append(found, host)
+			}
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("guest %s has a process on %d hosts", guest, len(found))
+	}
+	return found[0], nil
+}

@@ -1,0 +1,290 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
+)
+
+// Coordinator is a machine with a Raft member of Berth.
+type Coordinator struct{ *Machine }
+
+// Berth is the name of the coordinator's service, for Machine.Kill and its kind.
+const Berth = "berth"
+
+// The ports that the lab connects to, Berth's defaults.
+const (
+	apiPort   = "7420"
+	agentPort = "7421"
+)
+
+// Init makes the first member of a new cluster. It is not started.
+func (c *Coordinator) Init(ctx context.Context) error {
+	_, err := c.Exec(ctx, "berth", "coordinator", "init", "--name", c.Name, "--advertise", c.Address)
+	return err
+}
+
+// Join enrols this member with another one. It is not started.
+func (c *Coordinator) Join(ctx context.Context, other *Coordinator, token string) error {
+	_, err := c.Exec(ctx, "berth", "coordinator", "join", other.Address, token, "--name", c.Name, "--advertise", c.Address)
+	return err
+}
+
+// Start starts the member.
+func (c *Coordinator) Start(ctx context.Context) error {
+	return c.Machine.Start(ctx, Berth, "berth", "coordinator", "run")
+}
+
+// Kill ends the member with SIGKILL.
+func (c *Coordinator) Kill() error { return c.Machine.Kill(Berth) }
+
+// Stop ends the member in an orderly way.
+func (c *Coordinator) Stop() error { return c.Machine.Stop(Berth) }
+
+// Pause freezes the member.
+func (c *Coordinator) Pause() error { return c.Machine.Pause(Berth) }
+
+// Continue thaws a paused member.
+func (c *Coordinator) Continue() error { return c.Machine.Continue(Berth) }
+
+// StartAgent starts the agent.
+func (h *Host) StartAgent(ctx context.Context) error {
+	return h.Start(ctx, Agent, "berth-agent", "run")
+}
+
+// StopAgent ends the agent in an orderly way.
+func (h *Host) StopAgent() error { return h.Stop(Agent) }
+
+// KillAgent ends the agent with SIGKILL.
+func (h *Host) KillAgent() error { return h.Kill(Agent) }
+
+// Enrol makes the host a node of the cluster. The agent is not started.
+func (h *Host) Enrol(ctx context.Context, with *Coordinator, token string) error {
+	if _, err := h.Exec(ctx, "berth-agent", "join", with.Address, token, "--name", h.Name); err != nil {
+		return err
+	}
+	var coordinators []string
+	for _, c := range h.lab.Coordinators {
+		coordinators = append(coordinators, c.Address+":"+agentPort)
+	}
+	return editYAML(h.Path("/etc/berth/agent.yaml"), func(config map[string]any) {
+		config["coordinators"] = coordinators
+		config["virt_type"] = h.lab.VirtType
+	})
+}
+
+// startBerth makes a cluster of the coordinators, gives the operator a client configuration and enrols all hosts.
+func (l *Lab) startBerth(ctx context.Context) error {
+	first := l.Coordinators[0]
+	if err := first.Init(ctx); err != nil {
+		return err
+	}
+	if err := first.Start(ctx); err != nil {
+		return err
+	}
+	if err := l.equipOperator(first); err != nil {
+		return err
+	}
+	if err := l.awaitStatus(ctx, func(s Status) bool { return s.Leader != "" }); err != nil {
+		return err
+	}
+	all, ctx2 := errgroup.WithContext(ctx)
+	for _, c := range l.Coordinators[1:] {
+		all.Go(func() error {
+			token, err := l.Token(ctx2, "coordinator", c.Name)
+			if err != nil {
+				return err
+			}
+			if err := c.Join(ctx2, first, token); err != nil {
+				return err
+			}
+			return c.Start(ctx2)
+		})
+	}
+	for _, h := range l.Hosts {
+		all.Go(func() error {
+			token, err := l.Token(ctx2, "agent", h.Name)
+			if err != nil {
+				return err
+			}
+			if err := h.Enrol(ctx2, first, token); err != nil {
+				return err
+			}
+			return h.StartAgent(ctx2)
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	if err := l.AwaitReady(ctx); err != nil {
+		return err
+	}
+	l.logf("%d coordinators and %d nodes are ready", len(l.Coordinators), len(l.Hosts))
+	return nil
+}
+
+// equipOperator gives the operator's machine the certificate that `berth coordinator init` has made, and the addresses
+// of all coordinators.
+func (l *Lab) equipOperator(first *Coordinator) error {
+	for _, name := range []string{"client.yaml", "client"} {
+		if err := run("cp", "-a", first.Path("/etc/berth/"+name), l.Operator.Path("/etc/berth/")); err != nil {
+			return err
+		}
+	}
+	var addresses []string
+	for _, c := range l.Coordinators {
+		addresses = append(addresses, c.Address+":"+apiPort)
+	}
+	return editYAML(l.Operator.Path("/etc/berth/client.yaml"), func(config map[string]any) {
+		contexts, _ := config["contexts"].(map[string]any)
+		for _, entry := range contexts {
+			if fields, ok := entry.(map[string]any); ok {
+				fields["coordinators"] = addresses
+			}
+		}
+	})
+}
+
+// editYAML changes a configuration file in place.
+func editYAML(path string, edit func(map[string]any)) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	config := map[string]any{}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	edit(config)
+	if text, err = yaml.Marshal(config); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, info.Mode())
+}
+
+// Result is how a run of the CLI ended.
+type Result struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// CLI runs `berth` as an operator. An exit code other than 0 is no error; a command that cannot run is.
+func (l *Lab) CLI(ctx context.Context, args ...string) (Result, error) {
+	cmd, err := l.Operator.Command(ctx, append([]string{"berth"}, args...)...)
+	if err != nil {
+		return Result{}, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		err = nil
+	}
+	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, err
+}
+
+// Berth runs `berth` as an operator and returns its standard output; any other exit code than 0 is an error.
+func (l *Lab) Berth(ctx context.Context, args ...string) (string, error) {
+	result, err := l.CLI(ctx, args...)
+	if err == nil && result.Code != 0 {
+		err = fmt.Errorf("exit code %d: %s", result.Code, strings.TrimSpace(result.Stderr))
+	}
+	if err != nil {
+		return result.Stdout, fmt.Errorf("berth %s: %w", strings.Join(args, " "), err)
+	}
+	return result.Stdout, nil
+}
+
+// Token makes a join token for a machine of the given name.
+func (l *Lab) Token(ctx context.Context, purpose, name string) (string, error) {
+	output, err := l.Berth(ctx, "token", "create", purpose, "--name", name, "-o", "json")
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Token string }
+	if err := json.Unmarshal([]byte(output), &answer); err != nil {
+		return "", fmt.Errorf("berth token create: %w", err)
+	}
+	return answer.Token, nil
+}
+
+// Status is what the lab reads of `berth status`.
+type Status struct {
+	Leader     string
+	Members    []struct{ Name string }
+	NodesUp    int
+	NodesTotal int
+	Problems   []string
+}
+
+// Status asks the cluster, through whichever coordinator answers.
+func (l *Lab) Status(ctx context.Context) (Status, error) {
+	var status Status
+	output, err := l.Berth(ctx, "status", "-o", "json")
+	if err != nil {
+		return status, err
+	}
+	return status, json.Unmarshal([]byte(output), &status)
+}
+
+// Leader is the coordinator that leads now.
+func (l *Lab) Leader(ctx context.Context) (*Coordinator, error) {
+	status, err := l.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range l.Coordinators {
+		if c.Name == status.Leader {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("no coordinator of the lab leads, the leader is %q", status.Leader)
+}
+
+// AwaitReady waits until every coordinator is a member and every host a node that is up.
+func (l *Lab) AwaitReady(ctx context.Context) error {
+	return l.awaitStatus(ctx, func(s Status) bool {
+		return s.Leader != "" && len(s.Members) == len(l.Coordinators) && s.NodesUp == len(l.Hosts)
+	})
+}
+
+func (l *Lab) awaitStatus(ctx context.Context, good func(Status) bool) error {
+	var last Status
+	err := await(ctx, "coordinators and nodes", time.Minute, func() (bool, error) {
+		status, err := l.Status(ctx)
+		if err != nil {
+			return false, err
+		}
+		last = status
+		if good(status) {
+			return true, nil
+		}
+		return false, fmt.Errorf("status is %+v", last)
+	})
+	if err == nil {
+		return nil
+	}
+	// Whoever reads this wants to know which of them failed, and why.
+	var logs strings.Builder
+	for _, c := range l.Coordinators {
+		logs.WriteString(c.tail(Berth))
+	}
+	for _, h := range l.Hosts {
+		logs.WriteString(h.tail(Agent))
+	}
+	return fmt.Errorf("%w%s", err, logs.String())
+}

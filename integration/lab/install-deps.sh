@@ -1,0 +1,117 @@
+#!/bin/sh
+# Installs what building Berth and raising a lab need on Debian or Ubuntu, and gets the kernel that the lab's guests
+# boot. Does nothing when all of it is there. Usage: install-deps.sh DIRECTORY-FOR-THE-KERNEL [PACKAGE ...]
+#
+# No service is enabled or started: libvirtd comes without its systemd units, whatever else a package wants to start is
+# held back while apt runs, and the guests' kernel is unpacked, never installed, so this machine boots as before.
+set -eu
+
+directory=$1
+shift
+
+say() { echo "deps: $*"; }
+die() { echo "deps: $*" >&2; exit 1; }
+
+packages="gcc libc6-dev ca-certificates
+	libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86
+	busybox-static iproute2 nftables util-linux kmod xz-utils zstd
+	$*"
+
+missing=""
+for package in $packages; do
+	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=""
+	[ "$state" = installed ] || missing="$missing $package"
+done
+
+root() {
+	[ "$(id -u)" = 0 ] || die "installing$missing needs root"
+	command -v apt-get >/dev/null || die "no apt-get here; install by hand:$missing"
+}
+
+update() {
+	[ -n "$(find /var/lib/apt/lists -name '*_Packages*' -print -quit 2>/dev/null)" ] || apt-get update -q
+}
+
+# While this file exists, packages do not start services (Debian Policy, invoke-rc.d).
+policy=/usr/sbin/policy-rc.d
+
+install_missing() {
+	root
+	update
+	if [ ! -e "$policy" ]; then
+		trap 'rm -f "$policy"' EXIT
+		trap 'exit 1' INT TERM HUP
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod 755 "$policy"
+	fi
+	say "installing$missing"
+	# shellcheck disable=SC2086
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing ||
+		die "apt-get could not install$missing; if its lists are old, run: apt-get update"
+}
+
+# The modules that a lab guest loads, in this order: the power button, and virtio with the memory balloon.
+modules="button evdev virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_balloon"
+
+# take_kernel ROOT copies a kernel and the guests' modules from a file system tree. Modules may be built in.
+take_kernel() {
+	image=$(find "$1/boot" -maxdepth 1 -name 'vmlinuz-*' | grep -E -- '-(cloud|kvm|virtual|generic)' | sort -V | tail -n 1) || return 1
+	[ -n "$image" ] || return 1
+	version=${image#"$1/boot/vmlinuz-"}
+	rm -rf "$directory/modules"
+	mkdir -p "$directory/modules"
+	number=10
+	for module in $modules; do
+		found=$(find "$1/lib/modules/$version" "$1/usr/lib/modules/$version" -name "$module.ko*" -print -quit 2>/dev/null) || true
+		target="$directory/modules/$number-$module.ko"
+		case $found in
+		*.ko) cp "$found" "$target" ;;
+		*.xz) xz -dc "$found" >"$target" ;;
+		*.zst) zstd -qdc "$found" >"$target" ;;
+		esac
+		number=$((number + 1))
+	done
+	cp "$image" "$directory/vmlinuz.new"
+	mv "$directory/vmlinuz.new" "$directory/vmlinuz"
+	say "guests boot Linux $version"
+}
+
+# newest_kernel prints the packages that hold the kernel which the distribution's package for guests stands for.
+newest_kernel() {
+	for guests in linux-image-cloud-amd64 linux-image-virtual linux-image-kvm; do
+		image=$(apt-cache depends --no-recommends --no-suggests "$guests" 2>/dev/null |
+			sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+		[ -n "$image" ] || continue
+		echo "$image"
+		# Ubuntu keeps the modules in a package of their own.
+		split=linux-modules-${image#linux-image-}
+		[ -z "$(apt-cache policy "$split" 2>/dev/null)" ] || echo "$split"
+		return
+	done
+}
+
+download_kernel() {
+	root
+	update
+	wanted=$(newest_kernel)
+	[ -n "$wanted" ] || die "this distribution has no kernel package for guests that is known here"
+	work=$(mktemp -d)
+	say "downloading $wanted"
+	# apt drops its rights to download.
+	# shellcheck disable=SC2086
+	if ! (chown _apt "$work" && cd "$work" && apt-get download -q $wanted); then
+		rm -rf "$work"
+		die "apt-get could not download $wanted"
+	fi
+	for package in "$work"/*.deb; do
+		dpkg-deb -x "$package" "$work/root"
+	done
+	take_kernel "$work/root" || { rm -rf "$work"; die "no kernel in $wanted"; }
+	rm -rf "$work"
+}
+
+[ -z "$missing" ] || install_missing
+if [ ! -e "$directory/vmlinuz" ]; then
+	mkdir -p "$directory"
+	take_kernel "" || download_kernel
+fi

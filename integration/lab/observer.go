@@ -1,0 +1,205 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Observer watches from outside of the product and of libvirt which guest runs where: ten times a second it lists the
+// QEMU processes of all hosts, and it hears from each of them when its guest starts and stops executing. A process that
+// only receives a migration does not run its guest, so two processes of one UUID are no fault, but two running ones are.
+type Observer struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu   sync.Mutex
+	runs []*Run
+	errs []error
+}
+
+// Run is an uninterrupted time in which a guest executed on a host.
+type Run struct {
+	Guest string // UUID
+	Name  string
+	Host  string
+	PID   int
+	From  time.Time
+	To    time.Time // zero while it lasts
+}
+
+// Overlap is a time in which one guest ran twice.
+type Overlap struct {
+	First, Second Run
+	Length        time.Duration
+}
+
+func (o Overlap) String() string {
+	return fmt.Sprintf("guest %s (%s) ran on %s and on %s for %v", o.First.Name, o.First.Guest, o.First.Host, o.Second.Host, o.Length)
+}
+
+// observerPeriod is the time between two looks at the process table.
+const observerPeriod = 100 * time.Millisecond
+
+// Observe starts to watch all hosts of the lab, until Stop.
+func (l *Lab) Observe() *Observer {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &Observer{cancel: cancel}
+	o.done.Go(func() {
+		known := map[string]bool{} // host and process
+		for tick := time.NewTicker(observerPeriod); ; {
+			for _, host := range l.Hosts {
+				for _, process := range host.QEMUs() {
+					key := fmt.Sprint(host.Name, process.namespace, process.PID)
+					if !known[key] {
+						known[key] = true
+						o.done.Go(func() { o.watch(ctx, host, process) })
+					}
+				}
+			}
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return o
+}
+
+// watch follows one QEMU process until it ends.
+func (o *Observer) watch(ctx context.Context, host *Host, process QEMU) {
+	seen := time.Now()
+	var m *monitor
+	err := await(ctx, "the monitor of "+process.Name, 5*time.Second, func() (bool, error) {
+		if !process.alive() {
+			return true, nil
+		}
+		var err error
+		m, err = dialMonitor(host.Path(monitorDir + "/" + process.UUID + ".sock"))
+		return err == nil, err
+	})
+	if m == nil {
+		if err != nil && ctx.Err() == nil && process.alive() {
+			// What cannot be asked counts as running: a fault must not hide in a broken monitor.
+			o.begin(host, process, seen)
+			o.fail(fmt.Errorf("observe %s on %s: %w", process.Name, host.Name, err))
+		}
+		return
+	}
+	defer m.conn.Close()
+	stop := context.AfterFunc(ctx, func() { m.conn.Close() })
+	defer stop()
+	if err := m.send("query-status"); err != nil {
+		return
+	}
+	if !process.Incoming {
+		// It may have run from its first moment on.
+		seen = process.started(seen)
+	}
+	var run *Run
+	for {
+		message, err := m.read()
+		switch {
+		case err != nil:
+			o.end(run, time.Now())
+			return
+		case message.Return != nil && message.Return.Running && run == nil:
+			run = o.begin(host, process, seen)
+		case message.Event == "RESUME" && run == nil:
+			run = o.begin(host, process, message.time())
+		case message.Event == "STOP":
+			o.end(run, message.time())
+			run = nil
+		}
+	}
+}
+
+func (o *Observer) begin(host *Host, process QEMU, at time.Time) *Run {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	run := &Run{Guest: process.UUID, Name: process.Name, Host: host.Name, PID: process.PID, From: at}
+	o.runs = append(o.runs, run)
+	return run
+}
+
+func (o *Observer) end(run *Run, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if run != nil {
+		run.To = at
+	}
+}
+
+func (o *Observer) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.errs = append(o.errs, err)
+}
+
+// Runs are all times in which guests ran so far, oldest first.
+func (o *Observer) Runs() []Run {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var runs []Run
+	for _, run := range o.runs {
+		runs = append(runs, *run)
+	}
+	slices.SortStableFunc(runs, func(a, b Run) int { return a.From.Compare(b.From) })
+	return runs
+}
+
+// Running is how many processes run a guest (UUID or name) now.
+func (o *Observer) Running(guest string) int {
+	count := 0
+	for _, run := range o.Runs() {
+		if (run.Guest == guest || run.Name == guest) && run.To.IsZero() {
+			count++
+		}
+	}
+	return count
+}
+
+// Overlaps are all times so far in which one guest ran twice. There should be none, ever.
+func (o *Observer) Overlaps() []Overlap { return overlaps(o.Runs(), time.Now()) }
+
+// Errors are the guests that could not be watched. They count as running.
+func (o *Observer) Errors() []error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.errs)
+}
+
+// Stop ends the watch; what was seen stays.
+func (o *Observer) Stop() {
+	o.cancel()
+	o.done.Wait()
+}
+
+// overlaps compares every two runs of a guest in different processes.
+func overlaps(runs []Run, now time.Time) []Overlap {
+	var found []Overlap
+	for i, a := range runs {
+		for _, b := range runs[i+1:] {
+			if a.Guest != b.Guest || a.PID == b.PID {
+				continue
+			}
+			from, to := b.From, a.To // b began last
+			if to.IsZero() {
+				to = now
+			}
+			if !b.To.IsZero() && b.To.Before(to) {
+				to = b.To
+			}
+			if to.After(from) {
+				found = append(found, Overlap{a, b, to.Sub(from)})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Overlap) int { return cmp.Compare(b.Length, a.Length) })
+	return found
+}
