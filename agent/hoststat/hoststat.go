@@ -1,8 +1,11 @@
-// Package hoststat reads what the operating system knows of the node: memory, load, CPU times, what KSM saves, and
-// pressure stall information. A reading that fails is an error, never a zero.
+// Package hoststat reads the operating system's side of a node: memory, load, CPU time, pressure and what KSM saves.
+//
+// A reading that fails is named, never replaced by zero. gopsutil honours HOST_PROC and HOST_SYS, and so do the readings
+// that it does not have.
 package hoststat
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,175 +14,203 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+	"time"
 
-	"github.com/shirou/gopsutil/v3/common"
 	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/host"
 	"github.com/shirou/gopsutil/v3/load"
 	"github.com/shirou/gopsutil/v3/mem"
 )
 
-// Reader reads below three roots, /proc, /sys and /etc unless HOST_PROC, HOST_SYS and HOST_ETC say otherwise.
-type Reader struct {
-	proc, sys, etc string
-	pageSize       int64
+// Sample is one look at the operating system. A nil field could not be read; Errors says why.
+type Sample struct {
+	At             time.Time
+	TotalBytes     *int64
+	FreeBytes      *int64
+	AvailableBytes *int64 // the kernel's MemAvailable: free plus what it can reclaim without swapping
+	KSMSavedBytes  *int64
+	Load1          *float64
+	Load5          *float64
+	Load15         *float64
+	CPU            *CPUTimes
+	CPUPressure    *Pressure // nil without an error where the kernel has no PSI
+	MemoryPressure *Pressure
+	IOPressure     *Pressure
+	Errors         []ReadingError
 }
 
-// New makes a reader of this machine.
-func New() *Reader {
-	root := func(name, otherwise string) string {
-		if path := os.Getenv(name); path != "" {
-			return path
-		}
-		return otherwise
-	}
-	return &Reader{
-		proc: root("HOST_PROC", "/proc"), sys: root("HOST_SYS", "/sys"), etc: root("HOST_ETC", "/etc"),
-		pageSize: int64(os.Getpagesize()),
-	}
-}
-
-// At makes a reader of a copy of the three trees, for tests.
-func At(root string) *Reader {
-	return &Reader{
-		proc: filepath.Join(root, "proc"), sys: filepath.Join(root, "sys"), etc: filepath.Join(root, "etc"), pageSize: 4096,
-	}
-}
-
-// roots tells gopsutil where to look, for one call.
-func (r *Reader) roots(ctx context.Context) context.Context {
-	return context.WithValue(ctx, common.EnvKey, common.EnvMap{
-		common.HostProcEnvKey: r.proc, common.HostSysEnvKey: r.sys, common.HostEtcEnvKey: r.etc,
-	})
-}
-
-// Memory is physical memory in bytes. Available is what new work can have without swapping.
-type Memory struct {
-	Total, Free, Available int64
-}
-
-// Memory reads /proc/meminfo.
-func (r *Reader) Memory(ctx context.Context) (Memory, error) {
-	stat, err := mem.VirtualMemoryWithContext(r.roots(ctx))
-	if err != nil {
-		return Memory{}, fmt.Errorf("read memory: %w", err)
-	}
-	if stat.Total == 0 || stat.Available == 0 || stat.Available > stat.Total || stat.Free > stat.Total {
-		return Memory{}, fmt.Errorf("read memory: %s/meminfo makes no sense: total %d, free %d, available %d bytes",
-			r.proc, stat.Total, stat.Free, stat.Available)
-	}
-	return Memory{Total: int64(stat.Total), Free: int64(stat.Free), Available: int64(stat.Available)}, nil
-}
-
-// Load is the load averages over 1, 5 and 15 minutes.
-type Load struct {
-	Load1, Load5, Load15 float64
-}
-
-// Load reads /proc/loadavg.
-func (r *Reader) Load(ctx context.Context) (Load, error) {
-	stat, err := load.AvgWithContext(r.roots(ctx))
-	if err != nil {
-		return Load{}, fmt.Errorf("read load: %w", err)
-	}
-	return Load{stat.Load1, stat.Load5, stat.Load15}, nil
-}
-
-// CPUTimes are seconds since boot, summed over all CPUs. They grow; a share is the quotient of two differences.
+// CPUTimes are seconds since boot, summed over all CPUs. They only grow.
 type CPUTimes struct {
-	Busy  float64 // in user, system or interrupts; guests are user
-	Steal float64 // ready, but the hypervisor below gave the CPU to somebody else
-	Total float64 // of all, idle included
+	Total, Idle, Steal float64
 }
 
-// CPUTimes reads /proc/stat.
-func (r *Reader) CPUTimes(ctx context.Context) (CPUTimes, error) {
-	all, err := cpu.TimesWithContext(r.roots(ctx), false)
-	if err != nil {
-		return CPUTimes{}, fmt.Errorf("read CPU times: %w", err)
-	}
-	if len(all) != 1 {
-		return CPUTimes{}, fmt.Errorf("read CPU times: %s/stat has no line for all CPUs", r.proc)
-	}
-	t := all[0]
-	busy := t.User + t.Nice + t.System + t.Irq + t.Softirq
-	return CPUTimes{Busy: busy, Steal: t.Steal, Total: busy + t.Steal + t.Idle + t.Iowait}, nil
-}
-
-// KSMSaved is the memory in bytes that kernel samepage merging saves now. All of it can be needed at any moment.
-func (r *Reader) KSMSaved() (int64, error) {
-	path := filepath.Join(r.sys, "kernel/mm/ksm/pages_sharing")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("read KSM: %w", err)
-	}
-	pages, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || pages < 0 {
-		return 0, fmt.Errorf("read KSM: %s holds %q", path, text)
-	}
-	return pages * r.pageSize, nil
-}
-
-// Pressure is the share of the last 10 s, 0 to 100, in which some or all work waited for a resource.
+// Pressure is the share of time, 0 to 100, in which some or all tasks stalled over the last 10 s.
 type Pressure struct {
-	Some, Full float64
+	SomeAvg10, FullAvg10 float64
 }
 
-// Pressure reads one of cpu, memory and io. It is nil where the kernel does not measure it.
-func (r *Reader) Pressure(resource string) (*Pressure, error) {
-	text, err := os.ReadFile(filepath.Join(r.proc, "pressure", resource))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) {
+// ReadingError says which reading failed.
+type ReadingError struct {
+	Reading string
+	Err     error
+}
+
+// Identity is what tells this machine and this boot from all others.
+type Identity struct {
+	HostName  string
+	MachineID string // empty when the system has none
+	BootID    string
+}
+
+// Reader reads the trees under Proc and Sys.
+type Reader struct {
+	Proc string // normally /proc
+	Sys  string // normally /sys
+}
+
+// New reads the trees that HOST_PROC and HOST_SYS name, as gopsutil does.
+func New() *Reader {
+	return &Reader{Proc: fromEnvironment("HOST_PROC", "/proc"), Sys: fromEnvironment("HOST_SYS", "/sys")}
+}
+
+func fromEnvironment(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// Read takes one sample.
+func (r *Reader) Read(ctx context.Context) Sample {
+	sample := Sample{At: time.Now()}
+	failed := func(reading string, err error) {
+		sample.Errors = append(sample.Errors, ReadingError{Reading: reading, Err: err})
+	}
+	if memory, err := mem.VirtualMemoryWithContext(ctx); err != nil || memory.Total == 0 {
+		// The library takes a file that it cannot read for an empty one.
+		failed("memory", errors.Join(err, errors.New("meminfo has no total")))
+	} else {
+		sample.TotalBytes, sample.FreeBytes, sample.AvailableBytes = amount(memory.Total), amount(memory.Free), amount(memory.Available)
+	}
+	if average, err := load.AvgWithContext(ctx); err != nil {
+		failed("load", err)
+	} else {
+		sample.Load1, sample.Load5, sample.Load15 = &average.Load1, &average.Load5, &average.Load15
+	}
+	if times, err := cpu.TimesWithContext(ctx, false); err != nil || len(times) != 1 {
+		failed("cpu", errors.Join(err, fmt.Errorf("%d totals instead of one", len(times))))
+	} else {
+		t := times[0]
+		// The kernel counts guest time in user time already.
+		total := t.User + t.System + t.Idle + t.Nice + t.Iowait + t.Irq + t.Softirq + t.Steal
+		sample.CPU = &CPUTimes{Total: total, Idle: t.Idle + t.Iowait, Steal: t.Steal}
+	}
+	if saved, err := r.ksmSaved(); err != nil {
+		failed("ksm", err)
+	} else {
+		sample.KSMSavedBytes = saved
+	}
+	for _, pressure := range []struct {
+		name string
+		into **Pressure
+	}{{"cpu", &sample.CPUPressure}, {"memory", &sample.MemoryPressure}, {"io", &sample.IOPressure}} {
+		var err error
+		if *pressure.into, err = r.pressure(pressure.name); err != nil {
+			failed("pressure."+pressure.name, err)
+		}
+	}
+	return sample
+}
+
+// Identity reads who this machine is. A missing machine ID is no error: the caller may have to do without.
+func (r *Reader) Identity(ctx context.Context) (Identity, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return Identity{}, fmt.Errorf("read the host name: %w", err)
+	}
+	boot, err := os.ReadFile(filepath.Join(r.Proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return Identity{}, fmt.Errorf("read the boot ID: %w", err)
+	}
+	machine, err := os.ReadFile("/etc/machine-id")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, fmt.Errorf("read the machine ID: %w", err)
+	}
+	return Identity{HostName: name, MachineID: strings.TrimSpace(string(machine)), BootID: strings.TrimSpace(string(boot))}, nil
+}
+
+// Uptime is how long the machine is up.
+func (r *Reader) Uptime(ctx context.Context) (time.Duration, error) {
+	seconds, err := host.UptimeWithContext(ctx)
+	return time.Duration(seconds) * time.Second, err
+}
+
+// ksmSaved is what page sharing saves now: sites that share, times the page size. 0 where the kernel has no KSM.
+func (r *Reader) ksmSaved() (*int64, error) {
+	text, err := os.ReadFile(filepath.Join(r.Sys, "kernel/mm/ksm/pages_sharing"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return amount(0), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pages, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 63)
+	if err != nil {
+		return nil, err
+	}
+	return amount(pages * uint64(os.Getpagesize())), nil
+}
+
+// pressure reads one PSI file. A kernel without PSI has no file, or one that cannot be read: that is not an error.
+func (r *Reader) pressure(resource string) (*Pressure, error) {
+	file, err := os.Open(filepath.Join(r.Proc, "pressure", resource))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read pressure: %w", err)
+		return nil, err
 	}
-	var pressure Pressure
-	if pressure.Some, err = avg10(string(text), "some"); err != nil {
-		return nil, fmt.Errorf("read %s pressure: %w", resource, err)
-	}
-	// Older kernels have no second line for the CPU, because somebody always runs there.
-	if strings.Contains(string(text), "full ") {
-		if pressure.Full, err = avg10(string(text), "full"); err != nil {
-			return nil, fmt.Errorf("read %s pressure: %w", resource, err)
+	defer file.Close()
+	pressure := &Pressure{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 {
+			return nil, fmt.Errorf("line %q is not of the known form", lines.Text())
+		}
+		value, err := strconv.ParseFloat(strings.TrimPrefix(fields[1], "avg10="), 64)
+		if err != nil {
+			return nil, fmt.Errorf("line %q: %w", lines.Text(), err)
+		}
+		switch fields[0] {
+		case "some":
+			pressure.SomeAvg10 = value
+		case "full":
+			pressure.FullAvg10 = value
 		}
 	}
-	return &pressure, nil
-}
-
-func avg10(text, kind string) (float64, error) {
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || fields[0] != kind {
-			continue
+	if err := lines.Err(); err != nil {
+		if strings.Contains(err.Error(), "operation not supported") { // built in, switched off at boot
+			return nil, nil
 		}
-		number, found := strings.CutPrefix(fields[1], "avg10=")
-		if !found {
-			break
-		}
-		return strconv.ParseFloat(number, 64)
+		return nil, err
 	}
-	return 0, fmt.Errorf("no avg10 in %q", text)
+	return pressure, nil
 }
 
-// BootID changes with every boot of the node.
-func (r *Reader) BootID() (string, error) {
-	return r.word(filepath.Join(r.proc, "sys/kernel/random/boot_id"), "boot ID")
+// Busy is the share of CPU time, 0 to 1, that was neither idle nor stolen between two samples, and the share stolen.
+// It reports false when no time has passed.
+func Busy(before, after CPUTimes) (busy, steal float64, ok bool) {
+	total := after.Total - before.Total
+	if total <= 0 {
+		return 0, 0, false
+	}
+	share := func(part float64) float64 { return min(1, max(0, part/total)) }
+	idle, stolen := after.Idle-before.Idle, after.Steal-before.Steal
+	return share(total - idle - stolen), share(stolen), true
 }
 
-// MachineID stays with the installed system.
-func (r *Reader) MachineID() (string, error) {
-	return r.word(filepath.Join(r.etc, "machine-id"), "machine ID")
-}
-
-func (r *Reader) word(path, what string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read the %s: %w", what, err)
-	}
-	word := strings.TrimSpace(string(text))
-	if word == "" {
-		return "", fmt.Errorf("read the %s: %s is empty", what, path)
-	}
-	return word, nil
+func amount(n uint64) *int64 {
+	value := int64(n)
+	return &value
 }

@@ -1,107 +1,98 @@
 package hoststat
 
 import (
+	"context"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// tree writes a copy of the parts of a node that are read.
-func tree(t *testing.T, files map[string]string) *Reader {
+func write(t *testing.T, root string, files map[string]string) {
 	t.Helper()
-	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return At(root)
 }
 
-var node = map[string]string{
-	"proc/meminfo":                    "MemTotal:        4194304 kB\nMemFree:         1048576 kB\nMemAvailable:    2097152 kB\nBuffers:  1 kB\nCached: 2 kB\n",
-	"proc/loadavg":                    "0.50 1.25 2.00 1/200 4242\n",
-	"proc/stat":                       "cpu  1000 200 300 8000 100 50 150 200 400 0\ncpu0 1000 200 300 8000 100 50 150 200 400 0\n",
-	"proc/pressure/cpu":               "some avg10=1.50 avg60=0.00 avg300=0.00 total=1\n",
-	"proc/pressure/memory":            "some avg10=2.50 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.75 avg60=0.00 avg300=0.00 total=1\n",
-	"proc/sys/kernel/random/boot_id":  "b00t\n",
-	"sys/kernel/mm/ksm/pages_sharing": "1000\n",
-	"etc/machine-id":                  "m4ch\n",
+func tree(t *testing.T, without ...string) *Reader {
+	t.Helper()
+	proc, sys := t.TempDir(), t.TempDir()
+	files := map[string]string{
+		"meminfo":         "MemTotal: 4096 kB\nMemFree: 1024 kB\nMemAvailable: 2048 kB\nBuffers: 0 kB\nCached: 1024 kB\n",
+		"loadavg":         "1.50 2.50 3.50 1/100 4242\n",
+		"stat":            "cpu  100 0 50 800 20 0 0 30 0 0\ncpu0 100 0 50 800 20 0 0 30 0 0\nbtime 1700000000\n",
+		"pressure/cpu":    "some avg10=12.50 avg60=0 avg300=0 total=1\nfull avg10=0.00 avg60=0 avg300=0 total=1\n",
+		"pressure/memory": "some avg10=1.00 avg60=0 avg300=0 total=1\nfull avg10=0.50 avg60=0 avg300=0 total=1\n",
+	}
+	for _, name := range without {
+		delete(files, name)
+	}
+	write(t, proc, files)
+	write(t, sys, map[string]string{"kernel/mm/ksm/pages_sharing": "10\n"})
+	t.Setenv("HOST_PROC", proc)
+	t.Setenv("HOST_SYS", sys)
+	return New()
 }
 
-func TestReadings(t *testing.T) {
-	r := tree(t, node)
-	memory, err := r.Memory(t.Context())
-	if want := (Memory{Total: 4 << 30, Free: 1 << 30, Available: 2 << 30}); err != nil || memory != want {
-		t.Errorf("memory: got %+v, %v, want %+v", memory, err, want)
+func failures(sample Sample) []string {
+	var names []string
+	for _, failure := range sample.Errors {
+		names = append(names, failure.Reading)
 	}
-	load, err := r.Load(t.Context())
-	if want := (Load{0.5, 1.25, 2}); err != nil || load != want {
-		t.Errorf("load: got %+v, %v, want %+v", load, err, want)
-	}
-	times, err := r.CPUTimes(t.Context())
-	if want := (CPUTimes{Busy: 17, Steal: 2, Total: 100}); err != nil || times != want {
-		t.Errorf("CPU times: got %+v, %v, want %+v", times, err, want)
-	}
-	if saved, err := r.KSMSaved(); err != nil || saved != 1000*4096 {
-		t.Errorf("KSM: got %d, %v", saved, err)
-	}
-	for resource, want := range map[string]*Pressure{"cpu": {Some: 1.5}, "memory": {Some: 2.5, Full: 0.75}, "io": nil} {
-		got, err := r.Pressure(resource)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s pressure: %v (-want +got):\n%s", resource, err, diff)
-		}
-	}
-	if id, err := r.BootID(); err != nil || id != "b00t" {
-		t.Errorf("boot ID: %q, %v", id, err)
-	}
-	if id, err := r.MachineID(); err != nil || id != "m4ch" {
-		t.Errorf("machine ID: %q, %v", id, err)
-	}
+	return names
 }
 
-func TestBrokenReadingsAreErrors(t *testing.T) {
-	for name, c := range map[string]struct {
-		file, text string
-		read       func(*Reader) error
-		want       string
-	}{
-		"memory missing":    {"x", "", func(r *Reader) error { _, err := r.Memory(t.Context()); return err }, "makes no sense"},
-		"memory empty":      {"proc/meminfo", "", func(r *Reader) error { _, err := r.Memory(t.Context()); return err }, "makes no sense"},
-		"memory impossible": {"proc/meminfo", "MemTotal: 5 kB\nMemFree: 9 kB\nMemAvailable: 4 kB\n", func(r *Reader) error { _, err := r.Memory(t.Context()); return err }, "makes no sense"},
-		"CPU times missing": {"x", "", func(r *Reader) error { _, err := r.CPUTimes(t.Context()); return err }, "CPU times"},
-		"CPU times empty":   {"proc/stat", "", func(r *Reader) error { _, err := r.CPUTimes(t.Context()); return err }, "CPU times"},
-		"KSM missing":       {"x", "", func(r *Reader) error { _, err := r.KSMSaved(); return err }, "no such file"},
-		"KSM no number":     {"sys/kernel/mm/ksm/pages_sharing", "many", func(r *Reader) error { _, err := r.KSMSaved(); return err }, `"many"`},
-		"pressure garbled":  {"proc/pressure/io", "full moon\n", func(r *Reader) error { _, err := r.Pressure("io"); return err }, "no avg10"},
-		"boot ID empty":     {"proc/sys/kernel/random/boot_id", "\n", func(r *Reader) error { _, err := r.BootID(); return err }, "is empty"},
-		"machine ID gone":   {"x", "", func(r *Reader) error { _, err := r.MachineID(); return err }, "no such file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := c.read(tree(t, map[string]string{c.file: c.text}))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error that says %q", err, c.want)
-			}
-		})
+func TestReadsEverything(t *testing.T) {
+	sample := tree(t).Read(context.Background())
+	if len(sample.Errors) != 0 {
+		t.Fatalf("errors %v", sample.Errors)
+	}
+	if *sample.TotalBytes != 4<<20 || *sample.FreeBytes != 1<<20 || *sample.AvailableBytes != 2<<20 {
+		t.Errorf("memory %d %d %d", *sample.TotalBytes, *sample.FreeBytes, *sample.AvailableBytes)
+	}
+	if *sample.Load1 != 1.5 || *sample.Load15 != 3.5 {
+		t.Errorf("load %v %v", *sample.Load1, *sample.Load15)
+	}
+	if sample.CPUPressure.SomeAvg10 != 12.5 || sample.MemoryPressure.FullAvg10 != 0.5 || sample.IOPressure != nil {
+		t.Errorf("pressure %v %v %v", sample.CPUPressure, sample.MemoryPressure, sample.IOPressure)
+	}
+	if want := int64(10 * os.Getpagesize()); *sample.KSMSavedBytes != want {
+		t.Errorf("KSM saves %d, want %d", *sample.KSMSavedBytes, want)
 	}
 }
 
-func TestRootsFromTheEnvironment(t *testing.T) {
-	r := tree(t, node)
-	t.Setenv("HOST_PROC", r.proc)
-	t.Setenv("HOST_SYS", r.sys)
-	t.Setenv("HOST_ETC", r.etc)
-	if id, err := New().MachineID(); err != nil || id != "m4ch" {
-		t.Errorf("got %q, %v", id, err)
+func TestWhatCannotBeReadIsNamedNeverZero(t *testing.T) {
+	sample := tree(t, "meminfo", "stat").Read(context.Background())
+	if sample.TotalBytes != nil || sample.AvailableBytes != nil || sample.CPU != nil {
+		t.Error("a figure was made up")
 	}
-	if memory, err := New().Memory(t.Context()); err != nil || memory.Total != 4<<30 {
-		t.Errorf("got %+v, %v", memory, err)
+	if got := failures(sample); !slices.Contains(got, "memory") || !slices.Contains(got, "cpu") {
+		t.Errorf("failures %v", got)
+	}
+}
+
+func TestAMangledPressureFileIsAnError(t *testing.T) {
+	reader := tree(t)
+	write(t, reader.Proc, map[string]string{"pressure/io": "some avg10=lots\n"})
+	sample := reader.Read(context.Background())
+	if sample.IOPressure != nil || !slices.Contains(failures(sample), "pressure.io") {
+		t.Errorf("pressure %v, failures %v", sample.IOPressure, failures(sample))
+	}
+}
+
+func TestBusy(t *testing.T) {
+	busy, steal, ok := Busy(CPUTimes{Total: 100, Idle: 50, Steal: 1}, CPUTimes{Total: 200, Idle: 110, Steal: 11})
+	if !ok || busy < 0.2999 || busy > 0.3001 || steal < 0.0999 || steal > 0.1001 {
+		t.Errorf("busy %v, steal %v, %t", busy, steal, ok)
+	}
+	if _, _, ok := Busy(CPUTimes{Total: 100}, CPUTimes{Total: 100}); ok {
+		t.Error("a share of no time")
 	}
 }

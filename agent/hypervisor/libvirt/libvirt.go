@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,17 +21,14 @@ const MinVersion = 6_000_000 // 6.0.0, as libvirt counts
 type Hypervisor struct {
 	hypervisor.Feed
 
-	log   hclog.Logger
-	calls pool
-	moves pool
-	watch watch
-	slow  slowStats
-	done  completed
-	jobs  singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
-
-	mu       sync.Mutex
-	hungAt   time.Time // of the first query since the last answered one that libvirtd left unanswered; zero: none
-	answered time.Time
+	log     hclog.Logger
+	queries pool // never wait for a guest: one that takes long means that libvirtd is stuck
+	calls   pool
+	moves   pool
+	watch   watch
+	slow    slowStats
+	done    completed
+	jobs    singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -44,11 +40,12 @@ var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
 func Open(uri string, log hclog.Logger) *Hypervisor {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Hypervisor{
-		log:    log,
-		calls:  pool{uri: uri},
-		moves:  pool{uri: uri},
-		cancel: cancel,
-		ended:  make(chan struct{}),
+		log:     log,
+		queries: pool{uri: uri},
+		calls:   pool{uri: uri},
+		moves:   pool{uri: uri},
+		cancel:  cancel,
+		ended:   make(chan struct{}),
 	}
 	h.watch.init(uri)
 	go func() {
@@ -65,71 +62,53 @@ func (h *Hypervisor) Close() error {
 	case <-h.ended:
 	case <-time.After(time.Second): // it hangs in libvirtd
 	}
-	h.calls.drain(true)
-	h.moves.drain(true)
+	for _, p := range h.pools() {
+		p.drain(true)
+	}
 	return nil
 }
+
+func (h *Hypervisor) pools() []*pool { return []*pool{&h.queries, &h.calls, &h.moves} }
 
 // Connected implements hypervisor.Hypervisor.
 func (h *Hypervisor) Connected() (bool, error) {
 	if err := h.watch.state(); err != nil {
 		return false, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.hungAt.IsZero() {
+	if _, since := h.queries.waiting(); !since.IsZero() && time.Since(since) > queryTimeout {
 		return false, fmt.Errorf("%w: libvirtd has not answered since %s (stuck): see `systemctl status libvirtd`",
-			hypervisor.ErrUnavailable, h.hungAt.Format(time.TimeOnly))
+			hypervisor.ErrUnavailable, since.Format(time.TimeOnly))
 	}
 	return true, nil
 }
 
-// query runs a call that never waits for a guest. One that libvirtd leaves unanswered means that libvirtd is stuck.
-func query[T any](ctx context.Context, h *Hypervisor, call func(*libvirtgo.Connect) (T, error)) (T, error) {
+// query runs a call that never waits for a guest.
+func query[T any](ctx context.Context, h *Hypervisor, do func(*libvirtgo.Connect) (T, error)) (T, error) {
+	var none T
 	if err := h.watch.state(); err != nil {
-		var none T
 		return none, err
 	}
-	// While libvirtd hangs a probe or two suffice to see that it is back.
-	if _, err := h.Connected(); err != nil && h.calls.count() >= 2 {
-		var none T
-		return none, err
+	// While libvirtd is stuck a probe or two suffice to see that it is back.
+	if _, err := h.Connected(); err != nil {
+		if waiting, _ := h.queries.waiting(); waiting >= 2 {
+			return none, err
+		}
 	}
-	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	value, _, err := ask(limited, &h.calls, call)
-	hung := errors.Is(err, errHung)
-	if hung {
+	value, _, err := ask(limited, &h.queries, do)
+	if errors.Is(err, errHung) {
 		err = fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, err)
 	}
-	h.note(start, hung && ctx.Err() == nil, err)
 	return value, err
 }
 
-// note keeps whether libvirtd answers.
-func (h *Hypervisor) note(start time.Time, hung bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case hung && start.After(h.answered) && h.hungAt.IsZero():
-		h.hungAt = start
-		h.log.Warn("libvirtd does not answer", "since", start)
-	case !hung && !errors.Is(err, hypervisor.ErrUnavailable) && !errors.Is(err, context.Canceled):
-		h.answered = time.Now()
-		if !h.hungAt.IsZero() {
-			h.log.Info("libvirtd answers again", "after", h.answered.Sub(h.hungAt).Round(time.Second).String())
-		}
-		h.hungAt = time.Time{}
-	}
-}
-
 // act runs a call that changes something.
-func act(ctx context.Context, h *Hypervisor, p *pool, call func(*libvirtgo.Connect) error) error {
+func act(ctx context.Context, h *Hypervisor, p *pool, do func(*libvirtgo.Connect) error) error {
 	if _, err := h.Connected(); err != nil {
 		return err
 	}
-	_, began, err := ask(ctx, p, func(conn *libvirtgo.Connect) (struct{}, error) { return struct{}{}, call(conn) })
+	_, began, err := ask(ctx, p, func(conn *libvirtgo.Connect) (struct{}, error) { return struct{}{}, do(conn) })
 	lost := errors.Is(err, errHung) || errors.Is(err, hypervisor.ErrUnavailable) || ctx.Err() != nil && errors.Is(err, ctx.Err())
 	switch {
 	case !lost:

@@ -31,8 +31,14 @@ type pool struct {
 
 	mu    sync.Mutex
 	idle  []*libvirtgo.Connect
-	calls int
+	calls map[*call]struct{}
 	shut  bool
+}
+
+// call is one that has not been answered yet.
+type call struct {
+	since time.Time
+	stage atomic.Int32
 }
 
 // dial opens a connection. It may hang for as long as libvirtd does.
@@ -92,26 +98,36 @@ func (p *pool) drain(forGood bool) {
 	}
 }
 
-func (p *pool) enter() error {
+func (p *pool) enter() (*call, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.calls >= maxCalls {
-		return fmt.Errorf("%w: %d calls wait for libvirtd already", hypervisor.ErrUnavailable, p.calls)
+	if len(p.calls) >= maxCalls {
+		return nil, fmt.Errorf("%w: %d calls wait for libvirtd already", hypervisor.ErrUnavailable, len(p.calls))
 	}
-	p.calls++
-	return nil
+	if p.calls == nil {
+		p.calls = map[*call]struct{}{}
+	}
+	c := &call{since: time.Now()}
+	p.calls[c] = struct{}{}
+	return c, nil
 }
 
-func (p *pool) leave() {
+func (p *pool) leave(c *call) {
 	p.mu.Lock()
-	p.calls--
+	delete(p.calls, c)
 	p.mu.Unlock()
 }
 
-func (p *pool) count() int {
+// waiting tells how many calls have not been answered, and since when the oldest one has not.
+func (p *pool) waiting() (count int, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.calls
+	for c := range p.calls {
+		if since.IsZero() || c.since.Before(since) {
+			since = c.since
+		}
+	}
+	return len(p.calls), since
 }
 
 // errHung marks the error of a call that was left behind at its deadline.
@@ -126,31 +142,31 @@ const (
 
 // ask runs one call on a connection of its own. When the context ends first it returns at once and the call is left to
 // itself: the error is then errHung or the context's. began tells whether the call may have reached libvirtd.
-func ask[T any](ctx context.Context, p *pool, call func(*libvirtgo.Connect) (T, error)) (value T, began bool, err error) {
+func ask[T any](ctx context.Context, p *pool, do func(*libvirtgo.Connect) (T, error)) (value T, began bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return value, false, err
 	}
-	if err := p.enter(); err != nil {
+	c, err := p.enter()
+	if err != nil {
 		return value, false, err
 	}
 	type answer struct {
 		value T
 		err   error
 	}
-	var stage atomic.Int32
 	done := make(chan answer, 1)
 	go func() {
-		defer p.leave()
+		defer p.leave(c)
 		conn, err := p.take()
 		if err != nil {
 			done <- answer{err: fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, explain(err))}
 			return
 		}
 		defer p.give(conn)
-		if !stage.CompareAndSwap(dialling, called) {
+		if !c.stage.CompareAndSwap(dialling, called) {
 			return
 		}
-		value, err := call(conn)
+		value, err := do(conn)
 		if err != nil {
 			if alive, aliveErr := conn.IsAlive(); aliveErr != nil || !alive {
 				err = fmt.Errorf("%w: the connection to libvirtd broke: %w", hypervisor.ErrUnavailable, explain(err))
@@ -163,13 +179,13 @@ func ask[T any](ctx context.Context, p *pool, call func(*libvirtgo.Connect) (T, 
 	for {
 		select {
 		case a := <-done:
-			return a.value, stage.Load() == called, explain(a.err)
+			return a.value, c.stage.Load() == called, explain(a.err)
 		case <-dial.C:
-			if stage.CompareAndSwap(dialling, givenUp) {
+			if c.stage.CompareAndSwap(dialling, givenUp) {
 				return value, false, errHung
 			}
 		case <-ctx.Done():
-			began := !stage.CompareAndSwap(dialling, givenUp)
+			began := !c.stage.CompareAndSwap(dialling, givenUp)
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return value, began, errHung
 			}

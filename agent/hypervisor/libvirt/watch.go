@@ -91,8 +91,9 @@ func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
 		h.watch.set(down)
 		h.log.Warn("libvirt went away", "uri", h.watch.uri)
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventDisconnected, Detail: down.Error()})
-		h.calls.drain(false)
-		h.moves.drain(false)
+		for _, p := range h.pools() {
+			p.drain(false)
+		}
 	}
 	w.release()
 }
