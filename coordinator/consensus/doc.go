@@ -12,7 +12,7 @@
 //     has not taken yet.
 //   - lead runs while this member leads: it waits for a barrier, stamps the cluster's ID into a new state, and promotes
 //     joined members.
-//   - watchDisk looks at the free space, gives the leadership away when it runs low, and closes connections of removed
+//   - upkeep looks at the free space, hands the leadership on when it runs low, and closes connections of removed
 //     members.
 //   - A call that waits for Raft (Propose, Barrier, ...) has a goroutine until Raft answers, because Raft's futures
 //     cannot be left: the caller can, with its context.

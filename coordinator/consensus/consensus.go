@@ -1,0 +1,281 @@
+package consensus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/state"
+	"berth/shared/pki"
+	"berth/shared/units"
+)
+
+// Raft's times. The loss of a leader is noticed after one to about two and a half heartbeat timeouts, by the first of
+// the others; the election then takes some round trips and one write.
+const (
+	heartbeatTimeout = 800 * time.Millisecond
+	electionTimeout  = 800 * time.Millisecond
+	leaseTimeout     = 500 * time.Millisecond
+)
+
+// What is kept of the log. A member that was away for fewer entries than trailing catches up from the log, others get a
+// snapshot.
+const (
+	snapshotEvery    = time.Minute // looked at, not taken
+	snapshotAfter    = 4096        // entries
+	trailing         = 4096        // entries
+	cached           = 128         // entries in memory
+	proposals        = 256         // in flight; more wait for their turn
+	defaultStability = 2 * time.Second
+	transferLimit    = 2 * time.Second
+)
+
+// Config is what one member needs.
+type Config struct {
+	DataDir   string // of the Raft store alone: log and snapshots
+	MemberID  string
+	Name      string // for people; empty: the ID
+	ClusterID string
+	Bind      string // address to listen on, for instance ":7422"
+	Advertise string // HOST:PORT at which the others reach this member
+	TLS       pki.Files
+	Logger    hclog.Logger
+
+	// Fatal is told, once, why this member cannot go on: its disk is full, fails or hangs, or it cannot apply the log.
+	// It has to end the process. It may be called from any goroutine and must not call back into this package.
+	Fatal func(error)
+
+	MinFree   units.Bytes   // least free space to propose anything; 0: 512 MiB, or a sixteenth of a small file system
+	Stability time.Duration // how long a joined member has to keep up before it may vote; 0: 2 s
+
+	wrap func(backend) backend // tests put a faulty disk here
+}
+
+// Consensus is this member's part in Raft. All methods may be called from any goroutine.
+type Consensus struct {
+	cfg       Config
+	store     *state.Store
+	logs      *guarded
+	stream    *listener
+	transport *transport
+	raft      atomic.Pointer[raft.Raft] // nil until Raft is there; the listener is before it
+	logger    hclog.Logger
+
+	notices    chan bool
+	leadership chan Leadership
+	ready      atomic.Uint64 // the term in which this member has led past a barrier
+	slots      chan struct{}
+
+	fatal func(error)
+	tasks sync.WaitGroup
+
+	ending   sync.Once
+	stop     chan struct{} // closed when the end begins
+	stopped  chan struct{} // closed when Raft has ended: nothing answers any more
+	ended    chan struct{} // closed when all has
+	endError error
+}
+
+// Bootstrap makes a cluster of this one member in an empty store. It is for `init` alone: whoever joins never bootstraps.
+// The error is ErrNotEmpty when there is a cluster already.
+func Bootstrap(cfg Config) error {
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	logs, err := openBolt(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	files, err := openSnapshots(cfg.DataDir, cfg.Logger, cfg.Fatal)
+	if err != nil {
+		return err
+	}
+	err = raft.BootstrapCluster(cfg.raft(nil), logs, logs, files, nil, raft.Configuration{Servers: []raft.Server{{
+		Suffrage: raft.Voter, ID: raft.ServerID(cfg.MemberID), Address: raft.ServerAddress(cfg.Advertise),
+	}}})
+	if errors.Is(err, raft.ErrCantBootstrap) {
+		return fmt.Errorf("%w: %s", ErrNotEmpty, cfg.DataDir)
+	}
+	if err != nil {
+		return fmt.Errorf("bootstrap the Raft store in %s: %w", cfg.DataDir, err)
+	}
+	return nil
+}
+
+// Open starts this member on what its store holds. A store that holds nothing makes a member that waits: it takes part
+// once the leader has added it (see AddNonvoter and Joined). The error may be ErrDamaged, ErrInUse or ErrForeign.
+func Open(cfg Config, store *state.Store) (*Consensus, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	c := &Consensus{
+		cfg: cfg, store: store, logger: cfg.Logger,
+		notices: make(chan bool, 16), leadership: make(chan Leadership), slots: make(chan struct{}, proposals),
+		stop: make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
+	}
+	c.fatal = c.onceFatal()
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	if owner := store.Snapshot().Meta(state.MetaClusterID); owner != "" && owner != cfg.ClusterID {
+		c.end()
+		return nil, fmt.Errorf("%w: %s holds the state of cluster %s, this coordinator belongs to %s",
+			ErrForeign, cfg.DataDir, owner, cfg.ClusterID)
+	}
+	c.tasks.Go(c.watchLeadership)
+	c.tasks.Go(c.upkeep)
+	return c, nil
+}
+
+// open makes what is below Raft, and Raft. What was opened before an error is closed again.
+func (c *Consensus) open() (err error) {
+	logs, err := openBolt(c.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	if c.cfg.wrap != nil {
+		logs = c.cfg.wrap(logs)
+	}
+	c.logs = &guarded{backend: logs, limit: storeLimit, fatal: c.storeFailed}
+	defer func() {
+		if err != nil {
+			c.logs.Close()
+		}
+	}()
+	files, err := openSnapshots(c.cfg.DataDir, c.logger.Named("snapshot"), c.storeFailed)
+	if err != nil {
+		return err
+	}
+	newest, err := files.newest()
+	if err != nil {
+		return damaged(filepath.Join(c.cfg.DataDir, "snapshots"), err)
+	}
+	// Not through the guard: what is found here is told, not died of.
+	if err := protect(func() error { return verifyLog(logs, newest) }); err != nil {
+		return damaged(filepath.Join(c.cfg.DataDir, storeFile), err)
+	}
+	if c.stream, err = listen(&c.cfg, c); err != nil {
+		return err
+	}
+	c.transport = newTransport(&c.cfg, c.stream)
+	defer func() {
+		if err != nil {
+			c.transport.Close()
+		}
+	}()
+	cache, err := raft.NewLogCache(cached, c.logs)
+	if err != nil {
+		return err
+	}
+	var r *raft.Raft
+	if err := protect(func() (err error) {
+		r, err = raft.NewRaft(c.cfg.raft(c.notices), fatalFSM{c.store.FSM(), c}, cache, c.logs, files, c.transport)
+		return err
+	}); err != nil {
+		return fmt.Errorf("start Raft on %s: %w", c.cfg.DataDir, err)
+	}
+	c.raft.Store(r)
+	return nil
+}
+
+func (cfg *Config) complete() error {
+	for _, needed := range [][2]string{
+		{"DataDir", cfg.DataDir}, {"MemberID", cfg.MemberID}, {"ClusterID", cfg.ClusterID}, {"Advertise", cfg.Advertise},
+	} {
+		if needed[1] == "" {
+			return fmt.Errorf("consensus: %s is empty", needed[0])
+		}
+	}
+	if cfg.Logger == nil || cfg.Fatal == nil {
+		return errors.New("consensus: a Logger and Fatal are needed")
+	}
+	cfg.Name = cmp.Or(cfg.Name, cfg.MemberID)
+	cfg.MinFree = cmp.Or(cfg.MinFree, defaultMinFree)
+	cfg.Stability = cmp.Or(cfg.Stability, defaultStability)
+	return nil
+}
+
+func (cfg *Config) raft(notices chan<- bool) *raft.Config {
+	config := raft.DefaultConfig()
+	config.LocalID = raft.ServerID(cfg.MemberID)
+	config.HeartbeatTimeout, config.ElectionTimeout, config.LeaderLeaseTimeout = heartbeatTimeout, electionTimeout, leaseTimeout
+	config.SnapshotInterval, config.SnapshotThreshold, config.TrailingLogs = snapshotEvery, snapshotAfter, trailing
+	config.ShutdownOnRemove = false // the process decides what to do without its cluster
+	config.NoLegacyTelemetry = true
+	config.NotifyCh = notices
+	config.Logger = cfg.Logger.Named("raft")
+	return config
+}
+
+// caller is how this member signs what it proposes by itself.
+func (c *Consensus) caller() string { return "coordinator/" + c.cfg.Name }
+
+func (c *Consensus) onceFatal() func(error) {
+	var once sync.Once
+	return func(err error) {
+		once.Do(func() {
+			c.logger.Error("this coordinator cannot go on", "error", err)
+			c.cfg.Fatal(err)
+		})
+	}
+}
+
+func (c *Consensus) storeFailed(err error) {
+	c.fatal(fmt.Errorf("the Raft store in %s failed: %w; see to the disk and start the coordinator again", c.cfg.DataDir, err))
+}
+
+// fatalFSM tells why before the process goes down with a panic of the state.
+type fatalFSM struct {
+	raft.FSM
+	c *Consensus
+}
+
+func (f fatalFSM) Apply(entry *raft.Log) any {
+	defer func() {
+		if reason := recover(); reason != nil {
+			f.c.fatal(fmt.Errorf("%v", reason))
+			panic(reason)
+		}
+	}()
+	return f.FSM.Apply(entry)
+}
+
+// Shutdown stops this member. A leader hands the leadership on first, waiting at most two seconds for it. When ctx ends
+// before everything has stopped, its error is returned and the rest stops on its own.
+func (c *Consensus) Shutdown(ctx context.Context) error {
+	c.ending.Do(func() {
+		if c.IsLeader() && c.hasOtherVoter() {
+			if err := c.Transfer(ctx); err != nil {
+				c.logger.Warn("the leadership could not be handed on", "error", err)
+			}
+		}
+		go c.end()
+	})
+	select {
+	case <-c.ended:
+		return c.endError
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end stops Raft, then what is above and below it.
+func (c *Consensus) end() {
+	defer close(c.ended)
+	close(c.stop)
+	c.stream.Close()
+	err := c.raft.Load().Shutdown().Error()
+	c.transport.CloseStreams()
+	close(c.stopped)
+	c.tasks.Wait()
+	c.endError = errors.Join(err, c.logs.Close())
+}

@@ -1,0 +1,155 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/state"
+)
+
+// Leadership is a gain or a loss of it by this member.
+type Leadership struct {
+	Leading bool
+	Term    uint64 // that is led; of a loss, the term that was
+}
+
+// Leadership tells gains and losses, in turns and in order, to one reader; none is lost while the reader is busy. A gain
+// that was lost again before it could be looked at is left out with its loss. The channel is closed when this member
+// stops, which is a loss too.
+//
+// A gain says only that the election is won: call Barrier before acting on the state.
+func (c *Consensus) Leadership() <-chan Leadership { return c.leadership }
+
+// watchLeadership owns the queue of what the reader has not taken, and the lead goroutine.
+func (c *Consensus) watchLeadership() {
+	defer close(c.leadership)
+	var queue []Leadership
+	var leading uint64 // the term; 0: not leading
+	endLead := func() {}
+	turn := func(gained bool) {
+		term := uint64(0)
+		if gained {
+			term = c.termLed()
+		}
+		if leading != 0 && leading != term {
+			endLead()
+			queue = append(queue, Leadership{Term: leading})
+			leading = 0
+		}
+		if term != 0 && leading == 0 {
+			leading = term
+			endLead = c.startLead(term)
+			queue = append(queue, Leadership{Leading: true, Term: term})
+		}
+	}
+	defer func() { endLead() }()
+	for {
+		var out chan Leadership
+		var next Leadership
+		if len(queue) > 0 {
+			out, next = c.leadership, queue[0]
+		}
+		select {
+		case gained := <-c.notices:
+			turn(gained)
+		case out <- next:
+			queue = queue[1:]
+		case <-c.stopped:
+			return
+		}
+	}
+}
+
+// termLed is the term that this member leads right now, 0 if it does not. Raft's notice does not say, and the term alone
+// may already be another leader's: two readings around the state prove that they belong together.
+func (c *Consensus) termLed() uint64 {
+	r := c.raft.Load()
+	before := r.CurrentTerm()
+	if r.State() != raft.Leader || r.CurrentTerm() != before {
+		return 0
+	}
+	return before
+}
+
+func (c *Consensus) startLead(term uint64) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.lead(ctx, term)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// lead is what this package itself does as the leader, until ctx ends with the leadership.
+func (c *Consensus) lead(ctx context.Context, term uint64) {
+	c.transport.forget()
+	if err := c.Barrier(ctx); err != nil {
+		return
+	}
+	if err := c.stampCluster(ctx, term); err != nil {
+		if !errors.Is(err, context.Canceled) {
+			c.logger.Warn("the cluster's ID could not be stored", "error", err)
+		}
+		return
+	}
+	c.promoteJoined(ctx)
+}
+
+// stampCluster puts the cluster's ID into a new state, so that no other cluster takes it for its own.
+func (c *Consensus) stampCluster(ctx context.Context, term uint64) error {
+	if c.store.Snapshot().Meta(state.MetaClusterID) != "" {
+		return nil
+	}
+	result, err := c.Propose(ctx, state.Command{
+		Key: fmt.Sprintf("cluster-id/%d", term), Kind: "store the cluster's ID", Caller: c.caller(), At: time.Now().UTC(),
+		Meta:   map[string]string{state.MetaClusterID: c.cfg.ClusterID},
+		Expect: []state.Expectation{{Table: state.Meta, ID: state.MetaClusterID}},
+	})
+	if err == nil && result.Refusal != nil {
+		return result.Refusal
+	}
+	return err
+}
+
+// IsLeader tells whether this member believes that it leads. Only VerifyRead proves it.
+func (c *Consensus) IsLeader() bool { return c.raft.Load().State() == raft.Leader }
+
+// Leader is the ID of the member that leads, as far as this one knows.
+func (c *Consensus) Leader() (memberID string, ok bool) {
+	_, id := c.raft.Load().LeaderWithID()
+	return string(id), id != ""
+}
+
+// Term is Raft's current term here.
+func (c *Consensus) Term() uint64 { return c.raft.Load().CurrentTerm() }
+
+// Transfer hands the leadership to another voter, the most up to date one, within two seconds. The error is
+// ErrNotLeader, ctx's own, or why it did not come about: then this member leads on.
+func (c *Consensus) Transfer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, transferLimit)
+	defer cancel()
+	r := c.raft.Load()
+	if err := notLeader(r.State()); err != nil {
+		return err
+	}
+	if !c.hasOtherVoter() {
+		return fmt.Errorf("%w: there is no other voter to lead", ErrQuorum)
+	}
+	err := c.await(ctx, func() error { return r.LeadershipTransfer().Error() })
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("hand over the leadership: %w", ctx.Err())
+	default:
+		return fmt.Errorf("hand over the leadership: %w", err)
+	}
+}

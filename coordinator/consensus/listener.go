@@ -1,0 +1,277 @@
+package consensus
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"golang.org/x/time/rate"
+
+	"berth/shared/pki"
+)
+
+const (
+	handshakeLimit = 5 * time.Second
+	// handshakes at a time; strangers cannot take more than this.
+	handshakes = 64
+	alpn       = "berth-raft"
+)
+
+// admission decides who may speak to this member, and who a dialled address has to be.
+type admission interface {
+	// admit refuses a member that may not speak to this one.
+	admit(member string) error
+	// memberAt is the ID of the member that Raft expects at an address; empty when it expects none.
+	memberAt(address raft.ServerAddress) string
+}
+
+// listener is the raft.StreamLayer: TLS 1.3, both sides with a certificate of role peer of this cluster. The role is
+// looked at on this port alone: a certificate of an agent or an operator gets nobody into the quorum (the fault of
+// CVE-2021-37218).
+type listener struct {
+	net.Listener
+	advertise address
+	server    *tls.Config
+	client    *tls.Config
+	clusterID string
+	members   admission
+	logger    hclog.Logger
+
+	accepted chan net.Conn
+	slots    chan struct{}
+	open     context.Context // until Close
+	close    context.CancelFunc
+	working  sync.WaitGroup // accept and handshakes
+	refusals rate.Sometimes // of the log
+
+	mu    sync.Mutex
+	conns map[*inbound]struct{}
+	over  bool
+}
+
+// address is what the others dial; it may be a name.
+type address string
+
+// Network implements net.Addr.
+func (address) Network() string { return "tcp" }
+
+// String implements net.Addr.
+func (a address) String() string { return string(a) }
+
+// inbound is an accepted connection of a known member.
+type inbound struct {
+	net.Conn
+	member string
+	from   *listener
+}
+
+// Close implements net.Conn.
+func (c *inbound) Close() error {
+	c.from.mu.Lock()
+	delete(c.from.conns, c)
+	c.from.mu.Unlock()
+	return c.Conn.Close()
+}
+
+func listen(cfg *Config, members admission) (*listener, error) {
+	server, err := pki.ServerConfig(cfg.TLS, tls.RequireAndVerifyClientCert)
+	if err != nil {
+		return nil, err
+	}
+	client, err := pki.ClientConfig(cfg.TLS, pki.RolePeer)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := net.Listen("tcp", cfg.Bind)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the other coordinators: %w", err)
+	}
+	client.NextProtos = []string{alpn}
+	l := &listener{
+		Listener: plain, advertise: address(cfg.Advertise), server: server, client: client, clusterID: cfg.ClusterID,
+		members: members, logger: cfg.Logger.Named("transport"),
+		accepted: make(chan net.Conn), slots: make(chan struct{}, handshakes),
+		refusals: rate.Sometimes{First: 10, Interval: time.Second},
+		conns:    make(map[*inbound]struct{}),
+	}
+	l.open, l.close = context.WithCancel(context.Background())
+	l.restrict()
+	l.working.Go(l.acceptAll)
+	return l, nil
+}
+
+// restrict adds this port's own check to the configuration that is made for each connection.
+func (l *listener) restrict() {
+	build := l.server.GetConfigForClient
+	l.server.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		config := l.server
+		if build != nil {
+			fresh, err := build(hello)
+			if err != nil {
+				return nil, err
+			}
+			config = fresh
+		}
+		config = config.Clone()
+		config.GetConfigForClient = nil
+		config.NextProtos = []string{alpn}
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			_, err := l.check(state)
+			return err
+		}
+		return config, nil
+	}
+}
+
+// check tells which member is on the other side of an accepted connection.
+func (l *listener) check(state tls.ConnectionState) (member string, err error) {
+	if len(state.PeerCertificates) == 0 {
+		return "", errors.New("it sent no certificate")
+	}
+	identity, err := pki.IdentityOf(state.PeerCertificates[0])
+	switch {
+	case err != nil:
+		return "", err
+	case identity.Role != pki.RolePeer:
+		return "", fmt.Errorf("%s may not take part in Raft, only a %s may", identity, pki.RolePeer)
+	case identity.ClusterID != l.clusterID:
+		return "", fmt.Errorf("%w: cluster %s, this is %s", ErrForeign, identity.ClusterID, l.clusterID)
+	}
+	return identity.ID, l.members.admit(identity.ID)
+}
+
+func (l *listener) acceptAll() {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			l.logger.Warn("a connection could not be accepted", "error", err)
+			select { // out of files, most likely
+			case <-time.After(100 * time.Millisecond):
+				continue
+			case <-l.open.Done():
+				return
+			}
+		}
+		select {
+		case l.slots <- struct{}{}:
+			l.working.Go(func() {
+				defer func() { <-l.slots }()
+				l.handshake(conn)
+			})
+		default:
+			conn.Close()
+		}
+	}
+}
+
+func (l *listener) handshake(plain net.Conn) {
+	ctx, cancel := context.WithTimeout(l.open, handshakeLimit)
+	defer cancel()
+	secure := tls.Server(plain, l.server)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		l.refusals.Do(func() {
+			l.logger.Warn("refused a connection to the Raft port", "from", plain.RemoteAddr().String(), "reason", err)
+		})
+		return
+	}
+	member, err := l.check(secure.ConnectionState())
+	if err != nil {
+		secure.Close()
+		return
+	}
+	conn := &inbound{Conn: secure, member: member, from: l}
+	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		secure.Close()
+		return
+	}
+	l.conns[conn] = struct{}{}
+	l.mu.Unlock()
+	select {
+	case l.accepted <- conn:
+	case <-l.open.Done():
+		conn.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.accepted:
+		return conn, nil
+	case <-l.open.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements net.Listener: what Raft tells the others, not what is bound.
+func (l *listener) Addr() net.Addr { return l.advertise }
+
+// Dial implements raft.StreamLayer.
+func (l *listener) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	dialer := tls.Dialer{NetDialer: &net.Dialer{KeepAlive: 5 * time.Second}, Config: l.client}
+	conn, err := dialer.DialContext(ctx, "tcp", string(to))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the coordinator at %s: %w", to, err)
+	}
+	identity, err := pki.IdentityOf(conn.(*tls.Conn).ConnectionState().PeerCertificates[0])
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	// Two addresses that lead to one member would give it two votes.
+	if want := l.members.memberAt(to); want != "" && identity.ID != want {
+		conn.Close()
+		return nil, fmt.Errorf("the coordinator at %s is %s (%s), not %s", to, identity.ID, identity.Name, want)
+	}
+	return conn, nil
+}
+
+// sweep closes connections of members that may no longer speak.
+func (l *listener) sweep() {
+	l.mu.Lock()
+	conns := make([]*inbound, 0, len(l.conns))
+	for conn := range l.conns {
+		conns = append(conns, conn)
+	}
+	l.mu.Unlock()
+	for _, conn := range conns {
+		if err := l.members.admit(conn.member); err != nil {
+			l.logger.Info("closing a connection to the Raft port", "from", conn.RemoteAddr().String(), "reason", err)
+			conn.Close()
+		}
+	}
+}
+
+// Close implements net.Listener. It ends every accepted connection too, which Raft's transport would leave open.
+func (l *listener) Close() error {
+	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		return nil
+	}
+	l.over = true
+	conns := l.conns
+	l.conns = make(map[*inbound]struct{})
+	l.mu.Unlock()
+	l.close()
+	err := l.Listener.Close()
+	for conn := range conns {
+		conn.Conn.Close()
+	}
+	l.working.Wait()
+	return err
+}

@@ -1,0 +1,179 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/state"
+)
+
+// Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge or ErrDiskLow, or
+// ctx's own: then nothing was sent. Or it is ErrUnknown (beside ctx's own, when that is why): then the command may be
+// committed, and proposing it again with the same key tells.
+func (c *Consensus) Propose(ctx context.Context, command state.Command) (state.Result, error) {
+	data, err := command.Encode()
+	if err != nil {
+		return state.Result{}, err
+	}
+	if len(data) > state.MaxCommand {
+		return state.Result{}, fmt.Errorf("%w: %q has %d bytes, at most %d may be", ErrTooLarge, command.Kind, len(data), state.MaxCommand)
+	}
+	if err := checkDisk(c.cfg.DataDir, c.cfg.MinFree); err != nil {
+		return state.Result{}, err
+	}
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return state.Result{}, ctx.Err()
+	case <-c.stopped:
+		return state.Result{}, ErrNotLeader
+	}
+	r := c.raft.Load()
+	if err := notLeader(r.State()); err != nil {
+		<-c.slots
+		return state.Result{}, err
+	}
+	answer := make(chan any, 1)
+	err = c.await(ctx, func() error {
+		defer func() { <-c.slots }()
+		future := r.Apply(data, 0)
+		if err := future.Error(); err != nil {
+			return outcome(err)
+		}
+		answer <- future.Response()
+		return nil
+	})
+	if err != nil {
+		return state.Result{}, err
+	}
+	result, ok := (<-answer).(state.Result)
+	if !ok { // the state panicked over it
+		return state.Result{}, ErrUnknown
+	}
+	return result, nil
+}
+
+func notLeader(s raft.RaftState) error {
+	if s == raft.Leader {
+		return nil
+	}
+	return ErrNotLeader
+}
+
+// outcome says what an error of Raft's Apply means for the command. Read from raft v1.8.0: followers, candidates, a
+// leader that hands over and one that steps down answer before they append. ErrLeadershipLost, ErrAbortedByRestore,
+// ErrRaftShutdown and errors of the store come after, or may.
+func outcome(err error) error {
+	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		return ErrNotLeader
+	}
+	return fmt.Errorf("%w: %w", ErrUnknown, err)
+}
+
+// await leaves a call to Raft behind when ctx ends or Raft does: its futures cannot be interrupted. What was sent is then
+// not known.
+func (c *Consensus) await(ctx context.Context, call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
+	case <-c.stopped:
+	}
+	select { // it may have been answered just before the end
+	case err := <-done:
+		return err
+	default:
+		return fmt.Errorf("%w: this coordinator has stopped", ErrUnknown)
+	}
+}
+
+// Barrier returns when everything committed so far has been applied here, while this member leads. The error is
+// ErrNotLeader or ctx's own.
+func (c *Consensus) Barrier(ctx context.Context) error {
+	r := c.raft.Load()
+	if err := notLeader(r.State()); err != nil {
+		return err
+	}
+	return asLeader(ctx, c.await(ctx, func() error { return r.Barrier(0).Error() }))
+}
+
+// asLeader is for calls that change nothing: whatever went wrong, only a leader can answer.
+func asLeader(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+}
+
+// VerifyRead returns when a snapshot of the store, taken from now on, has everything that was committed anywhere before
+// the call. It writes nothing. The error is ErrNotLeader or ctx's own.
+//
+// It is the read index of Ongaro's thesis, section 6.4: note the commit index in a term of which something is committed,
+// have a majority confirm the term, and wait until that index is applied.
+func (c *Consensus) VerifyRead(ctx context.Context) error {
+	r := c.raft.Load()
+	term := r.CurrentTerm()
+	if err := notLeader(r.State()); err != nil {
+		return err
+	}
+	if c.ready.Load() != term {
+		// A new leader's commit index is behind until it has committed something of its own.
+		if err := c.Barrier(ctx); err != nil {
+			return err
+		}
+		if r.CurrentTerm() != term {
+			return ErrNotLeader
+		}
+		c.ready.Store(term)
+	}
+	index := r.CommitIndex()
+	if err := asLeader(ctx, c.await(ctx, func() error { return r.VerifyLeader().Error() })); err != nil {
+		return err
+	}
+	if r.CurrentTerm() != term {
+		return ErrNotLeader
+	}
+	return c.waitApplied(ctx, index)
+}
+
+// waitApplied waits for the last command up to index. The entries above it (barriers, configurations, a leader's first)
+// do not reach the state, so the state's index never comes to theirs; and Raft's own applied index is ahead of the state.
+func (c *Consensus) waitApplied(ctx context.Context, index uint64) error {
+	applied := c.store.Snapshot().Index()
+	for ; index > applied; index-- {
+		var entry raft.Log
+		err := c.logs.GetLog(index, &entry)
+		if errors.Is(err, raft.ErrLogNotFound) {
+			return nil // in a snapshot that the state was restored from
+		}
+		if err != nil {
+			return err
+		}
+		if entry.Type == raft.LogCommand {
+			break
+		}
+	}
+	for {
+		now := c.store.Snapshot()
+		if now.Index() >= index {
+			return nil
+		}
+		select {
+		case <-now.Changed():
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.stopped:
+			return ErrNotLeader
+		}
+	}
+}

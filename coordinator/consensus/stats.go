@@ -1,0 +1,80 @@
+package consensus
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Stats are figures for people and for metrics.
+type Stats struct {
+	State        string // leader, follower, candidate or shutdown
+	Leader       string // member ID; empty: none known
+	Term         uint64
+	LastIndex    uint64        // of the log
+	CommitIndex  uint64        // as known here
+	AppliedIndex uint64        // of the last entry given to the state
+	LastSnapshot uint64        // index
+	LastContact  time.Duration // since the leader was heard; 0 on the leader, -1: never heard
+	Hash         string        // of the state, at StateIndex
+	StateIndex   uint64        // of the last command in the state
+
+	// Members are what the leader's heartbeats learnt; nil on the others.
+	Members map[string]MemberStats // by ID
+}
+
+// MemberStats is how the leader sees another member.
+type MemberStats struct {
+	Reachable   bool
+	LastContact time.Duration // since its last answer; -1: none in this term
+	LastIndex   uint64        // of its log
+}
+
+// Stats are this member's figures now.
+func (c *Consensus) Stats() Stats {
+	r := c.raft.Load()
+	snapshot := c.store.Snapshot()
+	stats := Stats{
+		State: map[raft.RaftState]string{
+			raft.Leader: "leader", raft.Follower: "follower", raft.Candidate: "candidate", raft.Shutdown: "shutdown",
+		}[r.State()],
+		Term: r.CurrentTerm(), LastIndex: r.LastIndex(), CommitIndex: r.CommitIndex(), AppliedIndex: r.AppliedIndex(),
+		LastSnapshot: lastSnapshot(r), LastContact: since(r.LastContact()),
+		Hash: snapshot.Hash(), StateIndex: snapshot.Index(),
+	}
+	stats.Leader, _ = c.Leader()
+	if r.State() != raft.Leader {
+		return stats
+	}
+	stats.LastContact = 0
+	stats.Members = make(map[string]MemberStats)
+	for _, server := range c.servers() {
+		if string(server.ID) == c.cfg.MemberID {
+			stats.Members[c.cfg.MemberID] = MemberStats{Reachable: true, LastIndex: stats.LastIndex}
+			continue
+		}
+		seen, _ := c.transport.sightingOf(server.ID)
+		ago := since(seen.at)
+		stats.Members[string(server.ID)] = MemberStats{
+			Reachable: ago >= 0 && ago < reachable, LastContact: ago, LastIndex: seen.lastIndex,
+		}
+	}
+	return stats
+}
+
+func since(at time.Time) time.Duration {
+	if at.IsZero() {
+		return -1
+	}
+	return time.Since(at)
+}
+
+// lastSnapshot is in Raft's own figures only, as text.
+func lastSnapshot(r *raft.Raft) uint64 {
+	index, err := strconv.ParseUint(r.Stats()["last_snapshot_index"], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return index
+}
