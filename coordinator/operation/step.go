@@ -239,11 +239,7 @@ func (t *transition) resumeAnswered(answer Answer) bool {
 	t.noteAnswer(answer)
 	switch {
 	case answer.Outcome == OutcomeDone:
-		if t.Operation.Migration != nil {
-			figures, handover := *t.Operation.Migration, t.at.Sub(t.since)
-			figures.Handover = &handover
-			t.Operation.Migration = &figures
-		}
+		t.figures(answer.Migration)
 		t.settle(Done, "")
 	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == cluster.DomainAbsent:
 		t.lost("the target could not resume it: " + answer.Error)
@@ -252,6 +248,20 @@ func (t *transition) resumeAnswered(answer Answer) bool {
 		t.enter(Judging)
 	}
 	return true
+}
+
+// figures completes the migration's: the target knows the downtime, and the records know what the hand-over took.
+func (t *transition) figures(ofTarget *MigrationStats) {
+	known := t.Operation.Migration
+	if ofTarget != nil {
+		known = ofTarget
+	}
+	if known == nil {
+		return
+	}
+	whole, handover := *known, t.at.Sub(t.since)
+	whole.Handover = &handover
+	t.Operation.Migration = &whole
 }
 
 // settle ends a migration, by way of the source's leftover if there is one.
