@@ -15,13 +15,10 @@ func Explain(d Decision) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s (%v, %s)", d.Request.Purpose, d.Request.VMName, d.Request.Memory, count(d.Request.VCPUs, "vCPU"))
 	fmt.Fprintf(&b, " by policy %s, seed %d\n", d.Policy, d.Seed)
-	switch d.Outcome {
-	case Placed:
+	if d.Outcome == Placed {
 		fmt.Fprintf(&b, "placed on %s: %s\n", d.WinnerName, d.Reason)
-	case Stay:
-		fmt.Fprintf(&b, "stays on %s: %s\n", d.WinnerName, d.Reason)
-	default:
-		fmt.Fprintf(&b, "%s: %s\n", d.Outcome, d.Reason)
+	} else { // the reason begins with what came of it
+		fmt.Fprintf(&b, "%s\n", d.Reason)
 	}
 	if d.Counterfactual != "" {
 		fmt.Fprintf(&b, "otherwise: %s\n", d.Counterfactual)

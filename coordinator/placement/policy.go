@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
@@ -92,6 +93,11 @@ func (p Policy) compile() (*engine, error) {
 			return invalid("constraint %q is there twice", name)
 		}
 		e.constraints = append(e.constraints, found)
+	}
+	for _, c := range constraint.All() {
+		if c.Mandatory && !slices.Contains(p.Constraints, c.Name) {
+			return invalid("constraint %q cannot be left out", c.Name)
+		}
 	}
 	var known bool
 	if e.planner, known = planner.ByName(p.Planner); !known {

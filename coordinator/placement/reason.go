@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
 )
 
@@ -71,7 +72,7 @@ func (r *run) winReason() string {
 	name := r.name(winner.node)
 	text := ""
 	switch next := r.runnerUp(); {
-	case r.input.Pinned != "" && slices.Contains(r.engine.policy.Constraints, "pin"):
+	case r.input.Pinned != "":
 		text = name + " was asked for and fits"
 	case next == nil && len(r.candidates) == 1:
 		text = name + " is the only node that fits"
@@ -136,8 +137,8 @@ func (r *run) refusalReason() string {
 			has(len(r.candidates)), figure(r.engine.policy.Gate.Final), r.name(best.node), figure(score),
 			len(r.view.Nodes)-len(r.admitted), count(len(r.view.Nodes), "node"))
 	}
-	if r.input.Pinned != "" && r.view.Node(r.input.Pinned) == nil {
-		return fmt.Sprintf("no node fits: %s was asked for and is no node of this cluster", r.input.Pinned)
+	if r.input.Pinned != "" {
+		return r.pinnedRefusal()
 	}
 	refusals := make([]int, len(r.engine.constraints))
 	for node := range r.view.Nodes {
@@ -156,6 +157,16 @@ func (r *run) refusalReason() string {
 	text := fmt.Sprintf("no node fits: of %s, %s", count(len(r.view.Nodes), "node"), strings.Join(counts, ", "))
 	nearest := r.nearestMiss()
 	return fmt.Sprintf("%s; nearest is %s: %s", text, r.name(nearest), strings.Join(r.complaints(nearest), "; "))
+}
+
+// pinnedRefusal speaks of the one node that was asked for.
+func (r *run) pinnedRefusal() string {
+	asked := slices.IndexFunc(r.view.Nodes, func(n *cluster.NodeView) bool { return n.Node.ID == r.input.Pinned })
+	if asked < 0 {
+		return fmt.Sprintf("no node fits: %s was asked for and is no node of this cluster", r.input.Pinned)
+	}
+	return fmt.Sprintf("no node fits: %s was asked for and is refused: %s",
+		r.input.PinnedName, strings.Join(r.complaints(asked), "; "))
 }
 
 func has(n int) string {

@@ -18,6 +18,9 @@ type Constraint struct {
 	Name string // in policies, explanations and metrics
 	Doc  string // one sentence for people
 
+	// Mandatory constraints are part of every policy: no policy may place a VM where it was not asked for.
+	Mandatory bool
+
 	// Check judges one node. It is pure and allocates nothing.
 	Check func(in *rule.Input, node *cluster.NodeView) rule.Verdict
 	// Say puts a refusal in words, with its figures.
@@ -45,21 +48,24 @@ func needed(in *rule.Input, node *cluster.NodeView) units.Bytes {
 	return in.Memory + node.Settings.Overhead
 }
 
-// short says how an amount falls short. Figures that would look the same are printed to the byte.
+// short says how an amount falls short. Different figures that would look the same are printed to the byte.
 func short(refusal rule.Verdict, where string, in *rule.Input, node *cluster.NodeView) string {
-	available, wanted := units.Bytes(refusal.Available).String(), units.Bytes(refusal.Needed).String()
-	if available == wanted {
-		available = fmt.Sprintf("%d B", units.Bytes(refusal.Available))
-		wanted = fmt.Sprintf("%d B", units.Bytes(refusal.Needed))
+	available, wanted := units.Bytes(refusal.Available), units.Bytes(refusal.Needed)
+	parts := fmt.Sprintf("(VM %v, overhead %v)", in.Memory, node.Settings.Overhead)
+	switch {
+	case available == wanted:
+		return fmt.Sprintf("exactly %v %s, more is needed %s", available, where, parts)
+	case available.String() == wanted.String():
+		return fmt.Sprintf("%d B %s, more than %d B is needed %s", available, where, wanted, parts)
+	default:
+		return fmt.Sprintf("%v %s, more than %v is needed %s", available, where, wanted, parts)
 	}
-	return fmt.Sprintf("%s %s, more than %s is needed (VM %v, overhead %v)",
-		available, where, wanted, in.Memory, node.Settings.Overhead)
 }
 
 // seconds prints an age without false precision.
 func seconds(d time.Duration) string {
 	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
+		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
 }

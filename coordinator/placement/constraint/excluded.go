@@ -8,8 +8,9 @@ import (
 )
 
 var excluded = Constraint{
-	Name: "excluded",
-	Doc:  "The node has not failed in this operation before.",
+	Name:      "excluded",
+	Doc:       "The node has not failed in this operation before.",
+	Mandatory: true,
 	Check: func(in *rule.Input, node *cluster.NodeView) rule.Verdict {
 		if slices.Contains(in.Excluded, node.Node.ID) {
 			return rule.Refuse("failed_before")

@@ -6,8 +6,9 @@ import (
 )
 
 var pin = Constraint{
-	Name: "pin",
-	Doc:  "The caller asked for this node, or for none.",
+	Name:      "pin",
+	Doc:       "The caller asked for this node, or for none.",
+	Mandatory: true,
 	Check: func(in *rule.Input, node *cluster.NodeView) rule.Verdict {
 		if in.Pinned == "" || in.Pinned == node.Node.ID {
 			return rule.Pass()

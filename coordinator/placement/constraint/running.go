@@ -8,8 +8,9 @@ import (
 const inMaintenance = "maintenance"
 
 var running = Constraint{
-	Name: "running",
-	Doc:  "The node is up: its agent is heard, libvirt answers, and it is not in maintenance.",
+	Name:      "running",
+	Doc:       "The node is up: its agent is heard, libvirt answers, and it is not in maintenance.",
+	Mandatory: true,
 	Check: func(_ *rule.Input, node *cluster.NodeView) rule.Verdict {
 		switch {
 		case node.Node.Maintenance:
