@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -37,9 +36,11 @@ func raise(ctx context.Context, image string, undo *cleanup) (*site, error) {
 		return nil, err
 	}
 	undo.add(func() error { return os.RemoveAll(s.folder) })
-	if err := os.WriteFile(filepath.Join(s.folder, "pid"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+	held, err := lock(s.folder)
+	if err != nil {
 		return nil, err
 	}
+	undo.add(held.Close)
 	step("Boot three machines: coordinator, node-a, node-b")
 	bridge := s.namespace("bridge")
 	undo.add(func() error { return removeNamespace(bridge) })
@@ -91,6 +92,18 @@ func removeNamespace(name string) error {
 	return ip(context.Background(), "netns del "+name)
 }
 
+// lock marks a folder as in use for as long as this process lives and the file is open.
+func lock(folder string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 // sweep takes down what an earlier run left that was killed without a chance to clean up. Its machines died with it.
 func sweep() error {
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), folderPattern))
@@ -98,14 +111,14 @@ func sweep() error {
 		return err
 	}
 	for _, folder := range folders {
-		text, err := os.ReadFile(filepath.Join(folder, "pid"))
+		held, err := lock(folder)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			continue // its run goes on
+		}
 		if err != nil {
-			return fmt.Errorf("a folder of another run without a process ID; look into it and remove it: %w", err)
+			return err
 		}
-		pid, err := strconv.Atoi(string(text))
-		if err == nil && syscall.Kill(pid, 0) == nil {
-			continue // still running
-		}
+		defer held.Close()
 		mounts, err := filepath.Glob(filepath.Join(folder, "*", "root"))
 		if err != nil {
 			return err
