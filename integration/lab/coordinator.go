@@ -3,7 +3,6 @@ package lab
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // Coordinator is a machine with a Raft member of Berth.
@@ -94,7 +97,7 @@ func (l *Lab) startBerth(ctx context.Context) error {
 	if err := l.equipOperator(first); err != nil {
 		return err
 	}
-	if err := l.awaitStatus(ctx, func(s Status) bool { return s.Leader != "" }); err != nil {
+	if err := l.awaitStatus(ctx, func(*berthv1.StatusResponse) bool { return true }); err != nil {
 		return err
 	}
 	all, ctx2 := errgroup.WithContext(ctx)
@@ -209,71 +212,63 @@ func (l *Lab) Berth(ctx context.Context, args ...string) (string, error) {
 	return result.Stdout, nil
 }
 
-// Token makes a join token for a machine of the given name.
+// Ask runs `berth` as an operator and reads its answer, which is the API's own message.
+func (l *Lab) Ask(ctx context.Context, answer proto.Message, args ...string) error {
+	output, err := l.Berth(ctx, append(args, "-o", "json")...)
+	if err != nil {
+		return err
+	}
+	if err := protojson.Unmarshal([]byte(output), answer); err != nil {
+		return fmt.Errorf("the answer of berth %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// Token makes a join token for a machine of the given name; the purpose is agent, coordinator or operator.
 func (l *Lab) Token(ctx context.Context, purpose, name string) (string, error) {
-	output, err := l.Berth(ctx, "token", "create", purpose, "--name", name, "-o", "json")
-	if err != nil {
-		return "", err
-	}
-	var answer struct{ Token string }
-	if err := json.Unmarshal([]byte(output), &answer); err != nil {
-		return "", fmt.Errorf("berth token create: %w", err)
-	}
-	return answer.Token, nil
-}
-
-// Status is what the lab reads of `berth status`.
-type Status struct {
-	Leader     string
-	Members    []struct{ Name string }
-	NodesUp    int
-	NodesTotal int
-	Problems   []string
-}
-
-// Status asks the cluster, through whichever coordinator answers.
-func (l *Lab) Status(ctx context.Context) (Status, error) {
-	var status Status
-	output, err := l.Berth(ctx, "status", "-o", "json")
-	if err != nil {
-		return status, err
-	}
-	return status, json.Unmarshal([]byte(output), &status)
+	var answer berthv1.CreateTokenResponse
+	err := l.Ask(ctx, &answer, "token", "create", "--for", purpose, "--name", name)
+	return answer.GetToken(), err
 }
 
 // Leader is the coordinator that leads now.
 func (l *Lab) Leader(ctx context.Context) (*Coordinator, error) {
-	status, err := l.Status(ctx)
-	if err != nil {
+	var status berthv1.StatusResponse
+	if err := l.Ask(ctx, &status, "status"); err != nil {
 		return nil, err
 	}
 	for _, c := range l.Coordinators {
-		if c.Name == status.Leader {
+		if c.Name == status.GetLeader() {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no coordinator of the lab leads, the leader is %q", status.Leader)
+	return nil, fmt.Errorf("no coordinator of the lab leads, the leader is %q", status.GetLeader())
 }
 
-// AwaitReady waits until every coordinator is a member and every host a node that is up.
+// AwaitReady waits until every coordinator is a voting member and every host a node that is up.
 func (l *Lab) AwaitReady(ctx context.Context) error {
-	return l.awaitStatus(ctx, func(s Status) bool {
-		return s.Leader != "" && len(s.Members) == len(l.Coordinators) && s.NodesUp == len(l.Hosts)
+	return l.awaitStatus(ctx, func(status *berthv1.StatusResponse) bool {
+		voters := 0
+		for _, member := range status.GetMembers() {
+			if member.GetVoter() && member.GetReachable() {
+				voters++
+			}
+		}
+		return voters == len(l.Coordinators) && int(status.GetNodesUp()) == len(l.Hosts)
 	})
 }
 
-func (l *Lab) awaitStatus(ctx context.Context, good func(Status) bool) error {
-	var last Status
+// awaitStatus asks until there is a leader and the answer is good.
+func (l *Lab) awaitStatus(ctx context.Context, good func(*berthv1.StatusResponse) bool) error {
 	err := await(ctx, "coordinators and nodes", time.Minute, func() (bool, error) {
-		status, err := l.Status(ctx)
-		if err != nil {
+		var status berthv1.StatusResponse
+		if err := l.Ask(ctx, &status, "status"); err != nil {
 			return false, err
 		}
-		last = status
-		if good(status) {
+		if status.GetLeader() != "" && good(&status) {
 			return true, nil
 		}
-		return false, fmt.Errorf("status is %+v", last)
+		return false, fmt.Errorf("the status is %v", &status)
 	})
 	if err == nil {
 		return nil

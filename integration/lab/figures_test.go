@@ -84,7 +84,7 @@ func TestLoadAveragesFollowTheCPUsInUse(t *testing.T) {
 
 func TestShapedFilesKeepTheirLength(t *testing.T) {
 	small, large := meminfo("", units.GiB, 0), meminfo("", 4*units.TiB, 3*units.TiB)
-	if len(small) != len(large) || !strings.HasPrefix(large, "MemTotal:         4294967296 kB\nMemFree:          3221225472 kB\n") {
+	if len(small) != len(large) || !strings.HasPrefix(large, "MemTotal:        4294967296 kB\nMemFree:         3221225472 kB\n") {
 		t.Errorf("meminfo:\n%s%s", small, large)
 	}
 	if a, b := loadavg([3]float64{}, 0), loadavg([3]float64{1, 2, 3}, 1000); len(a) != len(b) || !strings.HasPrefix(b, "1001.00 1002.00 1003.00 1/") {

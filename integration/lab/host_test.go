@@ -115,7 +115,7 @@ func TestTheObserverSeesADoubleRun(t *testing.T) {
 }
 
 func TestAHostShowsTheMemoryAndLoadItWasGiven(t *testing.T) {
-	l := raise(t, Options{Hosts: 2, HostMemory: 8 * units.GiB, HostReserve: units.GiB})
+	l := raise(t, Options{Hosts: 2, HostMemory: []units.Bytes{8 * units.GiB}, HostReserve: units.GiB})
 	host := l.Hosts[0]
 	memory := func(host *Host) (total, free units.Bytes) {
 		t.Helper()

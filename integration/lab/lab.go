@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,15 +23,15 @@ import (
 
 // Options says what to raise.
 type Options struct {
-	Name         string      // letters and digits; part of the directory's name; default "lab"
-	Hosts        int         // hypervisors, 0 to 200
-	Coordinators int         // 0 for a lab of hypervisors only, at most 5
-	HostMemory   units.Bytes // of each host, default 4 GiB
-	HostReserve  units.Bytes // part of it that is never free, default 512 MiB
-	Binaries     string      // directory of berth and berth-agent, default bin/ of the module
-	Bare         bool        // raise coordinators and hosts, but leave Berth on them unconfigured and stopped
-	Keep         bool        // the lab outlives this process, until Down or `berth-lab down`
-	Log          io.Writer   // what is being done, a line each; default none
+	Name         string        // letters and digits; part of the directory's name; default "lab"
+	Hosts        int           // hypervisors, 0 to 200
+	Coordinators int           // 0 for a lab of hypervisors only, at most 5
+	HostMemory   []units.Bytes // of the hosts in turn, over and over; default 4 GiB each
+	HostReserve  units.Bytes   // part of it that is never free, default 512 MiB
+	Binaries     string        // directory of berth and berth-agent, default bin/ of the module
+	Bare         bool          // raise coordinators and hosts, but leave Berth on them unconfigured and stopped
+	Keep         bool          // the lab outlives this process, until Down or `berth-lab down`
+	Log          io.Writer     // what is being done, a line each; default none
 }
 
 // Lab is a raised lab.
@@ -65,8 +66,8 @@ func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		o.Name = "lab"
 	}
-	if o.HostMemory == 0 {
-		o.HostMemory = 4 * units.GiB
+	if len(o.HostMemory) == 0 {
+		o.HostMemory = []units.Bytes{4 * units.GiB}
 	}
 	if o.HostReserve == 0 {
 		o.HostReserve = 512 * units.MiB
@@ -79,8 +80,8 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("lab name %q: want up to 20 letters and digits", o.Name)
 	case o.Hosts < 0 || o.Hosts > 200 || o.Coordinators < 0 || o.Coordinators > 5:
 		return o, fmt.Errorf("a lab of %d hosts and %d coordinators is out of range", o.Hosts, o.Coordinators)
-	case o.HostReserve < 0 || o.HostMemory <= o.HostReserve:
-		return o, fmt.Errorf("a host of %v with %v reserved has no memory", o.HostMemory, o.HostReserve)
+	case o.HostReserve < 0 || slices.Min(o.HostMemory) <= o.HostReserve:
+		return o, fmt.Errorf("a host of %v with %v reserved has no memory", slices.Min(o.HostMemory), o.HostReserve)
 	case os.Geteuid() != 0:
 		return o, errors.New("a lab needs root: it makes namespaces and mounts")
 	}
@@ -284,11 +285,12 @@ func (l *Lab) build(authority *authority) error {
 		}
 	}
 	spec.Kind = kindHost
-	for _, h := range l.Hosts {
+	for i, h := range l.Hosts {
 		if err := h.build(spec, hosts); err != nil {
 			return err
 		}
-		if err := h.configure(authority, Shape{Memory: l.options.HostMemory, Reserve: l.options.HostReserve}); err != nil {
+		memory := l.options.HostMemory[i%len(l.options.HostMemory)]
+		if err := h.configure(authority, Shape{Memory: memory, Reserve: l.options.HostReserve}); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"berth/shared/units"
 )
 
 // raise raises a lab for one test.
@@ -176,7 +178,7 @@ func TestOptionsThatCannotBeRaisedAreRefused(t *testing.T) {
 		"name":         {Name: "../x"},
 		"hosts":        {Hosts: -1},
 		"coordinators": {Coordinators: 6},
-		"memory":       {HostMemory: 1, HostReserve: 2},
+		"memory":       {HostMemory: []units.Bytes{1}, HostReserve: 2},
 		"binaries":     {Coordinators: 1, Binaries: t.TempDir()},
 	} {
 		if l, err := Up(t.Context(), options); err == nil {

@@ -42,15 +42,19 @@ func command() *cobra.Command {
 
 func upCommand() *cobra.Command {
 	options := lab.Options{Keep: true, Log: os.Stderr}
-	memory := "4G"
+	memory := []string{"4G"}
 	up := &cobra.Command{
 		Use: "up [NAME]", Short: "Raise a lab that stays until it is taken down", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				options.Name = args[0]
 			}
-			if options.HostMemory, err = units.ParseBytes(memory); err != nil {
-				return err
+			for _, text := range memory {
+				size, err := units.ParseBytes(text)
+				if err != nil {
+					return err
+				}
+				options.HostMemory = append(options.HostMemory, size)
 			}
 			if _, err := lab.Open(options.Name); err == nil {
 				return fmt.Errorf("a lab %q is up already; take it down with: berth-lab down %s", options.Name, options.Name)
@@ -67,7 +71,7 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&options.Name, "name", "lab", "name of the lab")
 	flags.IntVar(&options.Hosts, "hosts", 3, "number of hypervisors")
 	flags.IntVar(&options.Coordinators, "coordinators", 3, "number of coordinators; 0 raises hypervisors only")
-	flags.StringVar(&memory, "memory", memory, "memory that each hypervisor shows")
+	flags.StringSliceVar(&memory, "memory", memory, "memory that the hypervisors show, in turn")
 	flags.StringVar(&options.Binaries, "binaries", "", "directory of berth and berth-agent (default bin/ of the module)")
 	flags.BoolVar(&options.Bare, "bare", false, "leave Berth on the machines unconfigured and stopped")
 	return up
