@@ -211,6 +211,9 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 		switch record.Table {
 		case Nodes:
 			refusal = oneName(w, Nodes, record.ID, func(n *cluster.Node) (string, string) { return n.ID, n.Name })
+			if refusal == nil {
+				refusal = w.checkNodeGone(record.ID)
+			}
 		case VMs:
 			refusal = oneName(w, VMs, record.ID, func(v *cluster.VM) (string, string) { return v.ID, v.Name })
 			if refusal == nil {
@@ -225,6 +228,34 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 		}
 		if refusal != nil {
 			return refusal
+		}
+	}
+	return nil
+}
+
+// checkNodeGone refuses to delete a node that a VM is held by or a live operation works on. Beginning an operation does
+// not change the node's record, so an expectation of that would not see it.
+func (w *write) checkNodeGone(id string) *Refusal {
+	if w.row(string(Nodes), id) != nil {
+		return nil
+	}
+	needed := func(what string, args ...any) *Refusal {
+		return &Refusal{Code: Stale, Table: Nodes, ID: id, Message: fmt.Sprintf("node %q "+what, append([]any{id}, args...)...)}
+	}
+	rows, err := w.txn.Get(string(VMs), byHolder+prefix, id+"\x00")
+	if err != nil {
+		panic(fmt.Sprintf("state: read %s by %s: %v", VMs, byHolder, err))
+	}
+	if vm, held := rows.Next().(*cluster.VM); held {
+		return needed("holds VM %q", vm.Name)
+	}
+	live, err := w.txn.Get(string(Operations), byLiveVM)
+	if err != nil {
+		panic(fmt.Sprintf("state: read %s by %s: %v", Operations, byLiveVM, err))
+	}
+	for op, ok := live.Next().(*operation.Operation); ok; op, ok = live.Next().(*operation.Operation) {
+		if op.Source == id || op.Target == id {
+			return needed("is needed by operation %q", op.ID)
 		}
 	}
 	return nil

@@ -111,10 +111,28 @@ func (m *model) after(command Command, index uint64) *model {
 		n.meta[key] = value
 	}
 	n.keys[command.Key] = command.Kind
-	if !n.consistent() {
+	if !n.consistent() || slices.ContainsFunc(command.Delete, n.needs) {
 		return nil
 	}
 	return n
+}
+
+// needs tells whether a deleted record is a node that something still names.
+func (m *model) needs(gone Record) bool {
+	if gone.Table != Nodes {
+		return false
+	}
+	for _, vm := range m.vms {
+		if vm.Holder == gone.ID {
+			return true
+		}
+	}
+	for _, op := range m.ops {
+		if op.Phase != operation.Ended && (op.Source == gone.ID || op.Target == gone.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *model) consistent() bool {
