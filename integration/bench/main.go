@@ -1,0 +1,141 @@
+// Bench measures what Berth promises to cost and prints one table: the goal, the figure, what it is compared to, and
+// whether the goal is reached. Whatever a goal compares to something else is measured side by side with it in the same
+// run, in turns, because figures of two runs or two machines say nothing about each other.
+//
+//	go run ./integration/bench [-quick] [-only R1,R4]
+//
+// Nothing fails here because it is slow: the exit code is 1 only when a measurement could not be taken. Run it as root,
+// on a machine that does nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"berth/integration/lab"
+)
+
+// section measures some goals together, because they share what has to be raised for them.
+type section struct {
+	goals   []string
+	measure func(context.Context, *bench) ([]row, error)
+}
+
+var sections = []section{
+	{[]string{"R1"}, measureR1},
+	{[]string{"R4"}, measureR4},
+	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
+	{[]string{"LAB", "START", "MIGRATE"}, measureHosts},
+}
+
+// bench is one run.
+type bench struct {
+	quick    bool
+	programs string
+	dir      string
+	guests   int
+}
+
+// program is one of the built programs.
+func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
+
+// folder is a directory of this run. All of them are on one disk, so that twins share it with what they are compared to.
+func (b *bench) folder(name string) string { return filepath.Join(b.dir, name) }
+
+// rounds is how often something is repeated.
+func (b *bench) rounds(quick, whole int) int {
+	if b.quick {
+		return quick
+	}
+	return whole
+}
+
+func main() {
+	lab.Child()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var b bench
+	var only string
+	flag.BoolVar(&b.quick, "quick", false, "few repetitions: to see that everything works, not to quote")
+	flag.StringVar(&only, "only", "", "goals to measure, with commas between: "+strings.Join(goals(), ","))
+	flag.StringVar(&b.programs, "bin", "bin", "directory of berth and berth-agent")
+	flag.StringVar(&b.dir, "dir", "", "directory for data, on the disk to measure (default: a temporary one)")
+	flag.IntVar(&b.guests, "guests", 200, "guests on the host of A1 to A4; the goals are for 200")
+	flag.Parse()
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if b.dir, err = os.MkdirTemp(b.dir, "berth-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	machine, err := describeMachine(b.dir)
+	if err != nil {
+		return err
+	}
+	fmt.Println(machine)
+	rows, failures := b.measure(ctx, chosen)
+	return errors.Join(printTable(os.Stdout, rows), failures)
+}
+
+// measure takes all measurements. One that cannot be taken does not stop the others.
+func (b *bench) measure(ctx context.Context, chosen []section) (rows []row, failures error) {
+	for _, s := range chosen {
+		name := strings.Join(s.goals, ",")
+		begun := time.Now()
+		fmt.Fprintf(os.Stderr, "measuring %s ...\n", name)
+		found, err := s.measure(ctx, b)
+		if ctx.Err() != nil {
+			return rows, errors.New("interrupted")
+		}
+		if err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s could not be measured: %w", name, err))
+			rows = append(rows, row{goal: name, what: "could not be measured, see below"})
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "measured %s in %s\n", name, time.Since(begun).Round(time.Second))
+		rows = append(rows, found...)
+	}
+	return rows, failures
+}
+
+func goals() []string {
+	var all []string
+	for _, s := range sections {
+		all = append(all, s.goals...)
+	}
+	return all
+}
+
+// choose finds the sections that measure the named goals. No name means all.
+func choose(only string) ([]section, error) {
+	if only == "" {
+		return sections, nil
+	}
+	wanted := strings.Split(only, ",")
+	for _, name := range wanted {
+		if !slices.Contains(goals(), name) {
+			return nil, fmt.Errorf("no goal is called %q, there are %s", name, strings.Join(goals(), ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(sections), func(s section) bool {
+		return !slices.ContainsFunc(s.goals, func(goal string) bool { return slices.Contains(wanted, goal) })
+	}), nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// failover is what R4 measures, in seconds from the kill.
+type failover struct {
+	accepted figures // a survivor has accepted a start
+	elected  figures // a survivor knows a new leader
+	acked    []ack
+}
+
+// ack is a start that was accepted.
+type ack struct{ name, id string }
+
+func measureR4(ctx context.Context, b *bench) (_ []row, err error) {
+	c, err := raiseCoordinators(ctx, b.program("berth"), b.folder("r4"), 3)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	f, err := enrolFleet(ctx, c, 3)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	var o failover
+	for kill := range b.rounds(3, 25) {
+		if err := o.kill(ctx, c, kill); err != nil {
+			return nil, fmt.Errorf("kill %d: %w", kill+1, err)
+		}
+		if err := f.awaitReady(ctx, c.members[0].api); err != nil {
+			return nil, err
+		}
+	}
+	lost, err := o.lost(ctx, c, f)
+	if err != nil {
+		return nil, err
+	}
+	return o.rows(lost), nil
+}
+
+// kill starts VMs, kills the leader in the middle of that, and goes on until a survivor has accepted the next one.
+func (o *failover) kill(ctx context.Context, c *coordinators, number int) error {
+	if err := c.awaitWhole(ctx); err != nil {
+		return err
+	}
+	lead, err := c.leader(ctx)
+	if err != nil {
+		return err
+	}
+	// The moment falls anywhere between two heartbeats and two commits.
+	busy := time.Duration(300+rand.IntN(700)) * time.Millisecond
+	killed := make(chan time.Time, 1)
+	time.AfterFunc(busy, func() {
+		killed <- time.Now()
+		_ = lead.process.cmd.Process.Kill()
+	})
+	survivors := slices.DeleteFunc(slices.Clone(c.running()), func(m *member) bool { return m == lead })
+	elected := make(chan time.Time, 1)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	at, err := o.startUntil(ctx, lead, survivors, number, killed, func() { go awaitElection(watching, survivors, lead.name, elected) })
+	if err != nil {
+		return err
+	}
+	o.accepted.add(time.Since(at))
+	select {
+	case then := <-elected:
+		o.elected.add(then.Sub(at))
+	case <-time.After(5 * time.Second):
+		return errors.New("a start was accepted, and no survivor names the leader")
+	}
+	if err := c.stop(lead, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return c.start(lead)
+}
+
+// startUntil starts VMs through the leader, and after its death through the survivors, until one of these has accepted a
+// start. It returns the moment of the kill.
+func (o *failover) startUntil(
+	ctx context.Context, lead *member, survivors []*member, number int, killed <-chan time.Time, died func(),
+) (at time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	try := 0
+	for count := 0; ; {
+		through := lead
+		if !at.IsZero() {
+			through = survivors[try%len(survivors)]
+			try++
+		}
+		request := &berthv1.StartVMRequest{
+			Name: fmt.Sprintf("kill%d-vm%d", number, count), Spec: simulatedVM(), RequestId: fmt.Sprintf("kill%d-%d", number, count),
+		}
+		answer, err := through.api.StartVM(ctx, connect.NewRequest(request))
+		if at.IsZero() {
+			select {
+			case at = <-killed:
+				died()
+			default:
+			}
+		}
+		switch {
+		case err == nil:
+			o.acked = append(o.acked, ack{answer.Msg.GetVm().GetName(), answer.Msg.GetVm().GetId()})
+			if !at.IsZero() && through != lead {
+				return at, nil
+			}
+			count++
+		case at.IsZero():
+			return at, fmt.Errorf("start %s before the kill: %w", request.GetName(), err)
+		case ctx.Err() != nil:
+			return at, fmt.Errorf("no survivor has accepted a start: %w: %w", ctx.Err(), err)
+		default:
+			time.Sleep(10 * time.Millisecond) // the same request again: it is the same start
+		}
+	}
+}
+
+// awaitElection tells when a survivor names another leader than the dead one.
+func awaitElection(ctx context.Context, survivors []*member, dead string, elected chan<- time.Time) {
+	for ctx.Err() == nil {
+		for _, m := range survivors {
+			status, err := m.api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{Stale: true}))
+			if err != nil {
+				continue
+			}
+			if leader := status.Msg.GetLeader(); leader != "" && leader != dead {
+				elected <- time.Now()
+				return
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// lost checks, when everything has come to rest, that every accepted VM runs, and on one node only.
+func (o *failover) lost(ctx context.Context, c *coordinators, f *fleet) (lost []error, err error) {
+	if err := c.awaitWhole(ctx); err != nil {
+		return nil, err
+	}
+	err = await(ctx, "the operations to end", time.Minute, func(ctx context.Context) error {
+		answer, err := c.members[0].api.ListOperations(ctx, connect.NewRequest(&berthv1.ListOperationsRequest{RunningOnly: true}))
+		if err != nil {
+			return err
+		}
+		if running := len(answer.Msg.GetOperations()); running > 0 {
+			return fmt.Errorf("%d operations run", running)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.members[0].api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*berthv1.VM{}
+	for _, vm := range answer.Msg.GetVms() {
+		known[vm.GetId()] = vm
+	}
+	for _, a := range o.acked {
+		switch vm := known[a.id]; {
+		case vm == nil:
+			lost = append(lost, fmt.Errorf("VM %s is not known any more", a.name))
+		case vm.GetState() != berthv1.VMState_VM_STATE_RUNNING:
+			lost = append(lost, fmt.Errorf("VM %s is %s", a.name, vm.GetState()))
+		default:
+			if err := f.runsOnce(a.id); err != nil {
+				lost = append(lost, err)
+			}
+		}
+	}
+	return lost, nil
+}
+
+func (o *failover) rows(lost []error) []row {
+	verdict := judge(o.accepted.quantile(0.99), 3)
+	what := fmt.Sprintf("%d VMs acknowledged over all kills: lost or running twice", len(o.acked))
+	measured := fmt.Sprintf("%d of %d", len(lost), len(o.acked))
+	if len(lost) > 0 {
+		verdict = notMet
+		measured += fmt.Sprintf(", the first: %v", lost[0])
+	}
+	return []row{
+		{
+			goal: "R4", what: "leader killed with SIGKILL in the middle of starts: until a survivor has accepted the next start",
+			measured: o.accepted.latency(), against: "the goal's own limit",
+			wanted: "p99 <= 3 s, none acknowledged lost (stretch 1 s)", verdict: verdict,
+		},
+		{what: "of it: until a survivor names the new leader", measured: o.elected.latency()},
+		{what: what, measured: measured},
+	}
+}
