@@ -226,6 +226,28 @@ func TestAListedDomainBeganWhenItsNodeSays(t *testing.T) {
 	})
 }
 
+// A new leader hears of every domain for the first time. They are in the first sample all the same.
+func TestWhatRanBeforeTheSessionIsInItsFirstSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		a := connect(t, store, "n1")
+		opened := time.Now()
+		time.Sleep(200 * time.Millisecond)
+		a.telemetry(&berthv1.NodeTelemetry{CollectSeconds: 0.1})
+		time.Sleep(200 * time.Millisecond)
+		a.inventory(running("u1"))
+		facts := store.Facts("n1", time.Now())
+		if !facts.Domains[0].Since.Equal(opened) || !facts.Domains[0].Since.Before(facts.TelemetryAt) {
+			t.Errorf("u1 runs since %v, the sample is of %v", facts.Domains[0].Since, facts.TelemetryAt)
+		}
+		time.Sleep(time.Minute)
+		a.inventory(running("u1"), running("u2"))
+		if since := store.Facts("n1", time.Now()).Domains[1].Since; !since.Equal(time.Now()) {
+			t.Errorf("u2, which no event told of, runs since %v, want since now", since)
+		}
+	})
+}
+
 func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
@@ -448,6 +470,13 @@ func TestAViewJoinsStateAndReports(t *testing.T) {
 		available := int64(50 << 30)
 		a.telemetry(&berthv1.NodeTelemetry{MemoryAvailableBytes: &available})
 
+		if store.Settled(records.Snapshot(), time.Now()) {
+			t.Error("settled, though n2 may still come")
+		}
+		time.Sleep(9 * time.Second)
+		if !store.Settled(records.Snapshot(), time.Now()) {
+			t.Error("not settled, though n2 had its time to come")
+		}
 		view := store.View(records.Snapshot(), time.Now())
 		if err := view.Check(); err != nil {
 			t.Error(err)

@@ -30,7 +30,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	}
 	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
 	n.session = &Session{store: s, node: nodeID}
-	n.heardAt = now
+	n.openedAt, n.heardAt, n.listed = now, now, false
 	n.libvirtDown, n.libvirtSays = false, ""
 	n.domainsKnown = false
 	s.recount(nodeID, n)
@@ -95,10 +95,15 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 		s.log.Warn("the node's domains could not be listed", "node", id, "error", report.GetDomainsError())
 		return
 	}
+	// What has changed at the first listing of a session did so before the session began, or its event is on its way.
+	began := now
+	if !n.listed {
+		began, n.listed = n.openedAt, true
+	}
 	listed := make(map[string]domain, len(report.GetDomains()))
 	for _, wire := range report.GetDomains() {
 		if wire.GetUuid() != "" && wire.GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT {
-			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), now)
+			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), began, now)
 		}
 	}
 	before := n.domains
@@ -122,20 +127,17 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 }
 
 // seen is what is kept of a listed domain: since when it is in its state. One that is new here began when the node says,
-// by the age that the node itself gives it, or now.
-func (n *node) seen(wire *berthv1.Domain, inventory *berthv1.NodeInventory, now time.Time) domain {
-	if known, there := n.domains[wire.GetUuid()]; there {
-		if stateOf(known.wire) == stateOf(wire) {
-			return domain{wire: wire, since: known.since}
-		}
-		return domain{wire: wire, since: now}
-	}
-	since := now
-	if wire.GetStartedAt().IsValid() && inventory.GetCollectedAt().IsValid() {
+// by the age that the node itself gives it, and else at the latest moment that it can have.
+func (n *node) seen(wire *berthv1.Domain, inventory *berthv1.NodeInventory, began, now time.Time) domain {
+	known, there := n.domains[wire.GetUuid()]
+	switch {
+	case there && stateOf(known.wire) == stateOf(wire):
+		began = known.since
+	case !there && wire.GetStartedAt().IsValid() && inventory.GetCollectedAt().IsValid():
 		age := inventory.GetCollectedAt().AsTime().Sub(wire.GetStartedAt().AsTime())
-		since = now.Add(-max(age, 0))
+		began = now.Add(-max(age, 0))
 	}
-	return domain{wire: wire, since: since}
+	return domain{wire: wire, since: began}
 }
 
 // reportDomain takes one lifecycle event in.

@@ -30,6 +30,8 @@ type Store struct {
 // node is what is known of one node.
 type node struct {
 	session   *Session // nil: none is open
+	openedAt  time.Time
+	listed    bool // the domains were, since then
 	closedAt  time.Time
 	closedWhy string
 	heardAt   time.Time
@@ -109,6 +111,21 @@ func (s *Store) Facts(node string, now time.Time) cluster.NodeFacts {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.facts(node, now)
+}
+
+// Settled tells whether a decision made now would see every node that is there to be seen: each has reported inventory
+// and telemetry since this member began to lead, or SessionGrace has passed since. A new leader that decides earlier takes
+// nodes for silent that are only on their way.
+func (s *Store) Settled(snapshot *state.Snapshot, now time.Time) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if now.Sub(s.since) >= cluster.SessionGrace {
+		return true
+	}
+	return !slices.ContainsFunc(snapshot.Nodes(), func(record cluster.Node) bool {
+		n := s.nodes[record.ID]
+		return n == nil || n.inventory == nil || n.telemetry == nil
+	})
 }
 
 // Inventory is what the node's agent last reported of it; nil if it never did.
