@@ -79,7 +79,9 @@ func (a *agent) libvirt(connected bool, text string) bool {
 	}})
 }
 
-func running(uuid string) *berthv1.Domain { return inState(uuid, berthv1.DomainState_DOMAIN_STATE_RUNNING) }
+func running(uuid string) *berthv1.Domain {
+	return inState(uuid, berthv1.DomainState_DOMAIN_STATE_RUNNING)
+}
 
 func inState(uuid string, state berthv1.DomainState) *berthv1.Domain {
 	return &berthv1.Domain{Uuid: uuid, Name: "vm-" + uuid, State: state, MemoryBytes: 1 << 30, Vcpus: 2}
