@@ -158,7 +158,8 @@ func TestLimitsFollowTheSettings(t *testing.T) {
 	node := Node{ID: "n1", Settings: NodeSettings{RAMRatio: ptr(1.5), CPURatio: ptr(4.0), Overhead: ptr(2 * units.GiB)}}
 	got := NewView(noon, 0, []Node{node}, nil, nil, map[string]NodeFacts{"n1": healthy()}).Nodes[0]
 	if got.PromisedLimit != 96*units.GiB || got.VCPULimit != 64 || got.Settings.Overhead != 2*units.GiB {
-		t.Errorf("limits are %v and %v, overhead %v; want 96 GiB, 64, 2 GiB", got.PromisedLimit, got.VCPULimit, got.Settings.Overhead)
+		t.Errorf("limits are %v and %v, overhead %v; want 96 GiB, 64, 2 GiB",
+			got.PromisedLimit, got.VCPULimit, got.Settings.Overhead)
 	}
 	plain := viewOf(nil, nil, healthy())
 	if plain.PromisedLimit != 64*units.GiB || plain.VCPULimit != 128 || plain.Settings.Overhead != units.GiB {
@@ -249,7 +250,7 @@ func estate(t *rapid.T) ([]Node, []VM, []Reservation, map[string]NodeFacts) {
 	for i := range rapid.IntRange(0, 5).Draw(t, "nodes") {
 		nodes = append(nodes, Node{ID: fmt.Sprint("n", i)})
 	}
-	any := func(label string) string { return fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, label)) }
+	some := func(label string) string { return fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, label)) }
 	size := rapid.Int64Range(0, int64(100*units.GiB))
 	when := rapid.Int64Range(-10, 10)
 	at := func(label string) time.Time { return noon.Add(time.Duration(when.Draw(t, label)) * time.Second) }
@@ -260,12 +261,12 @@ func estate(t *rapid.T) ([]Node, []VM, []Reservation, map[string]NodeFacts) {
 		id := fmt.Sprint("u", i)
 		vm := held(id, "", units.Bytes(size.Draw(t, "size")), rapid.IntRange(0, 9).Draw(t, "vcpus"), at("start"))
 		if rapid.Bool().Draw(t, "held") {
-			vm.Holder = any("holder")
+			vm.Holder = some("holder")
 		}
 		vms = append(vms, vm)
 		if rapid.Bool().Draw(t, "in flight") {
 			reservations = append(reservations, Reservation{
-				Node: any("target"), VM: id, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Operation: "op" + id,
+				Node: some("target"), VM: id, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Operation: "op" + id,
 			})
 		}
 	}
@@ -276,7 +277,8 @@ func estate(t *rapid.T) ([]Node, []VM, []Reservation, map[string]NodeFacts) {
 		}
 		var domains []Domain
 		for i := range rapid.IntRange(0, 8).Draw(t, "domains") {
-			domain := ran(fmt.Sprint("u", i), units.Bytes(size.Draw(t, "domain size")), rapid.IntRange(0, 9).Draw(t, "domain vcpus"))
+			memory, vcpus := units.Bytes(size.Draw(t, "domain size")), rapid.IntRange(0, 9).Draw(t, "domain vcpus")
+			domain := ran(fmt.Sprint("u", i), memory, vcpus)
 			domain.State = rapid.SampledFrom(states).Draw(t, "state")
 			if domain.State == DomainRunning {
 				domain.State = DomainPaused // so that no VM runs twice

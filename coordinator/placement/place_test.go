@@ -44,10 +44,10 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		}
 		s.facts[id] = facts
 	}
-	any := func(label string) string { return fmt.Sprint("n", rapid.IntRange(0, nodes-1).Draw(t, label)) }
+	some := func(label string) string { return fmt.Sprint("n", rapid.IntRange(0, nodes-1).Draw(t, label)) }
 	for i := range rapid.IntRange(0, 10).Draw(t, "vms") {
 		s.vms = append(s.vms, cluster.VM{
-			ID: fmt.Sprint("u", i), Name: fmt.Sprint("vm", i), Desired: cluster.Running, Holder: any("holder"), Epoch: 1,
+			ID: fmt.Sprint("u", i), Name: fmt.Sprint("vm", i), Desired: cluster.Running, Holder: some("holder"), Epoch: 1,
 			Spec:      cluster.VMSpec{Memory: gib("size", 16), VCPUs: rapid.IntRange(1, 16).Draw(t, "vcpus")},
 			StartedAt: noon.Add(-time.Duration(rapid.IntRange(0, 8).Draw(t, "start")) * time.Second),
 		})
@@ -69,10 +69,10 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		}
 	}
 	if rapid.IntRange(0, 5).Draw(t, "pinned") == 0 {
-		request.Pinned = any("pin")
+		request.Pinned = some("pin")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "excluded") == 0 {
-		request.Excluded = []string{any("exclude")}
+		request.Excluded = []string{some("exclude")}
 	}
 	return s, request, rapid.Uint64().Draw(t, "seed")
 }
@@ -283,8 +283,8 @@ func TestAPolicyThatIsNotValidPlacesNothing(t *testing.T) {
 		`there is no selector "raw"`:                     func(p *Policy) { p.Selector = "raw" },
 		`there is no gate ""`:                            func(p *Policy) { p.Gate = Gate{} },
 		`gate: 0 steps, want 1 to 1000`:                  func(p *Policy) { p.Gate = Gate{Kind: GateBands} },
-		`gate: initial -10 and final 80`:                 func(p *Policy) { p.Gate = Gate{Kind: GateBands, Initial: -10, Final: 80, Steps: 10} },
-		`gate: initial +Inf and final 0`:                 func(p *Policy) { p.Gate = Gate{Kind: GateBands, Initial: math.Inf(1), Steps: 10} },
+		`gate: initial -10 and final 80`:                 func(p *Policy) { p.Gate = Bands(); p.Gate.Initial, p.Gate.Final = -10, 80 },
+		`gate: initial +Inf and final -10`:               func(p *Policy) { p.Gate = Bands(); p.Gate.Initial = math.Inf(1) },
 		`key "#RAM" is there twice`:                      func(p *Policy) { p.SystemKeys = append(p.SystemKeys, p.SystemKeys[0]) },
 		`key "#RAM" has value 0 and weight NaN, want fi`: func(p *Policy) { p.SystemKeys[0].Weight = math.NaN() },
 	} {

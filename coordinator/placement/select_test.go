@@ -108,8 +108,8 @@ func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 	r.record(&d)
 	text := Explain(d)
 	for _, part := range []string{
-		"c is alone in the best band or tier; ", "in-turn: 5 nodes in 2 tiers", "1 node above 30 in round 6", "raw score of customer",
-		"refused by bands: system score -50 does not exceed -10",
+		"c is alone in the best band or tier; ", "in-turn: 5 nodes in 2 tiers", "1 node above 30 in round 6",
+		"raw score of customer", "refused by bands: system score -50 does not exceed -10",
 	} {
 		if !strings.Contains(text+d.Reason+"; ", part) {
 			t.Errorf("%q is not in\n%s", part, text)
@@ -168,7 +168,8 @@ vm a on=node2 memory=15G vcpus=2
 start new memory=4G vcpus=1 pin=node9 exclude=node1
 `)
 	in := &rule.Input{
-		At: noon, Memory: s.asked[0].request.Memory, Pinned: "node9", Excluded: []string{"node1"}, SystemKeys: key.ClusterDefaults(),
+		At: noon, Memory: s.asked[0].request.Memory, Pinned: "node9", Excluded: []string{"node1"},
+		SystemKeys: key.ClusterDefaults(),
 	}
 	for _, node := range s.view().Nodes {
 		for _, c := range constraint.All() {

@@ -1,6 +1,10 @@
 package key
 
-import "berth/coordinator/cluster"
+import (
+	"math"
+
+	"berth/coordinator/cluster"
+)
 
 // The special keys. A node has them by itself, always with a value between 0 (idle) and 1 (full).
 const (
@@ -54,7 +58,7 @@ func LoadOf(facts *cluster.NodeFacts) (float64, bool) {
 
 // share is used by limit, clamped to 0 to 1.
 func share(used, limit float64) (float64, bool) {
-	if !(limit > 0) || used != used {
+	if math.IsNaN(used) || math.IsNaN(limit) || limit <= 0 {
 		return 0, false
 	}
 	return min(max(used/limit, 0), 1), true
