@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/clientconfig"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// completionPatience is how long a shell waits for names. Nobody likes a prompt that hangs.
+const completionPatience = time.Second
+
+// complete sets how a flag's value is completed.
+func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err) // the flag does not exist: a slip in this package
+	}
+}
+
+func fixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// first completes the first argument only.
+func first(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, toComplete)
+	}
+}
+
+// lookup completes with what the cluster knows. Without an answer there are no suggestions, and no noise.
+func (a *app) lookup(list func(context.Context, *session) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		s, err := a.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer s.close()
+		s.patience = completionPatience
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		names, err := list(ctx, s)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (a *app) vmNames() cobra.CompletionFunc {
+	return a.lookup(func(ctx context.Context, s *session) (names []string, err error) {
+		answer, err := ask(ctx, s, repeatable, client.ListVMs, &berthv1.ListVMsRequest{})
+		for _, vm := range answer.GetVms() {
+			names = append(names, vm.GetName())
+		}
+		return names, err
+	})
+}
+
+func (a *app) nodeNames() cobra.CompletionFunc {
+	return a.lookup(func(ctx context.Context, s *session) (names []string, err error) {
+		answer, err := ask(ctx, s, repeatable, client.ListNodes, &berthv1.ListNodesRequest{})
+		for _, node := range answer.GetNodes() {
+			names = append(names, node.GetName())
+		}
+		return names, err
+	})
+}
+
+func (a *app) memberNames() cobra.CompletionFunc {
+	return a.lookup(func(ctx context.Context, s *session) (names []string, err error) {
+		answer, err := ask(ctx, s, repeatable, client.ListMembers, &berthv1.ListMembersRequest{})
+		for _, member := range answer.GetMembers() {
+			names = append(names, member.GetName())
+		}
+		return names, err
+	})
+}
+
+func (a *app) operationIDs() cobra.CompletionFunc {
+	return a.lookup(func(ctx context.Context, s *session) (ids []string, err error) {
+		answer, err := ask(ctx, s, repeatable, client.ListOperations, &berthv1.ListOperationsRequest{Limit: defaultLimit})
+		for _, op := range answer.GetOperations() {
+			ids = append(ids, cobra.CompletionWithDesc(op.GetId(), op.GetKind()+" "+op.GetVm()))
+		}
+		return ids, err
+	})
+}
+
+func (a *app) decisionIDs() cobra.CompletionFunc {
+	return a.lookup(func(ctx context.Context, s *session) (ids []string, err error) {
+		answer, err := ask(ctx, s, repeatable, client.ListDecisions, &berthv1.ListDecisionsRequest{Limit: defaultLimit})
+		ids = append(ids, lastDecision)
+		for _, decision := range answer.GetDecisions() {
+			ids = append(ids, cobra.CompletionWithDesc(decision.GetId(), decision.GetPurpose()+" "+decision.GetVm()))
+		}
+		return ids, err
+	})
+}
+
+// contextNames needs no cluster.
+func (a *app) contextNames(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	config, _, err := clientconfig.Find(clientconfig.Places(a.clientConfig, a.env))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return config.Names(), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+const defaultTimeout = 5 * time.Minute
+
+// waiting are the flags of a command that begins an operation.
+type waiting struct {
+	noWait  bool
+	wait    bool
+	timeout time.Duration
+}
+
+func (w *waiting) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&w.wait, "wait", true, "wait until the operation has ended")
+	flags.BoolVar(&w.noWait, "no-wait", false, "return as soon as the operation is recorded; it then goes on by itself")
+	flags.DurationVar(&w.timeout, "timeout", defaultTimeout, "how long to wait, for instance 90s; the operation goes on after that")
+	complete(cmd, "timeout", cobra.NoFileCompletions)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case w.timeout <= 0:
+			return Usagef(cmd, "--timeout %s: want more than nothing; --no-wait does not wait at all", w.timeout)
+		case w.noWait && cmd.Flags().Changed("wait") && w.wait:
+			return Usagef(cmd, "--wait and --no-wait exclude each other")
+		case w.noWait && cmd.Flags().Changed("timeout"):
+			return Usagef(cmd, "--timeout and --no-wait exclude each other")
+		}
+		w.wait = w.wait && !w.noWait
+		return nil
+	}
+}
+
+var errTimeout = errors.New("timed out")
+
+// await follows an operation to its end and returns it. An operation that does not end well is an error, and so is one
+// that takes longer than the timeout.
+func (a *app) await(cmd *cobra.Command, s *session, op *berthv1.Operation, timeout time.Duration) (*berthv1.Operation, error) {
+	progress := a.progress(cmd.ErrOrStderr(), op)
+	last, err := follow(cmd.Context(), s, op, timeout, progress)
+	progress.end(err == nil && last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE)
+	watch := fmt.Sprintf("watch it with 'berth operation watch %s'", op.GetId())
+	switch {
+	case errors.Is(err, errTimeout):
+		return nil, operationError(last, rpc.Timeout, watch, "%s still runs after %s; it goes on without this command",
+			operationPhrase(last), span(timeout))
+	case errors.Is(err, context.Canceled):
+		return nil, fmt.Errorf("interrupted; %s goes on, %s: %w", operationPhrase(last), watch, err)
+	case err != nil:
+		return nil, err
+	}
+	switch last.GetResult() {
+	case berthv1.OperationResult_OPERATION_RESULT_DONE:
+		return last, nil
+	case berthv1.OperationResult_OPERATION_RESULT_PARKED:
+		return nil, operationError(last, rpc.Conflict,
+			fmt.Sprintf("look at the VM on its nodes, then at 'berth operation show %s'", last.GetId()),
+			"%s is parked, an operator has to decide: %s", operationPhrase(last), last.GetMessage())
+	default:
+		return nil, operationError(last, rpc.Unavailable,
+			fmt.Sprintf("see 'berth operation show %s' for each step", last.GetId()),
+			"%s failed: %s", operationPhrase(last), or(last.GetMessage(), "no reason is recorded"))
+	}
+}
+
+// operationPhrase names an operation in a sentence.
+func operationPhrase(op *berthv1.Operation) string {
+	return fmt.Sprintf("the %s of vm/%s (operation %s)", op.GetKind(), op.GetVm(), op.GetId())
+}
+
+func operationError(op *berthv1.Operation, code, next, format string, a ...any) error {
+	return rpc.Errorf(connect.CodeUnknown, &berthv1.ErrorDetail{
+		Code: code, Subject: "vm/" + op.GetVm(), NextStep: next, OperationId: op.GetId(), DecisionId: op.GetDecisionId(),
+	}, format, a...)
+}
+
+func ended(op *berthv1.Operation) bool {
+	switch op.GetResult() {
+	case berthv1.OperationResult_OPERATION_RESULT_UNSPECIFIED, berthv1.OperationResult_OPERATION_RESULT_RUNNING:
+		return false
+	}
+	return true
+}
+
+// follow watches an operation until it has ended. When the stream breaks, because its coordinator died or lost the lead,
+// it is opened again on any coordinator until the timeout. It always returns the last that is known of the operation.
+func follow(
+	ctx context.Context, s *session, op *berthv1.Operation, timeout time.Duration, progress reporter,
+) (*berthv1.Operation, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	progress.update(&berthv1.WatchOperationResponse{Operation: op})
+	for told := false; !ended(op); {
+		err := s.call(ctx, repeatable, func(ctx context.Context, c client) error {
+			stream, err := c.WatchOperation(ctx, connect.NewRequest(&berthv1.WatchOperationRequest{Id: op.GetId()}))
+			if err != nil {
+				return err
+			}
+			defer stream.Close()
+			for stream.Receive() {
+				if stream.Msg().GetOperation() != nil {
+					op = stream.Msg().GetOperation()
+				}
+				progress.update(stream.Msg())
+			}
+			if ended(op) {
+				return nil // whatever ended the stream
+			}
+			return stream.Err()
+		})
+		switch {
+		case ended(op):
+			return op, nil
+		case ctx.Err() != nil:
+			return op, context.Cause(ctx)
+		case err != nil && answered(err) && !cutShort(err):
+			return op, err
+		}
+		if !told {
+			told = true
+			progress.note("lost sight of the operation; it goes on, looking for it on the other coordinators")
+		}
+		if !pause(ctx, roundPause) {
+			return op, context.Cause(ctx)
+		}
+	}
+	return op, nil
+}
+
+// cutShort tells a stream that its server ended, by our own deadline or because it stops, from a refusal.
+func cutShort(err error) bool {
+	code := connect.CodeOf(err)
+	return code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled
+}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// steady is a coordinator of a cluster in which little happens and everything works.
+func steady() *fake {
+	operation := func(kind string) *berthv1.Operation { return cannedOperation(kind, running) }
+	return &fake{
+		status: func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) { return cannedStatus(), nil },
+		listNodes: func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
+			return &berthv1.ListNodesResponse{SchemaVersion: "1", Nodes: cannedNodes()}, nil
+		},
+		getNode: func(r *berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error) {
+			for _, node := range cannedNodes() {
+				if node.GetName() == r.GetNode() {
+					return &berthv1.GetNodeResponse{SchemaVersion: "1", Node: node, Domains: cannedDomains()}, nil
+				}
+			}
+			return nil, rpc.Errorf(connect.CodeNotFound, &berthv1.ErrorDetail{
+				Code: rpc.NotFound, Subject: "node/" + r.GetNode(), NextStep: "see 'berth node list'",
+			}, "there is no node %q", r.GetNode())
+		},
+		setNode: func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error) {
+			return &berthv1.SetNodeResponse{SchemaVersion: "1", Node: cannedNodes()[0]}, nil
+		},
+		maintenance: func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error) {
+			return &berthv1.SetNodeMaintenanceResponse{SchemaVersion: "1", Node: cannedNodes()[0]}, nil
+		},
+		removeNode: func(*berthv1.RemoveNodeRequest) (*berthv1.RemoveNodeResponse, error) {
+			return &berthv1.RemoveNodeResponse{SchemaVersion: "1"}, nil
+		},
+		listVMs: func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error) {
+			return &berthv1.ListVMsResponse{SchemaVersion: "1", Vms: cannedVMs()}, nil
+		},
+		getVM: func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+			op := cannedOperation("migrate", done)
+			op.Migration = cannedMigration()
+			return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Operation: op}, nil
+		},
+		startVM: func(r *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+			decision := cannedDecision()
+			if r.GetDryRun() {
+				decision.DryRun, decision.OperationId = true, ""
+				return &berthv1.StartVMResponse{SchemaVersion: "1", Decision: decision}, nil
+			}
+			return &berthv1.StartVMResponse{SchemaVersion: "1", Operation: operation("start"), Decision: decision, Vm: cannedVMs()[1]}, nil
+		},
+		stopVM: func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
+			return &berthv1.StopVMResponse{SchemaVersion: "1", Operation: operation("stop")}, nil
+		},
+		migrateVM: func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error) {
+			decision := cannedDecision()
+			decision.Purpose = "migrate"
+			return &berthv1.MigrateVMResponse{SchemaVersion: "1", Operation: operation("migrate"), Decision: decision}, nil
+		},
+		deleteVM: func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error) {
+			return &berthv1.DeleteVMResponse{SchemaVersion: "1"}, nil
+		},
+		listOps: func(*berthv1.ListOperationsRequest) (*berthv1.ListOperationsResponse, error) {
+			stuck := cannedOperation("stop", parked)
+			stuck.Message = "node2 shows the guest running, its agent said stopped"
+			return &berthv1.ListOperationsResponse{SchemaVersion: "1", Operations: []*berthv1.Operation{operation("migrate"), cannedOperation("start", done), stuck}}, nil
+		},
+		getOp: func(*berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error) {
+			return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: operation("migrate")}, nil
+		},
+		cancelOp: func(*berthv1.CancelOperationRequest) (*berthv1.CancelOperationResponse, error) {
+			return &berthv1.CancelOperationResponse{SchemaVersion: "1", Operation: operation("migrate")}, nil
+		},
+		decisions: func(*berthv1.ListDecisionsRequest) (*berthv1.ListDecisionsResponse, error) {
+			return &berthv1.ListDecisionsResponse{SchemaVersion: "1", Decisions: []*berthv1.Decision{cannedRefusal(), cannedDecision()}}, nil
+		},
+		getDecision: func(r *berthv1.GetDecisionRequest) (*berthv1.GetDecisionResponse, error) {
+			decision := cannedDecision()
+			if r.GetId() == "big" {
+				decision = cannedRefusal()
+			}
+			return &berthv1.GetDecisionResponse{SchemaVersion: "1", Decision: decision}, nil
+		},
+		events: func(_ context.Context, _ *berthv1.WatchEventsRequest, send func(*berthv1.WatchEventsResponse) error) error {
+			for _, event := range cannedEvents() {
+				if err := send(&berthv1.WatchEventsResponse{Event: event}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		members: func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error) {
+			return &berthv1.ListMembersResponse{SchemaVersion: "1", ClusterId: "3nqk7d2m0c1aa", Members: cannedMembers()}, nil
+		},
+		remove: func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error) {
+			return &berthv1.RemoveMemberResponse{SchemaVersion: "1"}, nil
+		},
+		token: func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error) {
+			return &berthv1.CreateTokenResponse{
+				SchemaVersion: "1", Token: "berth1.agent.secret.fingerprint", ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
+				Command: "berth-agent join coord1:7420 berth1.agent.secret.fingerprint",
+			}, nil
+		},
+		watchOp: endsWell,
+	}
+}
+
+// endsWell sends the operation's end as the stream's first message: by the time of the watch it is over.
+func endsWell(_ context.Context, r *berthv1.WatchOperationRequest, send func(*berthv1.WatchOperationResponse) error) error {
+	kind := r.GetId()
+	if kind == "3nqk7d2m0x1ab" {
+		kind = "start"
+	}
+	return send(&berthv1.WatchOperationResponse{Operation: cannedOperation(kind, done)})
+}
+
+// What people read: standard output, then what went to the standard error.
+func TestGoldenOutput(t *testing.T) {
+	w, _ := newWorld(t, steady())
+	for name, args := range map[string][]string{
+		"status":              {"status"},
+		"status-json":         {"status", "-o", "json"},
+		"node-list":           {"node", "list"},
+		"node-list-wide":      {"node", "list", "-o", "wide"},
+		"node-list-bare":      {"node", "list", "--no-headers"},
+		"node-list-name":      {"node", "list", "-o", "name"},
+		"node-show":           {"node", "show", "node1"},
+		"node-show-wide":      {"node", "show", "node1", "-o", "wide"},
+		"node-show-partial":   {"node", "show", "node2"},
+		"node-show-silent":    {"node", "show", "node3"},
+		"node-set":            {"node", "set", "node1", "--ram-ratio", "1.5"},
+		"node-maintenance":    {"node", "maintenance", "node1", "on", "--reason", "new memory"},
+		"node-remove":         {"node", "remove", "node1"},
+		"vm-list":             {"vm", "list"},
+		"vm-list-wide":        {"vm", "list", "-o", "wide"},
+		"vm-list-yaml":        {"vm", "list", "-o", "yaml"},
+		"vm-show":             {"vm", "show", "web1"},
+		"vm-show-json":        {"vm", "show", "web1", "-o", "json"},
+		"vm-start":            {"vm", "start", "web1", "--memory", "512M"},
+		"vm-start-name":       {"vm", "start", "web1", "-o", "name", "-q"},
+		"vm-start-no-wait":    {"vm", "start", "web1", "--no-wait"},
+		"vm-start-dry-run":    {"vm", "start", "web1", "--memory", "512M", "--dry-run"},
+		"vm-delete":           {"vm", "delete", "web1", "--yes"},
+		"operation-list":      {"operation", "list"},
+		"operation-list-wide": {"operation", "list", "-o", "wide"},
+		"operation-show":      {"operation", "show", "3nqk7d2m0x1ab"},
+		"operation-cancel":    {"operation", "cancel", "3nqk7d2m0x1ab"},
+		"decision-list":       {"decision", "list"},
+		"decision-list-wide":  {"decision", "list", "-o", "wide"},
+		"decision-show":       {"decision", "show", "last"},
+		"decision-show-wide":  {"decision", "show", "last", "-o", "wide"},
+		"decision-show-json":  {"decision", "show", "last", "-o", "json"},
+		"decision-refusal":    {"decision", "show", "big"},
+		"coordinator-list":    {"coordinator", "list"},
+		"coordinator-remove":  {"coordinator", "remove", "coord3", "--yes"},
+		"token-create":        {"token", "create", "--for", "agent"},
+		"events":              {"events"},
+		"events-wide":         {"events", "-o", "wide"},
+		"events-json":         {"events", "-o", "json"},
+		"events-yaml":         {"events", "-o", "yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := w.run(args...)
+			if said.exit != Done {
+				t.Errorf("exit %d", said.exit)
+			}
+			golden(t, name+".golden", said.out+errSection(said.errOut))
+		})
+	}
+}
+
+func errSection(errOut string) string {
+	if errOut == "" {
+		return ""
+	}
+	return "--- standard error\n" + errOut
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// settingFlags are the settings of a node by their flags. --reset takes the same words.
+var settingFlags = []string{"ram-ratio", "cpu-ratio", "overhead"}
+
+func (a *app) nodeSetCommand() *cobra.Command {
+	var (
+		ram, cpu float64
+		overhead string
+		reset    []string
+	)
+	cmd := &cobra.Command{
+		Use: "set NODE", Short: "Change how much of a node may be promised", Args: arguments(1, "NODE"),
+		Long: `Change how much of a node may be promised to VMs. What is not named stays as it is; --reset takes a setting back to the
+cluster's default. Nothing that runs is touched: the settings count for the next decision.`,
+		Example: `  berth node set node1 --ram-ratio 1.5
+  berth node set node1 --cpu-ratio 4 --overhead 2G
+  berth node set node1 --reset ram-ratio,overhead`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := &berthv1.SetNodeRequest{Node: args[0], Settings: &berthv1.NodeSettings{}, RequestId: requestID()}
+			changed := cmd.Flags().Changed
+			if changed("ram-ratio") {
+				request.Settings.RamRatio = &ram
+			}
+			if changed("cpu-ratio") {
+				request.Settings.CpuRatio = &cpu
+			}
+			if changed("overhead") {
+				bytes, err := units.ParseBytes(overhead)
+				if err != nil {
+					return Usagef(cmd, "--overhead: %w", err)
+				}
+				request.Settings.OverheadBytes = (*int64)(&bytes)
+			}
+			if err := resets(cmd, request, reset); err != nil {
+				return err
+			}
+			if err := checkSettings(cmd, request); err != nil {
+				return err
+			}
+			return a.nodeSet(cmd, request)
+		},
+		ValidArgsFunction: first(a.nodeNames()),
+	}
+	flags := cmd.Flags()
+	flags.Float64Var(&ram, "ram-ratio", 0, "memory that may be promised for each byte that is there: a `NUMBER`, 0.1 to 16")
+	flags.Float64Var(&cpu, "cpu-ratio", 0, "vCPUs that may be promised for each CPU: a `NUMBER`, 0.1 to 64")
+	flags.StringVar(&overhead, "overhead", "", "`SIZE` of the memory that is kept for the node itself")
+	flags.StringSliceVar(&reset, "reset", nil, "`SETTINGS` to take back to the default: "+strings.Join(settingFlags, ", "))
+	complete(cmd, "reset", fixed(settingFlags...))
+	for _, flag := range settingFlags {
+		complete(cmd, flag, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+// resets reads --reset. The API has underscores where flags have dashes; both are understood.
+func resets(cmd *cobra.Command, request *berthv1.SetNodeRequest, reset []string) error {
+	for _, setting := range reset {
+		flag := strings.ReplaceAll(strings.TrimSpace(setting), "_", "-")
+		switch {
+		case !slices.Contains(settingFlags, flag):
+			return Usagef(cmd, "--reset %s: use %s", setting, strings.Join(settingFlags, ", "))
+		case cmd.Flags().Changed(flag):
+			return Usagef(cmd, "--%s and --reset %s exclude each other", flag, setting)
+		}
+		request.Reset_ = append(request.Reset_, strings.ReplaceAll(flag, "-", "_"))
+	}
+	return nil
+}
+
+func checkSettings(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
+	settings := request.GetSettings()
+	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil && len(request.GetReset_()) == 0 {
+		return Usagef(cmd, "say what to set: --%s or --reset", strings.Join(settingFlags, ", --"))
+	}
+	err := cluster.ValidateSettings(cluster.NodeSettings{
+		RAMRatio: settings.RamRatio, CPURatio: settings.CpuRatio, Overhead: (*units.Bytes)(settings.OverheadBytes),
+	})
+	if err != nil {
+		return usage(cmd, err)
+	}
+	return nil
+}
+
+func (a *app) nodeSet(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.SetNode, request)
+	if err != nil {
+		return err
+	}
+	node := answer.GetNode()
+	return a.print(cmd, result{
+		message: answer, names: []string{"node/" + node.GetName()},
+		text: func(p *page, _ bool) { p.line("node/%s: %s", node.GetName(), settingsPhrase(node)) },
+	})
+}
+
+// settingsPhrase lists the settings in force and where they come from.
+func settingsPhrase(node *berthv1.Node) string {
+	force, own := node.GetSettings(), node.GetOwnSettings()
+	from := func(set bool) string {
+		if set {
+			return ""
+		}
+		return " (default)"
+	}
+	return fmt.Sprintf("RAM ratio %s%s, CPU ratio %s%s, overhead %v%s",
+		number(force.GetRamRatio()), from(own != nil && own.RamRatio != nil),
+		number(force.GetCpuRatio()), from(own != nil && own.CpuRatio != nil),
+		units.Bytes(force.GetOverheadBytes()), from(own != nil && own.OverheadBytes != nil))
+}

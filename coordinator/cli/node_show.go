@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+func (a *app) nodeShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NODE", Short: "Show a node: its memory, CPUs, load, and everything that libvirt runs there", Args: arguments(1, "NODE"),
+		Long: `Show a node: its two memory ledgers, its CPUs and load, its storage and networks, and everything that libvirt runs
+there, whether Berth placed it or not. What could not be read is named, and never shown as zero. -o wide adds versions,
+identities and pressure.`,
+		Example: `  berth node show node1
+  berth node show node1 -o wide`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.connect()
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			answer, err := ask(cmd.Context(), s, repeatable, client.GetNode, &berthv1.GetNodeRequest{Node: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.print(cmd, result{
+				message: answer,
+				names:   []string{"node/" + answer.GetNode().GetName()},
+				text:    func(p *page, wide bool) { a.nodeText(p, answer, wide) },
+			})
+		},
+		ValidArgsFunction: first(a.nodeNames()),
+	}
+}
+
+func (a *app) nodeText(p *page, answer *berthv1.GetNodeResponse, wide bool) {
+	node := answer.GetNode()
+	p.line("node/%s", node.GetName())
+	rows := [][2]string{
+		{"state", nodeState(node)},
+		{"reason", reasons(node)},
+		{"cluster", node.GetCluster()},
+		{"settings", settingsPhrase(node)},
+	}
+	rows = append(rows, ledgerRows(node)...)
+	rows = append(rows, telemetryRows(node)...)
+	rows = append(rows, [2]string{"VMs", or(strings.Join(node.GetVms(), ", "), "none")})
+	if wide {
+		rows = append(rows, a.machineRows(node)...)
+	}
+	p.fields("  ", rows...)
+	for _, failed := range node.GetInventory().GetErrors() {
+		p.line("  could not read %s: %s", failed.GetReading(), failed.GetMessage())
+	}
+	for _, failed := range node.GetTelemetry().GetErrors() {
+		p.line("  could not read %s: %s", failed.GetReading(), failed.GetMessage())
+	}
+	storage(p, node.GetInventory())
+	domains(p, answer.GetDomains(), wide)
+}
+
+// ledgerRows are the two memory ledgers and the vCPUs.
+func ledgerRows(node *berthv1.Node) [][2]string {
+	ledgers := node.GetLedgers()
+	if ledgers == nil {
+		return [][2]string{{"memory", "unknown: the node has not reported to this leader yet"}}
+	}
+	return [][2]string{
+		{"promised", fmt.Sprintf("%v of %v memory, %v left", units.Bytes(ledgers.GetPromisedUsedBytes()),
+			units.Bytes(ledgers.GetPromisedLimitBytes()), units.Bytes(ledgers.GetPromisedFreeBytes()))},
+		{"", fmt.Sprintf("%d of %d vCPUs, to %s", ledgers.GetVcpusUsed(), ledgers.GetVcpusLimit(), count(int(ledgers.GetVms()), "domain"))},
+		{"really free", known(ledgers.PhysicalFreeBytes)},
+	}
+}
+
+// known is for a figure that may not have been readable.
+func known(bytes *int64) string {
+	if bytes == nil {
+		return "unknown"
+	}
+	return units.Bytes(*bytes).String()
+}
+
+func telemetryRows(node *berthv1.Node) [][2]string {
+	telemetry := node.GetTelemetry()
+	if telemetry == nil {
+		return [][2]string{{"telemetry", "none yet"}}
+	}
+	rows := [][2]string{
+		{"host memory", fmt.Sprintf("total %s, free %s, available %s",
+			known(telemetry.MemoryTotalBytes), known(telemetry.MemoryFreeBytes), known(telemetry.MemoryAvailableBytes))},
+	}
+	if telemetry.GetKsmSavedBytes() > 0 {
+		rows = append(rows, [2]string{"KSM saves", known(telemetry.KsmSavedBytes)})
+	}
+	if telemetry.Load1 != nil {
+		rows = append(rows, [2]string{"load", fmt.Sprintf("%s over 1 min, %s over 5, %s over 15",
+			optionalNumber(telemetry.Load1), optionalNumber(telemetry.Load5), optionalNumber(telemetry.Load15))})
+	}
+	if telemetry.CpuBusyRatio != nil {
+		rows = append(rows, [2]string{"CPU", fmt.Sprintf("busy %s, steal %s", percent(telemetry.CpuBusyRatio), percent(telemetry.CpuStealRatio))})
+	}
+	for _, pressure := range []struct {
+		name  string
+		value *berthv1.Pressure
+	}{
+		{"CPU pressure", telemetry.GetCpuPressure()},
+		{"memory pressure", telemetry.GetMemoryPressure()},
+		{"I/O pressure", telemetry.GetIoPressure()},
+	} {
+		if pressure.value != nil {
+			rows = append(rows, [2]string{pressure.name, fmt.Sprintf("some %s%%, full %s%% of the last 10 s",
+				number(pressure.value.GetSomeAvg10()), number(pressure.value.GetFullAvg10()))})
+		}
+	}
+	return append(rows, [2]string{"telemetry", optionalAge(node.TelemetryAgeSeconds) + " old"})
+}
+
+// machineRows are what the host is.
+func (a *app) machineRows(node *berthv1.Node) [][2]string {
+	inventory := node.GetInventory()
+	return [][2]string{
+		{"ID", node.GetId()},
+		{"enrolled", a.at(node.GetEnrolledAt())},
+		{"host", inventory.GetHostName()},
+		{"host UUID", inventory.GetHostUuid()},
+		{"CPUs", fmt.Sprintf("%d (%s of %s of %s), %s", inventory.GetCpus(), count(int(inventory.GetSockets()), "socket"),
+			count(int(inventory.GetCoresPerSocket()), "core"), count(int(inventory.GetThreadsPerCore()), "thread"),
+			count(int(inventory.GetNumaCells()), "NUMA cell"))},
+		{"CPU model", strings.TrimSpace(inventory.GetCpuVendor() + " " + inventory.GetCpuModel() + " " + inventory.GetArch())},
+		{"runs", strings.Join(inventory.GetDomainTypes(), ", ")},
+		{"versions", fmt.Sprintf("agent %s, libvirt %s, hypervisor %s", or(inventory.GetAgentVersion(), none),
+			or(inventory.GetLibvirtVersion(), none), or(inventory.GetHypervisorVersion(), none))},
+		{"migration", inventory.GetMigrationUri()},
+		{"inventory", a.since(inventory.GetCollectedAt()) + " old"},
+	}
+}
+
+func storage(p *page, inventory *berthv1.NodeInventory) {
+	var rows [][]string
+	for _, pool := range inventory.GetStoragePools() {
+		rows = append(rows, []string{"pool", pool.GetName(), activity(pool.GetActive()), or(pool.GetType(), none),
+			fmt.Sprintf("%s of %s free", size(pool.GetAvailableBytes()), size(pool.GetCapacityBytes()))})
+	}
+	for _, network := range inventory.GetNetworks() {
+		rows = append(rows, []string{"network", network.GetName(), activity(network.GetActive()),
+			or(network.GetForwardMode(), none), "bridge " + or(network.GetBridge(), none)})
+	}
+	if len(rows) > 0 {
+		p.blank()
+		p.table(nil, rows)
+	}
+}
+
+func activity(active bool) string {
+	if active {
+		return "active"
+	}
+	return "inactive"
+}
+
+func domains(p *page, domains []*berthv1.Domain, wide bool) {
+	if len(domains) == 0 {
+		return
+	}
+	headings := []string{"DOMAIN", "STATE", "BY", "MEMORY", "VCPUS"}
+	if wide {
+		headings = append(headings, "EPOCH", "OPERATION", "UUID")
+	}
+	rows := make([][]string, 0, len(domains))
+	for _, domain := range domains {
+		by := "others"
+		if domain.GetManaged() {
+			by = "berth"
+		}
+		row := []string{domain.GetName(), enum(domain.GetState(), "DOMAIN_STATE_"), by, size(domain.GetMemoryBytes()),
+			strconv.Itoa(int(domain.GetVcpus()))}
+		if wide {
+			row = append(row, strconv.FormatUint(domain.GetEpoch(), 10), or(domain.GetOperationId(), none), domain.GetUuid())
+		}
+		rows = append(rows, row)
+	}
+	p.blank()
+	p.table(headings, rows)
+}

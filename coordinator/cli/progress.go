@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// reporter shows how an operation gets on.
+type reporter interface {
+	update(*berthv1.WatchOperationResponse)
+	note(string)
+	end(well bool)
+}
+
+// progress is a bar for a migration that somebody watches, and plain lines for the rest.
+func (a *app) progress(w io.Writer, op *berthv1.Operation) reporter {
+	switch {
+	case a.quiet:
+		return silent{}
+	case op.GetKind() == "migrate" && isTerminal(w) && a.env("TERM") != "dumb":
+		return newBar(w, op)
+	default:
+		return &lines{out: w, now: a.now}
+	}
+}
+
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+type silent struct{}
+
+func (silent) update(*berthv1.WatchOperationResponse) {}
+func (silent) note(string)                            {}
+func (silent) end(bool)                               {}
+
+const lineEvery = 2 * time.Second
+
+// lines are one at the start and one each two seconds of a migration. The last word is the command's result.
+type lines struct {
+	out  io.Writer
+	now  func() time.Time
+	last time.Time
+}
+
+func (l *lines) update(seen *berthv1.WatchOperationResponse) {
+	now := l.now()
+	op, stats := seen.GetOperation(), seen.GetProgress()
+	switch {
+	case l.last.IsZero():
+		fmt.Fprintf(l.out, "vm/%s: %s (operation %s)\n", clean(op.GetVm()), clean(beginning(op)), clean(op.GetId()))
+	case stats.GetDataTotalBytes() == 0 || now.Sub(l.last) < lineEvery:
+		return
+	default:
+		fmt.Fprintf(l.out, "vm/%s: %s\n", clean(op.GetVm()), transfer(stats))
+	}
+	l.last = now
+}
+
+func (l *lines) note(text string) { fmt.Fprintf(l.out, "note: %s\n", text) }
+
+func (l *lines) end(bool) {}
+
+// beginning says what an operation sets out to do.
+func beginning(op *berthv1.Operation) string {
+	switch {
+	case op.GetKind() == "migrate":
+		return fmt.Sprintf("migrating from %s to %s", op.GetSource(), op.GetTarget())
+	case op.GetKind() == "start" && op.GetTarget() != "":
+		return "starting on " + op.GetTarget()
+	case op.GetKind() == "stop" && op.GetSource() != "":
+		return "stopping on " + op.GetSource()
+	}
+	return op.GetKind()
+}
+
+// transfer is the state of a running migration in words.
+func transfer(stats *berthv1.MigrationStats) string {
+	return fmt.Sprintf("%v sent, %v remaining, %v/s, %s", units.Bytes(stats.GetDataProcessedBytes()),
+		units.Bytes(stats.GetDataRemainingBytes()), units.Bytes(stats.GetMemoryBps()), span(seconds(stats.GetElapsedSeconds())))
+}
+
+// whole is the length of a bar. A migration's own figures will not do: what is to be sent grows while the guest runs.
+const whole = 1000
+
+// bar is for a terminal.
+type bar struct {
+	progress *mpb.Progress
+	bar      *mpb.Bar
+	stats    atomic.Pointer[berthv1.MigrationStats]
+}
+
+func newBar(w io.Writer, op *berthv1.Operation) *bar {
+	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(32), mpb.WithRefreshRate(100*time.Millisecond))}
+	b.bar = b.progress.New(whole, mpb.BarStyle(),
+		mpb.PrependDecorators(
+			decor.Name(fmt.Sprintf("%s %s -> %s ", clean(op.GetVm()), clean(op.GetSource()), clean(op.GetTarget()))),
+			decor.Percentage(decor.WC{W: 4}),
+		),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+			if stats := b.stats.Load(); stats != nil {
+				return transfer(stats)
+			}
+			return "preparing"
+		})),
+	)
+	return b
+}
+
+func (b *bar) update(seen *berthv1.WatchOperationResponse) {
+	stats := seen.GetProgress()
+	if stats.GetDataTotalBytes() <= 0 {
+		return
+	}
+	b.stats.Store(stats)
+	b.bar.SetCurrent(share(stats))
+}
+
+// share is how much of what has to be sent is sent, short of whole: that is for the end.
+func share(stats *berthv1.MigrationStats) int64 {
+	left := float64(stats.GetDataRemainingBytes()) / float64(stats.GetDataTotalBytes())
+	return min(max(int64(whole*(1-left)), 0), whole-1)
+}
+
+func (b *bar) note(text string) {
+	_, _ = b.progress.Write([]byte("note: " + text + "\n")) // fails only after the end
+}
+
+func (b *bar) end(well bool) {
+	if well {
+		b.bar.SetCurrent(whole)
+	} else {
+		b.bar.Abort(false)
+	}
+	b.progress.Wait()
+}

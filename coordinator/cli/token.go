@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
+)
+
+const maxTokenLife = time.Hour
+
+var purposes = []string{pki.PurposeAgent, pki.PurposeCoordinator, pki.PurposeOperator}
+
+func (a *app) tokenCommand() *cobra.Command {
+	return noun("token COMMAND", "Let further machines and people in", `
+A token lets one machine or person in, once and for a short time. It carries the fingerprint of the cluster's authority, so
+that its user speaks to the right cluster.`,
+		a.tokenCreateCommand())
+}
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	var (
+		purpose, name string
+		ttl           time.Duration
+	)
+	cmd := &cobra.Command{
+		Use: "create --for agent|coordinator|operator", Short: "Make a token and print the line to run on the other machine",
+		Args: arguments(0),
+		Long: `Make a token and print the line to run on the other machine: 'berth-agent join' for a hypervisor, 'berth coordinator join'
+for a further coordinator, 'berth login' for a person. The token works once. It is shown here and nowhere else.`,
+		Example: `  berth token create --for agent
+  berth token create --for operator --name alice --ttl 10m
+  ssh root@hv4 "$(berth token create --for agent --name hv4 --quiet)"`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case purpose == "":
+				return Usagef(cmd, "--for is missing: %s", strings.Join(purposes, ", "))
+			case !slices.Contains(purposes, purpose):
+				return Usagef(cmd, "--for %s: use %s", purpose, strings.Join(purposes, ", "))
+			case ttl < time.Second || ttl > maxTokenLife:
+				return Usagef(cmd, "--ttl %s: want 1s to %s", ttl, span(maxTokenLife))
+			}
+			return a.tokenCreate(cmd, &berthv1.CreateTokenRequest{Purpose: purpose, Name: name, TtlSeconds: ttl.Seconds()})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&purpose, "for", "", "what its user becomes: agent, coordinator or operator")
+	cmd.Flags().StringVar(&name, "name", "", "only for the machine or person of this `NAME`")
+	cmd.Flags().DurationVar(&ttl, "ttl", maxTokenLife, "how long it is good for, at most 1h")
+	complete(cmd, "for", fixed(purposes...))
+	complete(cmd, "name", cobra.NoFileCompletions)
+	complete(cmd, "ttl", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (a *app) tokenCreate(cmd *cobra.Command, request *berthv1.CreateTokenRequest) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.CreateToken, request) // a lost token dies by itself
+	if err != nil {
+		return err
+	}
+	if !a.quiet && !a.format.structured() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "run this line on the other machine until %s; it works once:\n", a.at(answer.GetExpiresAt()))
+	}
+	return a.print(cmd, result{
+		message: answer, names: []string{answer.GetToken()},
+		text: func(p *page, _ bool) { p.line("%s", answer.GetCommand()) },
+	})
+}

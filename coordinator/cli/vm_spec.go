@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+// specFlags describe a new VM on the command line.
+type specFlags struct {
+	memory   string
+	vcpus    int
+	image    string
+	kernel   string
+	initrd   string
+	cmdline  string
+	disks    []string
+	networks []string
+	xml      string
+}
+
+// describing are the flags of which any one makes the VM a new one. --xml excludes all others.
+var describing = []string{"memory", "vcpus", "image", "kernel", "initrd", "cmdline", "disk", "network"}
+
+func (f *specFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.memory, "memory", "", "`SIZE` of the memory, for instance 512M or 4G")
+	flags.IntVar(&f.vcpus, "vcpus", 1, "`NUMBER` of vCPUs")
+	flags.StringVar(&f.image, "image", "", "disk image to boot from: the same as the first --disk `PATH`[,OPTION...]")
+	flags.StringVar(&f.kernel, "kernel", "", "kernel to boot directly: a `PATH` on the nodes")
+	flags.StringVar(&f.initrd, "initrd", "", "initial RAM disk for the kernel: a `PATH` on the nodes")
+	flags.StringVar(&f.cmdline, "cmdline", "", "kernel command line `TEXT`")
+	flags.StringArrayVar(&f.disks, "disk", nil, "disk: `PATH`[,format=raw|qcow2][,bus=virtio|sata|scsi][,readonly]; repeat for more")
+	flags.StringArrayVar(&f.networks, "network", nil, "libvirt network `NAME`, or bridge:NAME; repeat for more")
+	flags.StringVar(&f.xml, "xml", "", "libvirt domain XML `FILE` instead of all these, - for the standard input")
+	for _, flag := range []string{"memory", "vcpus", "cmdline", "network"} {
+		complete(cmd, flag, cobra.NoFileCompletions)
+	}
+}
+
+// spec makes the description, or nil when the command line has none: then the VM exists already.
+func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, error) {
+	var given []string
+	for _, flag := range describing {
+		if cmd.Flags().Changed(flag) {
+			given = append(given, "--"+flag)
+		}
+	}
+	switch {
+	case cmd.Flags().Changed("xml") && len(given) > 0:
+		return nil, Usagef(cmd, "--xml and %s exclude each other: the XML says it all", given[0])
+	case cmd.Flags().Changed("xml"):
+		document, err := readXML(cmd, f.xml)
+		if err != nil {
+			return nil, err
+		}
+		return &berthv1.VMSpec{Xml: document}, nil
+	case name == "":
+		return nil, Usagef(cmd, "NAME is missing")
+	case len(given) == 0:
+		return nil, nil
+	case f.memory == "":
+		return nil, Usagef(cmd, "--memory is missing: a new VM needs a size, an existing one starts without %s", given[0])
+	}
+	spec, err := f.described(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.ValidateName("VM", name); err != nil {
+		return nil, usage(cmd, err)
+	}
+	if err := validate(spec); err != nil {
+		return nil, usage(cmd, err)
+	}
+	return spec, nil
+}
+
+func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
+	memory, err := units.ParseBytes(f.memory)
+	if err != nil {
+		return nil, Usagef(cmd, "--memory: %w", err)
+	}
+	if f.vcpus < 1 || f.vcpus > cluster.MaxVCPUs {
+		return nil, Usagef(cmd, "--vcpus %d: want 1 to %d", f.vcpus, cluster.MaxVCPUs)
+	}
+	spec := &berthv1.VMSpec{
+		MemoryBytes: int64(memory),
+		Vcpus:       int32(f.vcpus), //nolint:gosec // at most cluster.MaxVCPUs
+		Kernel:      f.kernel,
+		Initrd:      f.initrd,
+		Cmdline:     f.cmdline,
+		Networks:    f.networks,
+	}
+	if cmd.Flags().Changed("image") {
+		disk, err := parseDisk(f.image)
+		if err != nil {
+			return nil, Usagef(cmd, "--image %s: %w", f.image, err)
+		}
+		spec.Disks = append(spec.Disks, disk)
+	}
+	for _, text := range f.disks {
+		disk, err := parseDisk(text)
+		if err != nil {
+			return nil, Usagef(cmd, "--disk %s: %w", text, err)
+		}
+		spec.Disks = append(spec.Disks, disk)
+	}
+	return spec, nil
+}
+
+// validate asks the model, so that nonsense is refused before anybody is asked. The coordinator does the same again.
+func validate(spec *berthv1.VMSpec) error {
+	model := cluster.VMSpec{
+		Memory: units.Bytes(spec.GetMemoryBytes()), VCPUs: int(spec.GetVcpus()),
+		Kernel: spec.GetKernel(), Initrd: spec.GetInitrd(), Cmdline: spec.GetCmdline(), Networks: spec.GetNetworks(),
+	}
+	for _, disk := range spec.GetDisks() {
+		model.Disks = append(model.Disks, cluster.Disk{
+			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),
+		})
+	}
+	return cluster.ValidateSpec(model)
+}
+
+var errDisk = errors.New("not a disk")
+
+// parseDisk reads PATH[,format=...][,bus=...][,readonly]. Without a format, a name that ends in .qcow2 is qcow2 and
+// every other one is raw.
+func parseDisk(text string) (*berthv1.Disk, error) {
+	path, options, _ := strings.Cut(text, ",")
+	disk := &berthv1.Disk{Path: path, Format: "raw", Bus: "virtio"}
+	if filepath.Ext(path) == ".qcow2" {
+		disk.Format = "qcow2"
+	}
+	if path == "" {
+		return nil, fmt.Errorf("%w: the path is missing", errDisk)
+	}
+	if options == "" {
+		return disk, nil
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch key, value, _ := strings.Cut(option, "="); {
+		case key == "format" && value != "":
+			disk.Format = value
+		case key == "bus" && value != "":
+			disk.Bus = value
+		case option == "readonly":
+			disk.ReadOnly = true
+		default:
+			return nil, fmt.Errorf("%w: unknown option %q, use format=raw|qcow2, bus=virtio|sata|scsi and readonly", errDisk, option)
+		}
+	}
+	return disk, nil
+}
+
+func readXML(cmd *cobra.Command, path string) (string, error) {
+	if path == "" {
+		return "", Usagef(cmd, "--xml: FILE is missing")
+	}
+	in := cmd.InOrStdin()
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", failf(rpc.Invalid, "check the name of the file", "read the domain XML: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, cluster.MaxXMLLength+1))
+	switch {
+	case err != nil:
+		return "", failf(rpc.Invalid, "check the file", "read the domain XML: %w", err)
+	case len(data) > cluster.MaxXMLLength:
+		return "", failf(rpc.Invalid, "check that it is the right file", "the domain XML in %s is longer than %v",
+			path, units.Bytes(cluster.MaxXMLLength))
+	case len(strings.TrimSpace(string(data))) == 0:
+		return "", failf(rpc.Invalid, "check that it is the right file", "the domain XML in %s is empty", path)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+func (a *app) vmStartCommand() *cobra.Command {
+	var (
+		spec   specFlags
+		wait   waiting
+		node   string
+		dryRun bool
+	)
+	cmd := &cobra.Command{
+		Use: "start [NAME]", Short: "Place a VM on the best node and start it", Args: arguments(0, "NAME"),
+		Long: `Place a VM on the best node and start it.
+
+With a description (--memory and the flags that go with it, or --xml) the VM is a new one. Without, it is one that was
+stopped. NAME may be left out when the XML has it. Paths of images, kernels and disks are those on the nodes.
+
+The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits, each
+node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.`,
+		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
+  berth vm start db1 --memory 8G --vcpus 4 --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
+  berth vm start tiny --memory 128M --kernel /boot/vmlinuz --initrd /boot/initrd.img --cmdline console=ttyS0
+  berth vm start --xml web1.xml
+  berth vm start web1
+  berth vm start web1 --memory 4G --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := &berthv1.StartVMRequest{Node: node, DryRun: dryRun, RequestId: requestID()}
+			if len(args) > 0 {
+				request.Name = args[0]
+			}
+			var err error
+			if request.Spec, err = spec.spec(cmd, request.Name); err != nil {
+				return err
+			}
+			return a.vmStart(cmd, request, wait)
+		},
+		ValidArgsFunction: first(a.vmNames()),
+	}
+	spec.flags(cmd)
+	cmd.Flags().StringVar(&node, "node", "", "this `NODE` and no other one")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, start nothing")
+	complete(cmd, "node", a.nodeNames())
+	wait.flags(cmd)
+	return cmd
+}
+
+func (a *app) vmStart(cmd *cobra.Command, request *berthv1.StartVMRequest, wait waiting) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.StartVM, request)
+	if err != nil {
+		return err
+	}
+	if request.GetDryRun() {
+		return a.dryRun(cmd, answer, answer.GetDecision())
+	}
+	op := answer.GetOperation()
+	said := fmt.Sprintf("vm/%s: %s (operation %s, %s)", op.GetVm(), beginning(op), op.GetId(), placement(answer.GetDecision()))
+	if wait.wait {
+		if op, err = a.await(cmd, s, op, wait.timeout); err != nil {
+			return err
+		}
+		answer.Operation = op
+		decision := a.finalDecision(cmd, s, op, answer.GetDecision())
+		answer.Decision = decision
+		if now, err := ask(cmd.Context(), s, repeatable, client.GetVM, &berthv1.GetVMRequest{Vm: op.GetVm()}); err == nil {
+			answer.Vm = now.GetVm() // without it the answer is still true, only older
+		}
+		said = fmt.Sprintf("vm/%s running on %s (%s)", op.GetVm(), op.GetTarget(), placement(decision))
+	}
+	return a.print(cmd, result{
+		message: answer, names: []string{"vm/" + op.GetVm()}, text: func(p *page, _ bool) { p.line("%s", said) },
+	})
+}
+
+// finalDecision is the decision that the operation ended with: another one than it began with when a node failed and
+// the VM was placed again.
+func (a *app) finalDecision(cmd *cobra.Command, s *session, op *berthv1.Operation, made *berthv1.Decision) *berthv1.Decision {
+	if op.GetDecisionId() == "" || op.GetDecisionId() == made.GetId() {
+		return made
+	}
+	answer, err := ask(cmd.Context(), s, repeatable, client.GetDecision, &berthv1.GetDecisionRequest{Id: op.GetDecisionId()})
+	if err != nil {
+		return &berthv1.Decision{Id: op.GetDecisionId()}
+	}
+	return answer.GetDecision()
+}
+
+// dryRun prints what would be decided. A refusal is one here as well: the exit code says so.
+func (a *app) dryRun(cmd *cobra.Command, answer proto.Message, decision *berthv1.Decision) error {
+	err := a.print(cmd, result{
+		message: answer, names: []string{"node/" + decision.GetWinner()},
+		text: func(p *page, wide bool) { a.explanation(p, decision, wide) },
+	})
+	if err != nil {
+		return err
+	}
+	if decision.GetOutcome() == berthv1.DecisionOutcome_DECISION_OUTCOME_REFUSED {
+		return failf(rpc.NoNodeFits, "free what the refusals name, or ask for less", "%s", decision.GetReason())
+	}
+	return nil
+}
