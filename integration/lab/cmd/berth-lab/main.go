@@ -21,15 +21,20 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := command().ExecuteContext(ctx)
-	var exit *exec.ExitError
+	var ended commandEnded
 	switch {
-	case errors.As(err, &exit) && exit.Exited():
-		os.Exit(exit.ExitCode())
+	case errors.As(err, &ended):
+		os.Exit(int(ended))
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "berth-lab:", err)
 		os.Exit(1)
 	}
 }
+
+// commandEnded is the exit code of a command on a machine, which has said itself what is wrong.
+type commandEnded int
+
+func (c commandEnded) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 func command() *cobra.Command {
 	root := &cobra.Command{
@@ -161,5 +166,10 @@ func onMachine(ctx context.Context, name, on string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	return machine.Shell(context.WithoutCancel(ctx), os.Stdin, os.Stdout, os.Stderr, argv...)
+	err = machine.Shell(context.WithoutCancel(ctx), os.Stdin, os.Stdout, os.Stderr, argv...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return commandEnded(exit.ExitCode())
+	}
+	return err
 }
