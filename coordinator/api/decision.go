@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// ListDecisions answers with the newest decisions, without their nodes.
+func (s *Server) ListDecisions(
+	ctx context.Context, request *connect.Request[berthv1.ListDecisionsRequest],
+) (*connect.Response[berthv1.ListDecisionsResponse], error) {
+	limit, err := limited(request.Msg.GetLimit(), defaultList, maxList)
+	if err != nil {
+		return nil, invalid("", "leave it out, or give a number above 0", err)
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Decisions are kept after their VM is gone, so the name need not be one of today.
+	vm, scan := request.Msg.GetVm(), limit
+	if vm != "" {
+		scan = 0
+	}
+	response := &berthv1.ListDecisionsResponse{SchemaVersion: wire.SchemaVersion}
+	for _, decision := range p.Decisions(scan) {
+		if vm != "" && decision.Request.VMName != vm && decision.Request.VM != vm {
+			continue
+		}
+		if len(response.Decisions) == limit {
+			break
+		}
+		response.Decisions = append(response.Decisions, wire.DecisionSummary(decision))
+	}
+	return connect.NewResponse(response), nil
+}
+
+// GetDecision answers with one decision, every node and why.
+func (s *Server) GetDecision(
+	ctx context.Context, request *connect.Request[berthv1.GetDecisionRequest],
+) (*connect.Response[berthv1.GetDecisionResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	decision, known := p.Decision(request.Msg.GetId())
+	if !known {
+		return nil, notFound("decision", request.Msg.GetId())
+	}
+	return connect.NewResponse(&berthv1.GetDecisionResponse{
+		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision),
+	}), nil
+}

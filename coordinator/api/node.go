@@ -1,0 +1,227 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// maxReason bounds what a maintenance may be given as its reason, in bytes.
+const maxReason = 512
+
+func (p *picture) node(id string) *berthv1.Node {
+	var names []string
+	for _, vm := range p.VMsOn(id) {
+		names = append(names, vm.Name)
+	}
+	return wire.Node(wire.NodeReport{
+		View:      p.view.Node(id),
+		Inventory: p.soft.Inventory(id),
+		Telemetry: p.soft.Telemetry(id),
+		VMs:       names,
+		At:        p.at,
+	})
+}
+
+// ListNodes answers with all nodes, by name. The capabilities document is left out: it is long, and GetNode has it.
+func (s *Server) ListNodes(
+	ctx context.Context, _ *connect.Request[berthv1.ListNodesRequest],
+) (*connect.Response[berthv1.ListNodesResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes := p.Nodes()
+	slices.SortFunc(nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion}
+	for _, node := range nodes {
+		response.Nodes = append(response.Nodes, wire.Brief(p.node(node.ID)))
+	}
+	return connect.NewResponse(response), nil
+}
+
+// GetNode answers with one node and everything that libvirt runs there.
+func (s *Server) GetNode(
+	ctx context.Context, request *connect.Request[berthv1.GetNodeRequest],
+) (*connect.Response[berthv1.GetNodeResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	node, known := p.NodeByRef(request.Msg.GetNode())
+	if !known {
+		return nil, notFound("node", request.Msg.GetNode())
+	}
+	return connect.NewResponse(&berthv1.GetNodeResponse{
+		SchemaVersion: wire.SchemaVersion, Node: p.node(node.ID), Domains: p.soft.Domains(node.ID),
+	}), nil
+}
+
+// SetNode changes the settings of a node that the request names, and takes back those that it resets.
+func (s *Server) SetNode(
+	ctx context.Context, request *connect.Request[berthv1.SetNodeRequest],
+) (*connect.Response[berthv1.SetNodeResponse], error) {
+	wanted := wire.SettingsFrom(request.Msg.GetSettings())
+	if err := cluster.ValidateSettings(wanted); err != nil {
+		return nil, invalid("node/"+request.Msg.GetNode(), "see 'berth node set --help' for the ranges", err)
+	}
+	var id string
+	p, err := s.propose(ctx, request.Msg.GetRequestId(), func(p *picture) (state.Command, error) {
+		node, known := p.NodeByRef(request.Msg.GetNode())
+		if !known {
+			return state.Command{}, notFound("node", request.Msg.GetNode())
+		}
+		id = node.ID
+		said, err := applySettings(&node.Settings, wanted, request.Msg.GetReset_())
+		if err != nil {
+			return state.Command{}, invalid("node/"+node.Name, "see 'berth node set --help'", err)
+		}
+		return state.Command{
+			Kind: "set node", Expect: []state.Expectation{expectNode(node)}, Nodes: []cluster.Node{node},
+			Events: []cluster.Event{p.event(ctx, "node.set", "node/"+node.Name, "%s", said)},
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.SetNodeResponse{SchemaVersion: wire.SchemaVersion, Node: p.node(id)}), nil
+}
+
+// applySettings changes s and says what it did.
+func applySettings(s *cluster.NodeSettings, wanted cluster.NodeSettings, reset []string) (string, error) {
+	var said []string
+	if wanted.RAMRatio != nil {
+		s.RAMRatio = wanted.RAMRatio
+		said = append(said, fmt.Sprintf("ram_ratio %g", *wanted.RAMRatio))
+	}
+	if wanted.CPURatio != nil {
+		s.CPURatio = wanted.CPURatio
+		said = append(said, fmt.Sprintf("cpu_ratio %g", *wanted.CPURatio))
+	}
+	if wanted.Overhead != nil {
+		s.Overhead = wanted.Overhead
+		said = append(said, fmt.Sprintf("overhead %s", *wanted.Overhead))
+	}
+	for _, name := range reset {
+		var both bool
+		switch name {
+		case "ram_ratio":
+			both, s.RAMRatio = wanted.RAMRatio != nil, nil
+		case "cpu_ratio":
+			both, s.CPURatio = wanted.CPURatio != nil, nil
+		case "overhead":
+			both, s.Overhead = wanted.Overhead != nil, nil
+		default:
+			return "", fmt.Errorf("%q is not a setting: use ram_ratio, cpu_ratio or overhead", name)
+		}
+		if both {
+			return "", fmt.Errorf("%s is both set and reset", name)
+		}
+		said = append(said, name+" back to the default")
+	}
+	if len(said) == 0 {
+		return "", fmt.Errorf("nothing to set")
+	}
+	return strings.Join(said, ", "), nil
+}
+
+// SetNodeMaintenance closes a node to new VMs, or opens it again. VMs that run there stay.
+func (s *Server) SetNodeMaintenance(
+	ctx context.Context, request *connect.Request[berthv1.SetNodeMaintenanceRequest],
+) (*connect.Response[berthv1.SetNodeMaintenanceResponse], error) {
+	message := request.Msg
+	if len(message.GetReason()) > maxReason {
+		return nil, invalid("node/"+message.GetNode(), "say it shorter",
+			fmt.Errorf("a reason of %d bytes is longer than %d", len(message.GetReason()), maxReason))
+	}
+	var id string
+	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
+		node, known := p.NodeByRef(message.GetNode())
+		if !known {
+			return state.Command{}, notFound("node", message.GetNode())
+		}
+		id = node.ID
+		if node.Maintenance == message.GetOn() && (node.MaintenanceReason == message.GetReason() || !message.GetOn()) {
+			return state.Command{}, errUnchanged
+		}
+		node.Maintenance, node.MaintenanceReason = message.GetOn(), ""
+		kind, said := "node.maintenance-ended", "takes VMs again"
+		if message.GetOn() {
+			node.MaintenanceReason = message.GetReason()
+			kind, said = "node.maintenance", because("takes no more VMs", message.GetReason())
+		}
+		return state.Command{
+			Kind: "set node maintenance", Expect: []state.Expectation{expectNode(node)}, Nodes: []cluster.Node{node},
+			Events: []cluster.Event{p.event(ctx, kind, "node/"+node.Name, "%s", said)},
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.SetNodeMaintenanceResponse{
+		SchemaVersion: wire.SchemaVersion, Node: p.node(id),
+	}), nil
+}
+
+// RemoveNode forgets a node. Its agent is refused from then on, because a certificate counts only as long as the node
+// that it names has a record.
+func (s *Server) RemoveNode(
+	ctx context.Context, request *connect.Request[berthv1.RemoveNodeRequest],
+) (*connect.Response[berthv1.RemoveNodeResponse], error) {
+	const kind = "remove node"
+	ref, key := request.Msg.GetNode(), request.Msg.GetRequestId()
+	var id string
+	_, err := s.propose(ctx, key, func(p *picture) (state.Command, error) {
+		node, known := p.NodeByRef(ref)
+		id = node.ID
+		switch {
+		case !known && p.Answered(key, kind):
+			return state.Command{}, errUnchanged
+		case !known:
+			return state.Command{}, notFound("node", ref)
+		}
+		if err := removable(p, node); err != nil {
+			return state.Command{}, err
+		}
+		return state.Command{
+			Kind: kind, Expect: []state.Expectation{expectNode(node)},
+			Delete: []state.Record{{Table: state.Nodes, ID: node.ID}},
+			Events: []cluster.Event{p.event(ctx, "node.removed", "node/"+node.Name, "forgotten; its certificate is of no more use")},
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		s.Disconnect(id, "the node was removed")
+	}
+	return connect.NewResponse(&berthv1.RemoveNodeResponse{SchemaVersion: wire.SchemaVersion}), nil
+}
+
+// removable refuses to forget a node that VMs or operations still name.
+func removable(p *picture, node cluster.Node) error {
+	subject := "node/" + node.Name
+	if vms := p.VMsOn(node.ID); len(vms) > 0 {
+		return refusal(rpc.Conflict, subject,
+			fmt.Sprintf("migrate or stop them first: 'berth vm list --node %s'", node.Name),
+			"node %s holds %d VMs, %q among them", node.Name, len(vms), vms[0].Name)
+	}
+	for _, op := range p.LiveOperations() {
+		if op.Source == node.ID || op.Target == node.ID {
+			err := refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
+				"operation %s (%s of VM %q) works on node %s", op.ID, op.Kind, op.VMName, node.Name)
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+const (
+	defaultList = 50
+	maxList     = 500
+
+	// progressEvery is how often a watcher is told of a migration's progress. Agents report once a second.
+	progressEvery = 500 * time.Millisecond
+)
+
+// ListOperations answers with the newest operations.
+func (s *Server) ListOperations(
+	ctx context.Context, request *connect.Request[berthv1.ListOperationsRequest],
+) (*connect.Response[berthv1.ListOperationsResponse], error) {
+	limit, err := limited(request.Msg.GetLimit(), defaultList, maxList)
+	if err != nil {
+		return nil, invalid("", "leave it out, or give a number above 0", err)
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.ListOperationsResponse{SchemaVersion: wire.SchemaVersion}
+	for _, op := range p.Operations() {
+		if request.Msg.GetRunningOnly() && !op.Live() {
+			continue
+		}
+		if len(response.Operations) == limit {
+			break
+		}
+		response.Operations = append(response.Operations, wire.Operation(op))
+	}
+	return connect.NewResponse(response), nil
+}
+
+// GetOperation answers with one operation.
+func (s *Server) GetOperation(
+	ctx context.Context, request *connect.Request[berthv1.GetOperationRequest],
+) (*connect.Response[berthv1.GetOperationResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	op, known := p.Operation(request.Msg.GetId())
+	if !known {
+		return nil, notFound("operation", request.Msg.GetId())
+	}
+	return connect.NewResponse(&berthv1.GetOperationResponse{
+		SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op),
+	}), nil
+}
+
+// CancelOperation asks for a live operation to be given up.
+func (s *Server) CancelOperation(
+	ctx context.Context, request *connect.Request[berthv1.CancelOperationRequest],
+) (*connect.Response[berthv1.CancelOperationResponse], error) {
+	if err := s.Consensus.VerifyRead(ctx); err != nil {
+		return nil, err
+	}
+	op, err := s.Control.CancelOperation(ctx, request.Msg.GetId(), callerOf(ctx).String())
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.CancelOperationResponse{
+		SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op),
+	}), nil
+}
+
+// WatchOperation sends the operation at once, at every change and at every progress report, and ends with it. A parked
+// operation ends the stream as well: nothing more happens to it by itself. When this member loses the leadership the
+// stream breaks with code unavailable; the caller opens it again and misses nothing.
+func (s *Server) WatchOperation(
+	ctx context.Context, request *connect.Request[berthv1.WatchOperationRequest],
+	stream *connect.ServerStream[berthv1.WatchOperationResponse],
+) error {
+	if err := s.Consensus.VerifyRead(ctx); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	var sent *berthv1.WatchOperationResponse
+	for {
+		snapshot := s.Store.Snapshot()
+		op, known := snapshot.Operation(request.Msg.GetId())
+		if !known {
+			return notFound("operation", request.Msg.GetId())
+		}
+		next := &berthv1.WatchOperationResponse{Operation: wire.Operation(op)}
+		over := !op.Live() || op.Result == operation.Parked
+		if !over && op.Kind == operation.Migrate {
+			next.Progress = s.Inventory.Progress(op.ID)
+		}
+		if !proto.Equal(sent, next) {
+			if err := stream.Send(next); err != nil {
+				return err
+			}
+			sent = next
+		}
+		if over {
+			return nil
+		}
+		if err := s.next(ctx, snapshot, ticker.C); err != nil {
+			return err
+		}
+	}
+}
+
+// next waits until a watcher has something to look at: a newer state, or a tick.
+func (s *Server) next(ctx context.Context, snapshot *state.Snapshot, tick <-chan time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.stopping:
+		return refusal(rpc.Unavailable, "", "watch again: another coordinator answers", "this coordinator is shutting down")
+	case <-snapshot.Changed():
+	case <-tick:
+	}
+	if !s.Consensus.IsLeader() {
+		return refusal(rpc.Unavailable, "", "watch again: the new leader answers", "this coordinator does not lead any more")
+	}
+	return nil
+}

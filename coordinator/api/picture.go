@@ -1,0 +1,39 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+)
+
+// picture is what one answer is made of: the hard facts of one moment, and the soft facts as they are now.
+type picture struct {
+	*state.Snapshot
+	view *cluster.View
+	at   time.Time
+	soft Inventory
+}
+
+// present takes a picture of what this member has, however old that is.
+func (s *Server) present() *picture {
+	snapshot, at := s.Store.Snapshot(), s.Now()
+	return &picture{Snapshot: snapshot, view: s.Inventory.View(snapshot, at), at: at, soft: s.Inventory}
+}
+
+// verified takes a picture that holds everything that was committed before the call.
+func (s *Server) verified(ctx context.Context) (*picture, error) {
+	if err := s.Consensus.VerifyRead(ctx); err != nil {
+		return nil, err
+	}
+	return s.present(), nil
+}
+
+// nodeName is what people call a node; the ID of one that is gone.
+func (p *picture) nodeName(id string) string {
+	if node, known := p.Node(id); known {
+		return node.Name
+	}
+	return id
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
+	"berth/coordinator/control"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+)
+
+// Consensus replicates the state. Package consensus implements it, and says what its errors mean.
+type Consensus interface {
+	Propose(ctx context.Context, command state.Command) (state.Result, error)
+	VerifyRead(ctx context.Context) error
+
+	IsLeader() bool
+	Leader() (member string, known bool)
+	Stats() consensus.Stats
+	Configuration() []consensus.Server
+	AddNonvoter(ctx context.Context, member, address string) error
+	Remove(ctx context.Context, member string) error
+	Transfer(ctx context.Context) error
+
+	SaveSnapshot(ctx context.Context, to io.Writer) error
+	RestoreSnapshot(ctx context.Context, from io.Reader) error
+}
+
+// Inventory knows the soft facts. Package inventory implements it.
+type Inventory interface {
+	View(snapshot *state.Snapshot, now time.Time) *cluster.View
+	// Inventory, Telemetry and Domains are what a node's agent last reported; nil if it never did.
+	Inventory(node string) *berthv1.NodeInventory
+	Telemetry(node string) *berthv1.NodeTelemetry
+	Domains(node string) []*berthv1.Domain
+	// Progress is the last report on a running operation; nil if there is none.
+	Progress(operation string) *berthv1.MigrationStats
+}
+
+// Control does to VMs what needs the leader. Package control implements it; its refusals are *control.Error.
+type Control interface {
+	StartVM(ctx context.Context, request control.StartVM) (control.Started, error)
+	StopVM(ctx context.Context, request control.StopVM) (operation.Operation, error)
+	MigrateVM(ctx context.Context, request control.MigrateVM) (control.Migration, error)
+	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
+}
+
+// Config is what the API stands on.
+type Config struct {
+	Self      string // ID of this member
+	Authority *pki.Authority
+	Store     *state.Store
+	Consensus Consensus
+	Inventory Inventory
+	Control   Control
+	Transport http.RoundTripper // to the APIs of other members, by mutual TLS as a peer
+	// Disconnect ends the session of a node that was removed.
+	Disconnect func(node, reason string)
+	Now        func() time.Time
+	Log        hclog.Logger
+}
+
+// Server answers the calls. It is safe for concurrent use.
+type Server struct {
+	Config
+
+	forward *forwarder
+	tries   tries
+
+	ending   sync.Once
+	stopping chan struct{} // closed when streams have to end
+}
+
+var (
+	_ berthv1connect.BerthServiceHandler     = (*Server)(nil)
+	_ berthv1connect.EnrolmentServiceHandler = (*Server)(nil)
+	_ berthv1connect.MemberServiceHandler    = (*Server)(nil)
+)
+
+// New makes a Server.
+func New(config Config) *Server {
+	s := &Server{Config: config, stopping: make(chan struct{})}
+	s.forward = newForwarder(s.leader, config.Transport, config.Log)
+	return s
+}
+
+// Stop ends the streams that people watch, so that the listener can be closed. It may be called more than once.
+func (s *Server) Stop() { s.ending.Do(func() { close(s.stopping) }) }
+
+// maxMessage bounds one message of a caller, in bytes. Backups come in many.
+const maxMessage = 1 << 20
+
+// Handler serves the API's port. The listener has to verify client certificates where they are given.
+func (s *Server) Handler() http.Handler {
+	options := []connect.HandlerOption{
+		connect.WithReadMaxBytes(maxMessage),
+		connect.WithInterceptors(answering{s.Log}),
+	}
+	mux := http.NewServeMux()
+	mux.Handle(berthv1connect.NewBerthServiceHandler(s, options...))
+	mux.Handle(berthv1connect.NewEnrolmentServiceHandler(s, options...))
+	mux.Handle(berthv1connect.NewMemberServiceHandler(s, options...))
+	return Authorise(s.Store, s.forward.wrap(mux))
+}
+
+// leader is who leads, and where. A member whose record has not arrived here cannot be reached yet.
+func (s *Server) leader() (leader, bool) {
+	id, known := s.Consensus.Leader()
+	if !known {
+		return leader{}, false
+	}
+	if id == s.Self {
+		return leader{self: true}, s.Consensus.IsLeader()
+	}
+	member, known := s.Store.Snapshot().Member(id)
+	return leader{name: member.Name, address: member.APIAddress}, known && member.APIAddress != ""
+}

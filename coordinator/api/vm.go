@@ -1,0 +1,318 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/domxml"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+// maxGrace is the longest time that a guest may be given to shut down.
+const maxGrace = time.Hour
+
+// running tells, by UUID, the names of the nodes that show a running domain of it.
+func (p *picture) running() map[string][]string {
+	found := make(map[string][]string)
+	for _, node := range p.view.Nodes {
+		for i := range node.Facts.Domains {
+			if domain := &node.Facts.Domains[i]; domain.State == cluster.DomainRunning {
+				found[domain.UUID] = append(found[domain.UUID], node.Node.Name)
+			}
+		}
+	}
+	return found
+}
+
+func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
+	seen := vmObservation{VM: vm}
+	report := wire.VMReport{VM: vm, NodeName: p.nodeName}
+	if op, live := p.LiveOperationOf(vm.ID); live {
+		seen.Operation = &op
+	}
+	if vm.Holder != "" {
+		seen.Holder = p.view.Node(vm.Holder)
+		for _, domain := range p.soft.Telemetry(vm.Holder).GetDomains() {
+			if domain.GetUuid() == vm.ID {
+				report.Telemetry = domain
+			}
+		}
+	}
+	for _, node := range running[vm.ID] {
+		if seen.Holder == nil || node != seen.Holder.Node.Name {
+			seen.Elsewhere = append(seen.Elsewhere, node)
+		}
+	}
+	report.State, report.Condition = vmState(seen)
+	return wire.VM(report)
+}
+
+// ListVMs answers with all VMs, or those that one node holds, by name.
+func (s *Server) ListVMs(
+	ctx context.Context, request *connect.Request[berthv1.ListVMsRequest],
+) (*connect.Response[berthv1.ListVMsResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vms := p.VMs()
+	if ref := request.Msg.GetNode(); ref != "" {
+		node, known := p.NodeByRef(ref)
+		if !known {
+			return nil, notFound("node", ref)
+		}
+		vms = p.VMsOn(node.ID)
+	}
+	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion}
+	running := p.running()
+	for _, vm := range vms {
+		message := p.vm(vm, running)
+		message.Spec.Xml = "" // long; GetVM has it
+		response.Vms = append(response.Vms, message)
+	}
+	return connect.NewResponse(response), nil
+}
+
+// GetVM answers with one VM and the operation that works on it, or the last one that did.
+func (s *Server) GetVM(
+	ctx context.Context, request *connect.Request[berthv1.GetVMRequest],
+) (*connect.Response[berthv1.GetVMResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, known := p.VMByRef(request.Msg.GetVm())
+	if !known {
+		return nil, notFound("vm", request.Msg.GetVm())
+	}
+	response := &berthv1.GetVMResponse{SchemaVersion: wire.SchemaVersion, Vm: p.vm(vm, p.running())}
+	for _, op := range p.Operations() {
+		if op.VM == vm.ID {
+			response.Operation = wire.Operation(op)
+			break
+		}
+	}
+	return connect.NewResponse(response), nil
+}
+
+// StartVM makes a VM if a specification is given, places and starts it.
+func (s *Server) StartVM(
+	ctx context.Context, request *connect.Request[berthv1.StartVMRequest],
+) (*connect.Response[berthv1.StartVMResponse], error) {
+	message := request.Msg
+	wanted := control.StartVM{
+		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
+		Caller: callerOf(ctx).String(),
+	}
+	if message.GetSpec() != nil {
+		if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
+			return nil, invalid("vm/"+wanted.Name, "see 'berth vm start --help'", err)
+		}
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+		return nil, err
+	}
+	if vm, known := p.VM(wanted.Name); known { // an existing VM may be named by its ID
+		wanted.Name = vm.Name
+	}
+	started, err := whenLeading(ctx, s, func() (control.Started, error) { return s.Control.StartVM(ctx, wanted) })
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.StartVMResponse{SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(started.Decision)}
+	if started.Operation.ID != "" {
+		response.Operation = wire.Operation(started.Operation)
+	}
+	if started.VM.ID != "" {
+		p = s.present()
+		response.Vm = p.vm(started.VM, p.running())
+	}
+	return connect.NewResponse(response), nil
+}
+
+// whenLeading waits, as long as a call waits for a leader, while control has not begun the work of a leadership that this
+// member has won.
+func whenLeading[T any](ctx context.Context, s *Server, do func() (T, error)) (T, error) {
+	waiting, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
+	for {
+		done, err := do()
+		var refused *control.Error
+		if !errors.As(err, &refused) || refused.Code != control.NoLeader || !s.Consensus.IsLeader() || !pause(waiting, leaderPoll) {
+			return done, err
+		}
+	}
+}
+
+// describe completes and checks the request for a new VM. An administrator's XML says name, UUID and size itself.
+func describe(request *control.StartVM, spec cluster.VMSpec) error {
+	if spec.XML != "" {
+		info, err := domxml.Parse(spec.XML)
+		if err != nil {
+			return err
+		}
+		switch {
+		case request.Name == "":
+			request.Name = info.Name
+		case info.Name != "" && info.Name != request.Name:
+			return fmt.Errorf("the XML names the VM %q, the request %q: leave one out or make them equal", info.Name, request.Name)
+		}
+		if spec.Memory != 0 && int64(spec.Memory) != info.MemoryBytes {
+			return fmt.Errorf("the XML gives the VM %s of memory, the request %s: leave it out of the request",
+				units.Bytes(info.MemoryBytes), spec.Memory)
+		}
+		if spec.VCPUs != 0 && spec.VCPUs != info.VCPUs {
+			return fmt.Errorf("the XML gives the VM %d vCPUs, the request %d: leave them out of the request", info.VCPUs, spec.VCPUs)
+		}
+		request.ID = strings.ToLower(info.UUID)
+		spec.Memory, spec.VCPUs = units.Bytes(info.MemoryBytes), info.VCPUs
+	}
+	if err := checkName("VM", request.Name); err != nil {
+		return err
+	}
+	request.Spec = &spec
+	return cluster.ValidateSpec(spec)
+}
+
+// StopVM shuts a VM down.
+func (s *Server) StopVM(
+	ctx context.Context, request *connect.Request[berthv1.StopVMRequest],
+) (*connect.Response[berthv1.StopVMResponse], error) {
+	message := request.Msg
+	seconds := message.GetGraceSeconds()
+	if math.IsNaN(seconds) || seconds < 0 || seconds > maxGrace.Seconds() {
+		return nil, invalid("vm/"+message.GetVm(), "give a shorter time, or --force to power it off at once",
+			fmt.Errorf("a grace time of %g s is not between 0 and %g", seconds, maxGrace.Seconds()))
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, known := p.VMByRef(message.GetVm())
+	if !known {
+		return nil, notFound("vm", message.GetVm())
+	}
+	wanted := control.StopVM{
+		VM: vm.ID, Force: message.GetForce(), Grace: time.Duration(seconds * float64(time.Second)),
+		RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+	}
+	op, err := whenLeading(ctx, s, func() (operation.Operation, error) { return s.Control.StopVM(ctx, wanted) })
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.StopVMResponse{
+		SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op),
+	}), nil
+}
+
+// MigrateVM moves a running VM to the best node, or to the one that the request names.
+func (s *Server) MigrateVM(
+	ctx context.Context, request *connect.Request[berthv1.MigrateVMRequest],
+) (*connect.Response[berthv1.MigrateVMResponse], error) {
+	message := request.Msg
+	if message.GetBandwidthBps() < 0 {
+		return nil, invalid("vm/"+message.GetVm(), "give bytes a second, or nothing for the default",
+			fmt.Errorf("a bandwidth of %d is negative", message.GetBandwidthBps()))
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, known := p.VMByRef(message.GetVm())
+	if !known {
+		return nil, notFound("vm", message.GetVm())
+	}
+	node, err := p.nodeID(message.GetNode())
+	if err != nil {
+		return nil, err
+	}
+	wanted := control.MigrateVM{
+		VM: vm.ID, Node: node, Bandwidth: units.Bytes(message.GetBandwidthBps()), DryRun: message.GetDryRun(),
+		RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+	}
+	migration, err := whenLeading(ctx, s, func() (control.Migration, error) { return s.Control.MigrateVM(ctx, wanted) })
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.MigrateVMResponse{SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(migration.Decision)}
+	if migration.Operation.ID != "" {
+		response.Operation = wire.Operation(migration.Operation)
+	}
+	return connect.NewResponse(response), nil
+}
+
+// nodeID resolves a name or ID. Empty stays empty.
+func (p *picture) nodeID(ref string) (string, error) {
+	if ref == "" {
+		return "", nil
+	}
+	node, known := p.NodeByRef(ref)
+	if !known {
+		return "", notFound("node", ref)
+	}
+	return node.ID, nil
+}
+
+// DeleteVM forgets a stopped VM. Its disks are not Berth's and stay.
+func (s *Server) DeleteVM(
+	ctx context.Context, request *connect.Request[berthv1.DeleteVMRequest],
+) (*connect.Response[berthv1.DeleteVMResponse], error) {
+	const kind = "delete vm"
+	ref, key := request.Msg.GetVm(), request.Msg.GetRequestId()
+	_, err := s.propose(ctx, key, func(p *picture) (state.Command, error) {
+		vm, known := p.VMByRef(ref)
+		switch {
+		case !known && p.Answered(key, kind):
+			return state.Command{}, errUnchanged
+		case !known:
+			return state.Command{}, notFound("vm", ref)
+		}
+		if err := deletable(p, vm); err != nil {
+			return state.Command{}, err
+		}
+		return state.Command{
+			Kind: kind, Expect: []state.Expectation{expectVM(vm)},
+			Delete: []state.Record{{Table: state.VMs, ID: vm.ID}},
+			Events: []cluster.Event{p.event(ctx, "vm.deleted", "vm/"+vm.Name, "forgotten; its disks stay where they are")},
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.DeleteVMResponse{SchemaVersion: wire.SchemaVersion}), nil
+}
+
+// deletable refuses to forget a VM that runs or may run.
+func deletable(p *picture, vm cluster.VM) error {
+	subject := "vm/" + vm.Name
+	if op, live := p.LiveOperationOf(vm.ID); live {
+		return refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
+			"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
+	}
+	if vm.Holder != "" {
+		return refusal(rpc.Conflict, subject, fmt.Sprintf("stop it first: 'berth vm stop %s'", vm.Name),
+			"VM %q is not stopped: node %s holds it", vm.Name, p.nodeName(vm.Holder))
+	}
+	if nodes := p.running()[vm.ID]; len(nodes) > 0 {
+		return refusal(rpc.Conflict, subject, fmt.Sprintf("shut it down there with 'virsh shutdown %s'", vm.Name),
+			"a domain with the UUID of VM %q runs on %s", vm.Name, strings.Join(nodes, ", "))
+	}
+	return nil
+}
