@@ -83,14 +83,25 @@ func (m *machine) start(namespace, uuid string, undo *cleanup) error {
 		return err
 	}
 	defer console.Close()
-	// No context: a machine is shut down in order, by its undo.
+	undo.add(func() error { return removeGroups(namespace) })
+	groups, err := makeGroups(namespace)
+	if err != nil {
+		return err
+	}
+	// The shell enters the control groups and becomes systemd-nspawn. No context: a machine is shut down in order, by its
+	// undo.
+	enter := ""
+	for _, members := range groups {
+		enter += "echo $$ > " + members + " && "
+	}
 	nspawn := exec.Command(
-		"systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--capability=all",
+		"sh", "-c", enter+`exec systemd-nspawn "$@"`, "sh",
+		"--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--capability=all",
 		"--machine="+namespace, "--uuid="+uuid, "--directory="+m.path("/"), "--network-namespace-path=/run/netns/"+namespace,
 	)
 	nspawn.Stdout, nspawn.Stderr = console, console
 	// In a process group of its own, so that Ctrl-C reaches this program alone.
-	nspawn.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	nspawn.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := nspawn.Start(); err != nil {
 		return err
 	}
@@ -99,7 +110,7 @@ func (m *machine) start(namespace, uuid string, undo *cleanup) error {
 	undo.add(func() error { return shutDown(nspawn, ended) })
 
 	children := fmt.Sprintf("/proc/%d/task/%d/children", nspawn.Process.Pid, nspawn.Process.Pid)
-	return wait(context.Background(), 20*time.Second, func() error {
+	return patiently(20*time.Second, func() error {
 		select {
 		case <-ended:
 			ended <- nil
@@ -176,7 +187,7 @@ func (m *machine) try(ctx context.Context, line string) (string, error) {
 		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8",
 		"DEBIAN_FRONTEND=noninteractive", "sh", "-c", "cd\n"+line,
 	)
-	enter.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	enter.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
 	enter.Stdout, enter.Stderr = &out, &out
 	enter.WaitDelay = 5 * time.Second
@@ -203,6 +214,11 @@ func (m *machine) put(path string) (string, error) {
 		return "", errors.Join(err, target.Close())
 	}
 	return name, target.Close()
+}
+
+// patiently is wait for what goes on also when the run is interrupted.
+func patiently(patience time.Duration, check func() error) error {
+	return wait(context.Background(), patience, check)
 }
 
 // wait repeats check until it succeeds, for at most that long. The last failure is the error.

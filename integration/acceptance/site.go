@@ -104,7 +104,7 @@ func lock(folder string) (*os.File, error) {
 	return file, nil
 }
 
-// sweep takes down what an earlier run left that was killed without a chance to clean up. Its machines died with it.
+// sweep takes down what an earlier run left that was killed without a chance to clean up: its machines too.
 func sweep() error {
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), folderPattern))
 	if err != nil {
@@ -119,6 +119,10 @@ func sweep() error {
 			return err
 		}
 		defer held.Close()
+		id := strings.TrimPrefix(filepath.Base(folder), strings.TrimSuffix(folderPattern, "*"))
+		if err := sweepNamed("berth-" + id + "-*"); err != nil {
+			return err
+		}
 		mounts, err := filepath.Glob(filepath.Join(folder, "*", "root"))
 		if err != nil {
 			return err
@@ -126,19 +130,31 @@ func sweep() error {
 		for _, mount := range mounts {
 			_ = syscall.Unmount(mount, syscall.MNT_DETACH) // not mounted is as good
 		}
-		id := strings.TrimPrefix(filepath.Base(folder), strings.TrimSuffix(folderPattern, "*"))
-		namespaces, err := filepath.Glob("/run/netns/berth-" + id + "-*")
-		if err != nil {
-			return err
-		}
-		for _, path := range namespaces {
-			if err := removeNamespace(filepath.Base(path)); err != nil {
-				return err
-			}
-		}
 		if err := os.RemoveAll(folder); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func sweepNamed(pattern string) error {
+	var failed []error
+	for _, root := range hierarchies() {
+		groups, err := filepath.Glob(filepath.Join(root, pattern))
+		failed = append(failed, err)
+		for _, group := range groups {
+			failed = append(failed, removeGroups(filepath.Base(group)))
+		}
+	}
+	propagated, err := filepath.Glob(filepath.Join("/run/systemd/nspawn/propagate", pattern))
+	failed = append(failed, err)
+	for _, folder := range propagated {
+		failed = append(failed, os.Remove(folder))
+	}
+	namespaces, err := filepath.Glob(filepath.Join("/run/netns", pattern))
+	failed = append(failed, err)
+	for _, namespace := range namespaces {
+		failed = append(failed, removeNamespace(filepath.Base(namespace)))
+	}
+	return errors.Join(failed...)
 }
