@@ -14,6 +14,9 @@ import (
 // winCounterfactual names the keys without any one of which another node would have won. It is found by running the later
 // stages again without the key, not by arithmetic on the scores.
 func (r *run) winCounterfactual() string {
+	if len(r.candidates) == 1 {
+		return ""
+	}
 	winner := r.candidates[0].node
 	var sentences []string
 	for i := range r.input.SystemKeys {

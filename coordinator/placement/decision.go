@@ -56,7 +56,8 @@ type Decision struct {
 	Order          string       `json:"order"`
 	Gate           string       `json:"gate"`
 	Selector       string       `json:"selector"`
-	Nodes          []NodeResult `json:"nodes"` // candidates by rank, then the refused by name
+	Nodes          []NodeResult `json:"nodes"`             // candidates by rank, then the refused by name; at most MaxRecorded
+	Omitted        int          `json:"omitted,omitempty"` // nodes that stand in no result
 }
 
 // NodeResult is what the engine found of one node.

@@ -27,6 +27,9 @@ func Explain(d Decision) string {
 		fmt.Fprintf(&b, "order %s; gate %s; select %s\n", d.Order, d.Gate, d.Selector)
 	}
 	explainNodes(&b, d.Nodes)
+	if d.Omitted > 0 {
+		fmt.Fprintf(&b, "  and %s\n", count(d.Omitted, "more node"))
+	}
 	return b.String()
 }
 

@@ -134,6 +134,29 @@ func TestARefusedNodeIsNeverChosenAndNoNodeIsForgotten(t *testing.T) {
 	})
 }
 
+// A record stays small on a large cluster, and still has the nodes that matter.
+func TestTheRecordOfALargeClusterIsBounded(t *testing.T) {
+	view := crowd(1000) // one in eight is full
+	request := Request{
+		Purpose: ForMigrate, VM: "n000999-1", VMName: "last", Memory: 4 * units.GiB, VCPUs: 2, Current: "n000999",
+	}
+	for pinned, most := range map[string]int{"": MaxRecorded + 1, "n000992": MaxRecorded + 2} {
+		request.Pinned = pinned
+		d := Place(view, request, Affinity(), 1)
+		if len(d.Nodes) < MaxRecorded || len(d.Nodes) > most || len(d.Nodes)+d.Omitted != 1000 {
+			t.Errorf("%d nodes recorded, %d omitted", len(d.Nodes), d.Omitted)
+		}
+		for _, id := range []string{request.Current, request.Pinned} {
+			if id != "" && !slices.ContainsFunc(d.Nodes, func(n NodeResult) bool { return n.Node == id }) {
+				t.Errorf("%s is not in the record", id)
+			}
+		}
+		if !strings.HasSuffix(Explain(d), fmt.Sprintf("and %d more nodes\n", d.Omitted)) {
+			t.Errorf("the explanation does not say that %d are missing", d.Omitted)
+		}
+	}
+}
+
 func TestMoreMemoryNeverTurnsAdmitIntoRefuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
@@ -273,20 +296,21 @@ start new memory=1G vcpus=1
 
 func TestAPolicyThatIsNotValidPlacesNothing(t *testing.T) {
 	for want, change := range map[string]func(*Policy){
-		`there is no constraint "memory"`:                func(p *Policy) { p.Constraints = append(p.Constraints, "memory") },
-		`constraint "fresh" is there twice`:              func(p *Policy) { p.Constraints = append(p.Constraints, "fresh") },
-		`constraint "pin" cannot be left out`:            func(p *Policy) { p.Constraints = []string{"running", "excluded"} },
-		`there is no planner "best"`:                     func(p *Policy) { p.Planner = "best" },
-		`there is no weigher "luck"`:                     func(p *Policy) { p.Weighers = []Factor{{"luck", 1}} },
-		`weigher "system-keys" is there twice`:           func(p *Policy) { p.Weighers = append(p.Weighers, p.Weighers...) },
-		`the factor of weigher "system-keys" is NaN`:     func(p *Policy) { p.Weighers[0].Factor = math.NaN() },
-		`there is no selector "raw"`:                     func(p *Policy) { p.Selector = "raw" },
-		`there is no gate ""`:                            func(p *Policy) { p.Gate = Gate{} },
-		`gate: 0 steps, want 1 to 1000`:                  func(p *Policy) { p.Gate = Gate{Kind: GateBands} },
-		`gate: initial -10 and final 80`:                 func(p *Policy) { p.Gate = Bands(); p.Gate.Initial, p.Gate.Final = -10, 80 },
-		`gate: initial +Inf and final -10`:               func(p *Policy) { p.Gate = Bands(); p.Gate.Initial = math.Inf(1) },
-		`key "#RAM" is there twice`:                      func(p *Policy) { p.SystemKeys = append(p.SystemKeys, p.SystemKeys[0]) },
-		`key "#RAM" has value 0 and weight NaN, want fi`: func(p *Policy) { p.SystemKeys[0].Weight = math.NaN() },
+		`there is no constraint "memory"`:                 func(p *Policy) { p.Constraints = append(p.Constraints, "memory") },
+		`constraint "fresh" is there twice`:               func(p *Policy) { p.Constraints = append(p.Constraints, "fresh") },
+		`constraint "pin" cannot be left out`:             func(p *Policy) { p.Constraints = []string{"running", "excluded"} },
+		`there is no planner "best"`:                      func(p *Policy) { p.Planner = "best" },
+		`there is no weigher "luck"`:                      func(p *Policy) { p.Weighers = []Factor{{"luck", 1}} },
+		`weigher "system-keys" is there twice`:            func(p *Policy) { p.Weighers = append(p.Weighers, p.Weighers...) },
+		`the factor of weigher "system-keys" is NaN`:      func(p *Policy) { p.Weighers[0].Factor = math.NaN() },
+		`there is no selector "raw"`:                      func(p *Policy) { p.Selector = "raw" },
+		`there is no gate ""`:                             func(p *Policy) { p.Gate = Gate{} },
+		`gate: 0 steps, want 1 to 1000`:                   func(p *Policy) { p.Gate = Gate{Kind: GateBands} },
+		`gate: initial -20 and final -10`:                 func(p *Policy) { p.Gate = Bands(); p.Gate.Initial = -20 },
+		`gate: initial +Inf and final -10`:                func(p *Policy) { p.Gate = Bands(); p.Gate.Initial = math.Inf(1) },
+		`key "#RAM" is there twice`:                       func(p *Policy) { p.SystemKeys = append(p.SystemKeys, p.SystemKeys[0]) },
+		`key "#RAM" has value 1e+300 and weight 40, want`: func(p *Policy) { p.SystemKeys[0].Value = 1e300 },
+		`key "#RAM" has value 0 and weight NaN, want fi`:  func(p *Policy) { p.SystemKeys[0].Weight = math.NaN() },
 	} {
 		p := Affinity()
 		change(&p)

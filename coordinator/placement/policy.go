@@ -139,4 +139,8 @@ func (p Policy) compile() (*engine, error) {
 	return e, nil
 }
 
-func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+// finite numbers are also small enough that no sum of them is not.
+func finite(f float64) bool {
+	const most = 1e12
+	return math.Abs(f) <= most
+}

@@ -8,16 +8,28 @@ import (
 	"berth/coordinator/placement/rule"
 )
 
-// record writes the run down: every node with every verdict and every term, and in words what came of it.
+// MaxRecorded is how many nodes a decision says everything of: about 800 bytes each, in a record that is replicated. On a
+// larger cluster the best candidates and some of the refused stand for the others; the reason counts them all.
+const MaxRecorded = 100
+
+// record writes the run down: each node with every verdict and every term, and in words what came of it.
 func (r *run) record(decision *Decision) {
 	decision.Order, decision.Gate, decision.Selector = r.orderText(), r.gateText(), r.selectorText()
-	decision.Nodes = make([]NodeResult, 0, len(r.view.Nodes))
+	refused := r.refused()
+	refusedShare := min(len(refused), max(MaxRecorded/2, MaxRecorded-len(r.candidates)))
+	candidateShare := min(len(r.candidates), MaxRecorded-refusedShare)
+	decision.Nodes = make([]NodeResult, 0, candidateShare+refusedShare)
 	for i := range r.candidates {
-		decision.Nodes = append(decision.Nodes, r.candidateResult(&r.candidates[i], i+1))
+		if i < candidateShare || r.concerns(r.candidates[i].node) {
+			decision.Nodes = append(decision.Nodes, r.candidateResult(&r.candidates[i], i+1))
+		}
 	}
-	for _, node := range r.refused() {
-		decision.Nodes = append(decision.Nodes, r.nodeResult(node))
+	for i, node := range refused {
+		if i < refusedShare || r.concerns(node) {
+			decision.Nodes = append(decision.Nodes, r.nodeResult(node))
+		}
 	}
+	decision.Omitted = len(r.view.Nodes) - len(decision.Nodes)
 	if !r.placed() {
 		decision.Reason, decision.Counterfactual = r.refusalReason(), r.refusalCounterfactual()
 		return
@@ -32,6 +44,12 @@ func (r *run) record(decision *Decision) {
 		decision.Margin = winner.score - next.score
 	}
 	decision.Reason, decision.Counterfactual = r.winReason(), r.winCounterfactual()
+}
+
+// concerns tells whether the request names the node, so that its result is never omitted.
+func (r *run) concerns(node int) bool {
+	id := r.view.Nodes[node].Node.ID
+	return id == r.input.Current || id == r.input.Pinned
 }
 
 // runnerUp is the next one in the winner's tier and band; nil when the winner is alone there.
