@@ -19,7 +19,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install what building and the lab need (Debian, Ubuntu; root); nothing to do when it is there
-	@integration/lab/install-deps.sh bin/lab
+	@integration/lab/install-deps.sh bin/lab openssl systemd rpm rpmlint lintian
 
 build: ## build bin/berth, bin/berth-agent and bin/berth-lab
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./coordinator
@@ -29,15 +29,13 @@ build: ## build bin/berth, bin/berth-agent and bin/berth-lab
 generate: ## write the generated code anew
 	cd shared/proto && $(GO) tool -modfile=../../.tools/go.mod buf generate
 
-lint: ## check formatting, vet and linters
-	@test -z "$$(gofmt -l agent coordinator integration shared)" || { gofmt -d agent coordinator integration shared; exit 1; }
-	$(GO) vet ./...
+lint: ## check format, vet and linters
 	$(TOOL) golangci-lint run
 	$(TOOL) buf lint shared/proto
 
 test: deps build ## run every test, the lab's included (root)
-	$(GO) test $$($(GO) list $(PACKAGES) | grep -v '^berth/integration/')
-	$(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep '^berth/integration/')
+	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -vE '^berth/(integration|packaging)(/|$$)')
+	$(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
 	@$(LABKIT) up
@@ -54,7 +52,8 @@ bench: deps build ## measure the goals and print them beside the figures
 packages: ## build the RPM and DEB packages
 	@packaging/build
 
-acceptance: deps build packages ## install the packages in system containers and do the main job with them
+acceptance: deps packages ## install the packages in system containers and do the main job with them
+	@integration/lab/install-deps.sh bin/lab debootstrap debian-archive-keyring systemd-container
 	@$(GO) run ./integration/acceptance
 
 clean: lab-down ## remove what was built
