@@ -92,7 +92,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Sampler:    telemetry.NewSampler(hypervisor, host),
 		Collector: &telemetry.Collector{
 			Hypervisor: hypervisor, Identity: identity, MigrationURI: settings.migrationURI(identity.HostName),
-			DomainTypes: settings.domainTypes(),
+			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
 		},
 		Jobs:   work,
 		Logger: log.Named("session"),

@@ -67,7 +67,7 @@ func (j *Jobs) copyTo(command *berthv1.Command, runner *migration.Runner) error 
 		return err
 	}
 	return runner.Run(j.ctx, hypervisor.MigrateOptions{
-		TargetURI: order.GetTargetUri(), DomainXML: xml, BandwidthBPS: order.GetBandwidthBps(), Paused: true,
+		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml, BandwidthBPS: order.GetBandwidthBps(), Paused: true,
 	})
 }
 

@@ -143,7 +143,9 @@ func TestHelloInventoryTelemetryCommandResult(t *testing.T) {
 		if err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: &berthv1.Command{OperationId: "op", Step: 3}}}); err != nil {
 			return err
 		}
-		until(t, stream, &last, func(m *berthv1.SessionRequest) bool { return m.GetResult().GetOperationId() == "op" && m.GetResult().GetStep() == 3 })
+		until(t, stream, &last, func(m *berthv1.SessionRequest) bool {
+			return m.GetResult().GetOperationId() == "op" && m.GetResult().GetStep() == 3
+		})
 		seen <- "result"
 		if err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Resync{Resync: &berthv1.ResyncRequest{Reason: "test"}}}); err != nil {
 			return err

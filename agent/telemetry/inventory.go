@@ -18,6 +18,8 @@ type Collector struct {
 	Hypervisor   hypervisor.Hypervisor
 	Identity     hoststat.Identity
 	MigrationURI string
+	// MigrationAddress is where guests' memory is to be sent. Empty: the host of MigrationURI.
+	MigrationAddress string
 	// DomainTypes limits what the capabilities offer, for a node where one is there and of no use. Empty: no limit.
 	DomainTypes []string
 }
@@ -40,7 +42,8 @@ func (c *Collector) Inventory(ctx context.Context) *berthv1.InventoryReport {
 func (c *Collector) node(ctx context.Context) *berthv1.NodeInventory {
 	out := &berthv1.NodeInventory{
 		HostName: c.Identity.HostName, MachineId: c.Identity.MachineID, BootId: c.Identity.BootID,
-		AgentVersion: buildinfo.Version(), MigrationUri: c.MigrationURI, CollectedAt: timestamppb.New(time.Now()),
+		AgentVersion: buildinfo.Version(), MigrationUri: c.MigrationURI, MigrationAddress: c.MigrationAddress,
+		CollectedAt: timestamppb.New(time.Now()),
 	}
 	failed := func(reading string, err error) {
 		out.Errors = append(out.Errors, &berthv1.ReadingError{Reading: reading, Message: err.Error()})

@@ -23,7 +23,7 @@ func command(term uint64, order operation.Order) *berthv1.Command {
 		c.Action = &berthv1.Command_Stop{Stop: &berthv1.StopCommand{Force: order.Force, GraceSeconds: order.Grace.Seconds()}}
 	case operation.ActMigrate:
 		c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
-			TargetUri: order.TargetURI, TargetNode: order.TargetNode, TargetEpoch: order.TargetEpoch,
+			TargetUri: order.TargetURI, TargetAddress: order.TargetHost, TargetNode: order.TargetNode, TargetEpoch: order.TargetEpoch,
 			BandwidthBps: int64(order.Bandwidth), DeadlineSeconds: order.Deadline.Seconds(), Spec: spec(order.Spec),
 		}}
 	case operation.ActResume:

@@ -79,6 +79,7 @@ type NodeFacts struct {
 	CPUs          int
 	DomainTypes   []string
 	MigrationURI  string
+	MigrationHost string   // where guests' memory is to be sent; empty: the host of MigrationURI
 	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
 	InventoryFrom string   // incarnation that sent it

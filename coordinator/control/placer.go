@@ -214,7 +214,8 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 	op := operation.Operation{
 		ID: c.newID(), Kind: operation.Migrate, Caller: request.Caller, Request: request.RequestID,
 		VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: nodeName(snapshot, vm.Holder), SourceEpoch: vm.Epoch,
-		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, Epoch: vm.LastEpoch,
+		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
+		Epoch: vm.LastEpoch,
 		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Bandwidth: request.Bandwidth, Deadline: copyDeadline(vm.Spec.Memory),
 		CreatedAt: decision.At, UpdatedAt: decision.At,

@@ -25,6 +25,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 		facts.CPUs = int(max(n.inventory.GetCpus(), 0))
 		facts.DomainTypes = n.inventory.GetDomainTypes()
 		facts.MigrationURI = n.inventory.GetMigrationUri()
+		facts.MigrationHost = n.inventory.GetMigrationAddress()
 	}
 	facts.Domains, facts.DomainsKnown = n.shown, n.domainsKnown
 	if n.telemetry != nil {

@@ -81,8 +81,10 @@ type Operation struct {
 	Bandwidth units.Bytes   `json:"bandwidth,omitempty"` // migrate, a second; 0: libvirt's default
 	Deadline  time.Duration `json:"deadline,omitempty"`  // migrate: longest copy
 	TargetURI string        `json:"target_uri,omitempty"`
-	Pinned    string        `json:"pinned,omitempty"` // node ID named by the caller: never another one
-	Cancel    bool          `json:"cancel,omitempty"`
+	// TargetHost takes the memory stream; empty: the host of TargetURI.
+	TargetHost string `json:"target_host,omitempty"`
+	Pinned     string `json:"pinned,omitempty"` // node ID named by the caller: never another one
+	Cancel     bool   `json:"cancel,omitempty"`
 
 	Result    Result          `json:"result,omitempty"`
 	Message   string          `json:"message,omitempty"`
@@ -161,6 +163,7 @@ type Order struct {
 	Grace       time.Duration
 	TargetNode  string
 	TargetURI   string
+	TargetHost  string
 	Bandwidth   units.Bytes
 	Deadline    time.Duration
 }

@@ -29,6 +29,7 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 		order := at(op.Source, ActMigrate, vm.Epoch)
 		order.Spec = vm.Spec
 		order.TargetEpoch, order.TargetNode, order.TargetURI = op.Epoch, op.Target, op.TargetURI
+		order.TargetHost = op.TargetHost
 		order.Bandwidth, order.Deadline = op.Bandwidth, op.Deadline
 		return []Order{order}
 	case Judging:

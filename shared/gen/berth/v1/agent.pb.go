@@ -1336,6 +1336,7 @@ type MigrateCommand struct {
 	BandwidthBps    int64                  `protobuf:"varint,4,opt,name=bandwidth_bps,json=bandwidthBps,proto3" json:"bandwidth_bps,omitempty"`           // bytes a second; 0 means libvirt's default
 	DeadlineSeconds float64                `protobuf:"fixed64,5,opt,name=deadline_seconds,json=deadlineSeconds,proto3" json:"deadline_seconds,omitempty"` // from the first byte; then the job is aborted
 	Spec            *VMSpec                `protobuf:"bytes,6,opt,name=spec,proto3" json:"spec,omitempty"`
+	TargetAddress   string                 `protobuf:"bytes,7,opt,name=target_address,json=targetAddress,proto3" json:"target_address,omitempty"` // for the memory stream; empty: the host of target_uri
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1410,6 +1411,13 @@ func (x *MigrateCommand) GetSpec() *VMSpec {
 		return x.Spec
 	}
 	return nil
+}
+
+func (x *MigrateCommand) GetTargetAddress() string {
+	if x != nil {
+		return x.TargetAddress
+	}
+	return ""
 }
 
 // ResumeCommand lets the paused copy on the target run: the source is gone.
@@ -1613,7 +1621,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xe9\x01\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\x90\x02\n" +
 	"\x0eMigrateCommand\x12\x1d\n" +
 	"\n" +
 	"target_uri\x18\x01 \x01(\tR\ttargetUri\x12\x1f\n" +
@@ -1622,7 +1630,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\ftarget_epoch\x18\x03 \x01(\x04R\vtargetEpoch\x12#\n" +
 	"\rbandwidth_bps\x18\x04 \x01(\x03R\fbandwidthBps\x12)\n" +
 	"\x10deadline_seconds\x18\x05 \x01(\x01R\x0fdeadlineSeconds\x12$\n" +
-	"\x04spec\x18\x06 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\"\x0f\n" +
+	"\x04spec\x18\x06 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12%\n" +
+	"\x0etarget_address\x18\a \x01(\tR\rtargetAddress\"\x0f\n" +
 	"\rResumeCommand\"\x10\n" +
 	"\x0eDiscardCommand\"\x10\n" +
 	"\x0eInspectCommand*\xc2\x01\n" +

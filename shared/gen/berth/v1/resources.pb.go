@@ -662,6 +662,7 @@ type NodeInventory struct {
 	CollectedAt       *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=collected_at,json=collectedAt,proto3" json:"collected_at,omitempty"`
 	Errors            []*ReadingError        `protobuf:"bytes,24,rep,name=errors,proto3" json:"errors,omitempty"` // what could not be read; the fields concerned are then unset
 	CapabilitiesXml   string                 `protobuf:"bytes,25,opt,name=capabilities_xml,json=capabilitiesXml,proto3" json:"capabilities_xml,omitempty"`
+	MigrationAddress  string                 `protobuf:"bytes,26,opt,name=migration_address,json=migrationAddress,proto3" json:"migration_address,omitempty"` // where guests' memory is to be sent; empty: the host of migration_uri
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -867,6 +868,13 @@ func (x *NodeInventory) GetErrors() []*ReadingError {
 func (x *NodeInventory) GetCapabilitiesXml() string {
 	if x != nil {
 		return x.CapabilitiesXml
+	}
+	return ""
+}
+
+func (x *NodeInventory) GetMigrationAddress() string {
+	if x != nil {
+		return x.MigrationAddress
 	}
 	return ""
 }
@@ -3108,7 +3116,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"vcpus_used\x18\x06 \x01(\x03R\tvcpusUsed\x12\x10\n" +
 	"\x03vms\x18\a \x01(\x03R\x03vmsB\x16\n" +
-	"\x14_physical_free_bytes\"\xa7\a\n" +
+	"\x14_physical_free_bytes\"\xd4\a\n" +
 	"\rNodeInventory\x12\x1b\n" +
 	"\thost_name\x18\x01 \x01(\tR\bhostName\x12\x1b\n" +
 	"\thost_uuid\x18\x02 \x01(\tR\bhostUuid\x12\x1d\n" +
@@ -3138,7 +3146,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\rmigration_uri\x18\x16 \x01(\tR\fmigrationUri\x12=\n" +
 	"\fcollected_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\vcollectedAt\x12.\n" +
 	"\x06errors\x18\x18 \x03(\v2\x16.berth.v1.ReadingErrorR\x06errors\x12)\n" +
-	"\x10capabilities_xml\x18\x19 \x01(\tR\x0fcapabilitiesXml\"\xc5\x01\n" +
+	"\x10capabilities_xml\x18\x19 \x01(\tR\x0fcapabilitiesXml\x12+\n" +
+	"\x11migration_address\x18\x1a \x01(\tR\x10migrationAddress\"\xc5\x01\n" +
 	"\vStoragePool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x12\n" +
