@@ -8,10 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // ownEtc is what a machine has of its own in /etc. Everything else there is this machine's, seen through links.
-var ownEtc = []string{"berth", "hostname", "hosts", "libvirt", "machine-id", "pki", "resolv.conf"}
+var ownEtc = []string{"berth", "group", "hostname", "hosts", "libvirt", "machine-id", "passwd", "pki", "resolv.conf"}
+
+// libvirtd does not start without the accounts that its package's system integration creates, though it runs guests as
+// root here.
+var (
+	libvirtUsers  = []string{"libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin"}
+	libvirtGroups = []string{"libvirt-qemu:x:64055:", "kvm:x:64056:"}
+)
 
 // build lays out the machine's directory: what it has on disk.
 func (m *Machine) build(spec machineSpec, hosts string) error {
@@ -31,8 +39,18 @@ func (m *Machine) build(spec machineSpec, hosts string) error {
 	if err != nil {
 		return err
 	}
+	users, err := withAccounts("/etc/passwd", libvirtUsers)
+	if err != nil {
+		return err
+	}
+	groups, err := withAccounts("/etc/group", libvirtGroups)
+	if err != nil {
+		return err
+	}
 	for name, text := range map[string]string{
 		initFile:          string(description),
+		"etc/passwd":      users,
+		"etc/group":       groups,
 		"etc/hostname":    m.Name + "\n",
 		"etc/hosts":       hosts,
 		"etc/resolv.conf": "",
@@ -86,6 +104,22 @@ func linkEtc(dir string) error {
 		}
 	}
 	return nil
+}
+
+// withAccounts is the text of a passwd or group file with the lines added whose names it lacks.
+func withAccounts(path string, lines []string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	accounts := "\n" + strings.TrimSpace(string(text)) + "\n"
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, ":")
+		if !strings.Contains(accounts, "\n"+name+":") {
+			accounts += line + "\n"
+		}
+	}
+	return strings.TrimPrefix(accounts, "\n"), nil
 }
 
 func randomHex(bytes int) string {

@@ -90,7 +90,7 @@ func enter(ctx context.Context, pid int, env []string, argv ...string) (*exec.Cm
 	if pid == 0 {
 		return nil, ErrPoweredOff
 	}
-	args := append([]string{"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-r", "--"}, argv...)
+	args := append([]string{"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "--"}, argv...)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
 	cmd.Env = append(environment(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

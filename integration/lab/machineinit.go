@@ -95,6 +95,7 @@ func runMachineInit(dir, name string) error {
 	if err := errors.Join(
 		syscall.Sethostname([]byte(name)),
 		mountMachine(dir, root, spec),
+		os.Chdir("/"),
 	); err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func runLabInit() error {
 	if err := syscall.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
 		return fmt.Errorf("mount /sys: %w", err)
 	}
-	if err := syscall.Sethostname([]byte("lab")); err != nil {
+	if err := errors.Join(syscall.Sethostname([]byte("lab")), os.Chdir("/")); err != nil {
 		return err
 	}
 	err := runInput("link set lo up\nlink add "+bridge+" type bridge forward_delay 0\nlink set "+bridge+" up\n", "ip", "-batch", "-")
