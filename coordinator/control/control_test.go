@@ -95,8 +95,15 @@ func (n *nodes) ordered(action operation.Action) []operation.Order {
 
 // facts stand for the inventory: every node is up and has 8 GiB, unless changed.
 type facts struct {
-	mu    sync.Mutex
-	nodes map[string]cluster.NodeFacts
+	mu      sync.Mutex
+	nodes   map[string]cluster.NodeFacts
+	waiting bool // for the first reports to a new leader
+}
+
+func (f *facts) Settled(*state.Snapshot, time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.waiting
 }
 
 func (f *facts) Facts(node string, now time.Time) cluster.NodeFacts {
@@ -585,6 +592,30 @@ func TestRefusals(t *testing.T) {
 		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Liveness, f.LivenessReason = cluster.Unreachable, "silent for 40s" })
 		if err := migrate(MigrateVM{VM: vm.ID}); !isCode(err, Unavailable) {
 			t.Errorf("from a silent node: %v", err)
+		}
+	})
+}
+
+// Right after a failover a new leader has heard of no node: a start waits for them instead of being refused.
+func TestAStartWaitsForTheNodesOfANewLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		known := w.facts.nodes
+		w.facts.mu.Lock()
+		w.facts.nodes, w.facts.waiting = map[string]cluster.NodeFacts{}, true
+		w.facts.mu.Unlock()
+		time.AfterFunc(time.Second, func() {
+			w.facts.mu.Lock()
+			defer w.facts.mu.Unlock()
+			w.facts.nodes = known
+		})
+		w.running("web1")
+		w.facts.mu.Lock()
+		w.facts.nodes, w.facts.waiting = map[string]cluster.NodeFacts{}, false
+		w.facts.mu.Unlock()
+		if _, err := w.start("web2"); !isCode(err, NoNodeFits) {
+			t.Errorf("once the picture is whole: %v", err)
 		}
 	})
 }

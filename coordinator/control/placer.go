@@ -15,41 +15,81 @@ import (
 // StartVM decides where a VM goes and commits the start: the record, the reservation and the decision as one. It returns
 // once that is done; the operation tells how the start ends. Refusals are of type *Error.
 func (c *Control) StartVM(ctx context.Context, request StartVM) (Started, error) {
-	c.placing.Lock()
-	defer c.placing.Unlock()
-	for range maxReplans {
-		started, again, err := c.startOnce(ctx, request)
-		if !again {
-			return started, err
-		}
-	}
-	return Started{}, errTooBusy("vm/" + request.Name)
+	var started Started
+	err := c.plan(ctx, "vm/"+request.Name, func() (again retry, err error) {
+		started, again, err = c.startOnce(ctx, request)
+		return again, err
+	})
+	return started, err
 }
 
-func (c *Control) startOnce(ctx context.Context, request StartVM) (started Started, again bool, err error) {
+// retry says why a decision has to be made again.
+type retry int
+
+const (
+	decided   retry = iota
+	moved           // the state moved on under the decision
+	unsettled       // refused, but this leader has not heard of all nodes yet
+)
+
+// unsettledPause is between two looks at a picture that is still coming together after a failover.
+const unsettledPause = 100 * time.Millisecond
+
+// plan decides and commits, one request at a time, so that each decision sees the ones before it. It decides again when
+// the state moved on, a few times, and while the picture is not whole, as long as that lasts.
+func (c *Control) plan(ctx context.Context, subject string, once func() (retry, error)) error {
+	for replans := 0; replans < maxReplans; {
+		c.placing.Lock()
+		again, err := once()
+		c.placing.Unlock()
+		switch again {
+		case decided:
+			return err
+		case moved:
+			replans++
+		case unsettled:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(unsettledPause):
+			}
+		}
+	}
+	return errTooBusy(subject)
+}
+
+// tooEarly tells whether a refusal may only be due to nodes that this leader has not heard of yet.
+func (c *Control) tooEarly(snapshot *state.Snapshot, decision placement.Decision) bool {
+	return decision.Outcome == placement.Refused && !c.Inventory.Settled(snapshot, decision.At)
+}
+
+func (c *Control) startOnce(ctx context.Context, request StartVM) (started Started, again retry, err error) {
 	if _, _, leading := c.leading(); !leading {
-		return Started{}, false, errNotLeading
+		return Started{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
 	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 		vm, _ := snapshot.VM(op.VM)
 		decision, _ := snapshot.Decision(op.Decision)
-		return Started{Operation: op, Decision: decision, VM: vm}, false, nil
+		return Started{Operation: op, Decision: decision, VM: vm}, decided, nil
 	}
 	vm, err := c.startable(snapshot, request)
 	if err != nil {
-		return Started{}, false, err
+		return Started{}, decided, err
 	}
 	decision := c.decide(snapshot, placement.Request{
 		Purpose: placement.ForStart, VM: vm.ID, VMName: vm.Name,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Pinned: request.Node,
 	}, request.Caller)
+	if c.tooEarly(snapshot, decision) {
+		return Started{}, unsettled, nil
+	}
 	if request.DryRun {
 		decision.DryRun = true
-		return Started{Decision: decision, VM: vm}, false, refusalOf(decision)
+		return Started{Decision: decision, VM: vm}, decided, refusalOf(decision)
 	}
 	if decision.Outcome == placement.Refused {
-		return Started{Decision: decision}, false, c.recordRefusal(ctx, decision)
+		return Started{Decision: decision}, decided, c.recordRefusal(ctx, decision)
 	}
 	expected := vm.Revision
 	op := operation.Operation{
@@ -158,7 +198,7 @@ func (c *Control) StopVM(ctx context.Context, request StopVM) (operation.Operati
 		expected := vm.Revision
 		vm.Operation = op.ID
 		started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, placement.Decision{}, expected)
-		if !again {
+		if again == decided {
 			return started.Operation, err
 		}
 	}
@@ -168,45 +208,47 @@ func (c *Control) StopVM(ctx context.Context, request StopVM) (operation.Operati
 // MigrateVM decides where a VM goes and commits the migration. When the present node is the best one, the VM stays: the
 // decision says so and there is no operation.
 func (c *Control) MigrateVM(ctx context.Context, request MigrateVM) (Migration, error) {
-	c.placing.Lock()
-	defer c.placing.Unlock()
-	for range maxReplans {
-		migration, again, err := c.migrateOnce(ctx, request)
-		if !again {
-			return migration, err
-		}
-	}
-	return Migration{}, errTooBusy("vm/" + request.VM)
+	var migration Migration
+	err := c.plan(ctx, "vm/"+request.VM, func() (again retry, err error) {
+		migration, again, err = c.migrateOnce(ctx, request)
+		return again, err
+	})
+	return migration, err
 }
 
-func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration Migration, again bool, err error) {
+func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration Migration, again retry, err error) {
 	if _, _, leading := c.leading(); !leading {
-		return Migration{}, false, errNotLeading
+		return Migration{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
 	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 		decision, _ := snapshot.Decision(op.Decision)
-		return Migration{Operation: op, Decision: decision}, false, nil
+		return Migration{Operation: op, Decision: decision}, decided, nil
 	}
 	vm, err := c.held(snapshot, request.VM)
 	if err != nil {
-		return Migration{}, false, err
+		return Migration{}, decided, err
 	}
 	if err := c.movable(snapshot, vm, request.Node); err != nil {
-		return Migration{}, false, err
+		if !c.Inventory.Settled(snapshot, c.Now()) {
+			return Migration{}, unsettled, nil
+		}
+		return Migration{}, decided, err
 	}
 	decision := c.decide(snapshot, placement.Request{
 		Purpose: placement.ForMigrate, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
 		Pinned: request.Node, Current: vm.Holder,
 	}, request.Caller)
 	switch {
+	case c.tooEarly(snapshot, decision):
+		return Migration{}, unsettled, nil
 	case request.DryRun:
 		decision.DryRun = true
-		return Migration{Decision: decision}, false, refusalOf(decision)
+		return Migration{Decision: decision}, decided, refusalOf(decision)
 	case decision.Outcome == placement.Refused:
-		return Migration{Decision: decision}, false, c.recordRefusal(ctx, decision)
+		return Migration{Decision: decision}, decided, c.recordRefusal(ctx, decision)
 	case decision.Outcome == placement.Stay:
-		return Migration{Decision: decision}, false, c.record(ctx, decision)
+		return Migration{Decision: decision}, decided, c.record(ctx, decision)
 	}
 	facts := c.Inventory.Facts(decision.Winner, decision.At)
 	expected := vm.Revision
@@ -303,7 +345,7 @@ func (c *Control) decide(snapshot *state.Snapshot, request placement.Request, ca
 // on a state that is no more.
 func (c *Control) begin(
 	ctx context.Context, snapshot *state.Snapshot, next operation.Next, decision placement.Decision, vmRevision uint64,
-) (started Started, again bool, err error) {
+) (started Started, again retry, err error) {
 	op := next.Operation
 	command := state.Command{
 		Key: op.Request, Kind: string(op.Kind) + " vm", Caller: op.Caller, At: op.UpdatedAt,
@@ -325,17 +367,17 @@ func (c *Control) begin(
 	}
 	result, err := c.propose(ctx, command)
 	if err != nil {
-		return Started{}, false, err
+		return Started{}, decided, err
 	}
 	if result.Refusal != nil {
 		if result.Refusal.Code == state.Stale {
-			return Started{}, true, nil
+			return Started{}, moved, nil
 		}
-		return Started{}, false, fromRefusal(result.Refusal, op)
+		return Started{}, decided, fromRefusal(result.Refusal, op)
 	}
 	op.Revision, next.VM.Revision = result.Index, result.Index
 	c.drive(op.ID)
-	return Started{Operation: op, Decision: decision, VM: next.VM}, false, nil
+	return Started{Operation: op, Decision: decision, VM: next.VM}, decided, nil
 }
 
 // record keeps a decision that led to no operation.

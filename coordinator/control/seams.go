@@ -33,4 +33,6 @@ type Inventory interface {
 	View(snapshot *state.Snapshot, now time.Time) *cluster.View
 	// Facts are those of one node.
 	Facts(node string, now time.Time) cluster.NodeFacts
+	// Settled tells whether every node has reported to this leader, or has had the time to.
+	Settled(snapshot *state.Snapshot, now time.Time) bool
 }
