@@ -183,6 +183,10 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 
 	client := berthv1connect.NewAgentServiceClient(s.Client, "https://"+address)
 	stream := client.Session(ctx)
+	// An HTTP/2 transport heeds the context only when the request's body has ended. Without this, a cancelled stream
+	// would hang in Receive until the coordinator gives it up.
+	hangUp := context.AfterFunc(ctx, func() { _ = stream.CloseRequest() })
+	defer hangUp()
 	defer func() {
 		_ = stream.CloseRequest()
 		_ = stream.CloseResponse()
