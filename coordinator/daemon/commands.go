@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/clientconfig"
+	"berth/shared/logging"
+)
+
+// Commands are the verbs of 'berth coordinator' that make and run a member on this machine.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{initCommand(), joinCommand(), runCommand()}
+}
+
+// placeFlags are what init and join share.
+func placeFlags(command *cobra.Command, path *string, flags *Config) {
+	command.Flags().StringVar(path, "config", DefaultConfigPath, "the coordinator's configuration; what it does not say yet is added")
+	command.Flags().StringVar(&flags.Name, "name", "", "name of this member (default: the host name)")
+	command.Flags().StringVar(&flags.Advertise, "advertise", "", "host name or address by which other machines reach this one (default: the host name)")
+	command.Flags().StringVar(&flags.DataDir, "data-dir", "", "where state and certificates are kept (default: "+DefaultDataDir+")")
+}
+
+func initCommand() *cobra.Command {
+	var options InitOptions
+	command := &cobra.Command{
+		Use:   "init",
+		Short: "Make a new cluster, with this machine as its first coordinator",
+		Long: "Make a new cluster, with this machine as its first coordinator: its certificate authority, this member's\n" +
+			"certificate, an empty state, and a client configuration for the first operator. The data directory has to be\n" +
+			"empty. Other coordinators join; they never run init.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			made, err := Init(command.Context(), options)
+			if err != nil {
+				return err
+			}
+			made.tell(command.OutOrStdout())
+			return nil
+		},
+	}
+	placeFlags(command, &options.ConfigPath, &options.Flags)
+	command.Flags().StringVar(&options.ClientConfig, "client-config", clientconfig.SystemPath, "where to put the first operator's client configuration")
+	return command
+}
+
+func (m Made) tell(w io.Writer) {
+	api, agent, raft := m.Config.addresses()
+	fmt.Fprintf(w, "cluster %s is made, with coordinator %s as its first member\n", m.ClusterID, m.Config.Name)
+	fmt.Fprintf(w, "  state and certificates  %s (ca.key there can sign for the whole cluster: keep it safe)\n", m.Config.DataDir)
+	fmt.Fprintf(w, "  configuration           %s\n", m.ConfigPath)
+	fmt.Fprintf(w, "  operator %q        %s, context %s\n", firstOperator, m.ClientConfig, m.Context)
+	fmt.Fprintf(w, "  addresses               API %s, agents %s, Raft %s\n", api, agent, raft)
+	client := ""
+	if m.ClientConfig != clientconfig.SystemPath {
+		client = " --client-config " + m.ClientConfig
+	}
+	fmt.Fprintf(w, "\nnext:\n  %s\n  berth%s status\n  berth%s token create --for agent\n", startLine(m.ConfigPath), client, client)
+}
+
+// startLine is how to start the member: by systemd where its unit would find this configuration.
+func startLine(path string) string {
+	if path == DefaultConfigPath {
+		return "systemctl enable --now berth-coordinator"
+	}
+	return "berth coordinator run --config " + path
+}
+
+func joinCommand() *cobra.Command {
+	var options JoinOptions
+	command := &cobra.Command{
+		Use:   "join HOST[:PORT] TOKEN",
+		Short: "Make this machine another coordinator of an existing cluster",
+		Long: "Make this machine another coordinator of an existing cluster. HOST is any of its coordinators, TOKEN comes from\n" +
+			"'berth token create --for coordinator' there. The data directory has to be empty. When it is started, the new member\n" +
+			"is first filled with the state and then given its vote.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			options.Address, options.Token = args[0], args[1]
+			joined, err := Join(command.Context(), options)
+			if err != nil {
+				return err
+			}
+			joined.tell(command.OutOrStdout())
+			return nil
+		},
+	}
+	placeFlags(command, &options.ConfigPath, &options.Flags)
+	return command
+}
+
+func (j Joined) tell(w io.Writer) {
+	fmt.Fprintf(w, "coordinator %s has joined cluster %s\n", j.Config.Name, j.ClusterID)
+	fmt.Fprintf(w, "  state and certificates  %s (ca.key there can sign for the whole cluster: keep it safe)\n", j.Config.DataDir)
+	fmt.Fprintf(w, "  configuration           %s\n", j.ConfigPath)
+	fmt.Fprintf(w, "\nnext:\n  %s\n  berth coordinator list\n", startLine(j.ConfigPath))
+}
+
+func runCommand() *cobra.Command {
+	path := DefaultConfigPath
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "Run this machine's coordinator in the foreground",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := LoadConfig(path)
+			if err != nil {
+				return err
+			}
+			log, err := logging.New("coordinator", c.LogLevel, os.Stderr)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGTERM, os.Interrupt)
+			defer stop()
+			if err := Run(ctx, c, log); err != nil {
+				log.Error("the coordinator stops", "error", err)
+				return err
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&path, "config", path, "the coordinator's configuration")
+	return command
+}

@@ -1,0 +1,192 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/cluster"
+	"berth/shared/config"
+	"berth/shared/rpc"
+)
+
+// Where things are unless the configuration or a flag says otherwise.
+const (
+	DefaultConfigPath = "/etc/berth/coordinator.yaml"
+	DefaultDataDir    = "/var/lib/berth/coordinator"
+)
+
+// Config is the content of the coordinator's configuration file.
+type Config struct {
+	Name      string `yaml:"name,omitempty"`      // of this member; default: the host name
+	DataDir   string `yaml:"data_dir,omitempty"`  // default: DefaultDataDir
+	Advertise string `yaml:"advertise,omitempty"` // host name or address by which others reach this member; default: the host name
+	Listen    Listen `yaml:"listen,omitempty"`
+	LogLevel  string `yaml:"log_level,omitempty"` // default: info
+
+	named bool // the file says Name itself
+}
+
+// Listen are the addresses to listen on, as HOST:PORT or :PORT. Others are told the same ports.
+type Listen struct {
+	API   string `yaml:"api,omitempty"`
+	Agent string `yaml:"agent,omitempty"`
+	Raft  string `yaml:"raft,omitempty"`
+}
+
+// ErrConfig reports a configuration with which no coordinator can run.
+var ErrConfig = errors.New("the coordinator's configuration is not usable")
+
+// LoadConfig reads the file and completes it with the defaults. The error of a missing file satisfies
+// errors.Is(err, fs.ErrNotExist).
+func LoadConfig(path string) (Config, error) {
+	var c Config
+	if err := config.Load(path, &c); err != nil {
+		return c, err
+	}
+	return c, c.complete()
+}
+
+// complete fills the defaults in and checks the rest.
+func (c *Config) complete() error {
+	if c.DataDir == "" {
+		c.DataDir = DefaultDataDir
+	}
+	c.named = c.Name != ""
+	if c.Name == "" || c.Advertise == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("%w: neither name nor advertise may be left out, because this machine has no host name: %w", ErrConfig, err)
+		}
+		if c.Name == "" {
+			c.Name = host
+		}
+		if c.Advertise == "" {
+			c.Advertise = host
+		}
+	}
+	if err := cluster.ValidateName("coordinator", c.Name); err != nil {
+		return fmt.Errorf("%w: key name: %w", ErrConfig, err)
+	}
+	for _, listen := range []struct {
+		key     string
+		address *string
+		port    int
+	}{
+		{"api", &c.Listen.API, rpc.PortAPI},
+		{"agent", &c.Listen.Agent, rpc.PortAgent},
+		{"raft", &c.Listen.Raft, rpc.PortRaft},
+	} {
+		if *listen.address == "" {
+			*listen.address = ":" + strconv.Itoa(listen.port)
+		}
+		if _, err := portOf(*listen.address); err != nil {
+			return fmt.Errorf("%w: key listen.%s: %w", ErrConfig, listen.key, err)
+		}
+	}
+	if c.LogLevel != "" && hclog.LevelFromString(c.LogLevel) == hclog.NoLevel {
+		return fmt.Errorf("%w: key log_level: %q is none of trace, debug, info, warn, error, off", ErrConfig, c.LogLevel)
+	}
+	return nil
+}
+
+// portOf is the port of a listen address. Port 0 would be another one for everybody at every start.
+func portOf(listen string) (string, error) {
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("%q is not HOST:PORT or :PORT", listen)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+		return "", fmt.Errorf("%q has no port from 1 to 65535", listen)
+	}
+	return port, nil
+}
+
+// addresses are how others reach the parts of this member.
+func (c *Config) addresses() (api, agent, raft string) {
+	at := func(listen string) string {
+		port, _ := portOf(listen) // checked by complete
+		return net.JoinHostPort(c.Advertise, port)
+	}
+	return at(c.Listen.API), at(c.Listen.Agent), at(c.Listen.Raft)
+}
+
+// resolveTimeout is how long the name service may take to know this machine.
+const resolveTimeout = 5 * time.Second
+
+// checkAdvertise refuses a name that nobody could connect to.
+func (c *Config) checkAdvertise(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	if _, err := net.DefaultResolver.LookupHost(ctx, c.Advertise); err != nil {
+		return fmt.Errorf("%w: the other machines are to reach this one as %q, and that does not resolve: "+
+			"give an address or a known name with --advertise or the key advertise: %w", ErrConfig, c.Advertise, err)
+	}
+	return nil
+}
+
+// settled is a configuration that init or join goes by, and what the file at its path has yet to be told of it.
+type settled struct {
+	Config
+	path    string
+	missing []string // lines for the file
+}
+
+// settle joins the file at path, if there is one, with what the flags say. The two must not contradict each other, for
+// 'berth coordinator run' reads only the file.
+func settle(path string, flags Config) (settled, error) {
+	s := settled{path: path}
+	if err := config.Load(path, &s.Config); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	for _, key := range []struct {
+		name       string
+		flag, file *string
+	}{
+		{"name", &flags.Name, &s.Name},
+		{"advertise", &flags.Advertise, &s.Advertise},
+		{"data_dir", &flags.DataDir, &s.DataDir},
+	} {
+		switch {
+		case *key.flag == "" || *key.flag == *key.file:
+		case *key.file == "":
+			*key.file = *key.flag
+			s.missing = append(s.missing, fmt.Sprintf("%s: %q", key.name, *key.flag))
+		default:
+			return s, fmt.Errorf("%w: the flag says %s %q, and %s says %q: change one of them",
+				ErrConfig, key.name, *key.flag, path, *key.file)
+		}
+	}
+	if err := s.complete(); err != nil {
+		return s, err
+	}
+	if !s.named { // a machine may be renamed, a member may not
+		s.missing = append(s.missing, fmt.Sprintf("name: %q", s.Name))
+	}
+	return s, nil
+}
+
+// save adds to the file what it does not say yet, and makes it if it is not there. What stands in it stays, comments
+// included. It tells whether there was anything to write.
+func (s *settled) save() (bool, error) {
+	if len(s.missing) == 0 {
+		return false, nil
+	}
+	text, err := os.ReadFile(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	text = append(text, strings.Join(s.missing, "\n")+"\n"...)
+	return true, config.WriteFile(s.path, text, 0o644)
+}

@@ -1,0 +1,174 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/cli/clientconfig"
+	"berth/coordinator/consensus"
+	"berth/shared/pki"
+)
+
+// certificateLife is long because certificates are not renewed yet: one that ran out would stop the member.
+const certificateLife = 5 * 365 * 24 * time.Hour
+
+// firstOperator is the name of the person that a new cluster knows.
+const firstOperator = "admin"
+
+// InitOptions say how to make a cluster. Empty fields are read from the configuration file, or have its defaults.
+type InitOptions struct {
+	ConfigPath   string // default: DefaultConfigPath
+	Flags        Config // only Name, Advertise and DataDir count
+	ClientConfig string // default: clientconfig.SystemPath
+}
+
+// Made is what Init made.
+type Made struct {
+	Config       Config
+	ConfigPath   string
+	ConfigMade   bool // or added to
+	ClusterID    string
+	ClientConfig string
+	Context      string // in the client configuration
+}
+
+// Init makes a new cluster of one coordinator in an empty data directory: authority, certificates, an operator's client
+// configuration, and a Raft store with this member alone. After an error the data directory is empty again.
+func Init(ctx context.Context, options InitOptions) (Made, error) {
+	settled, err := prepare(ctx, &options.ConfigPath, options.Flags)
+	if err != nil {
+		return Made{}, err
+	}
+	if options.ClientConfig == "" {
+		options.ClientConfig = clientconfig.SystemPath
+	}
+	made := Made{
+		Config: settled.Config, ConfigPath: options.ConfigPath, ClusterID: newID(), ClientConfig: options.ClientConfig,
+	}
+	if made.Context, err = freeContext(options.ClientConfig, made.ClusterID); err != nil {
+		return made, err
+	}
+	home := place{settled.DataDir}
+	undo, err := home.claim()
+	if err != nil {
+		return made, err
+	}
+	if err := made.found(home, &settled); err != nil {
+		undo()
+		return made, err
+	}
+	return made, nil
+}
+
+// prepare reads what init and join go by, and refuses what could not work later.
+func prepare(ctx context.Context, path *string, flags Config) (settled, error) {
+	if *path == "" {
+		*path = DefaultConfigPath
+	}
+	s, err := settle(*path, flags)
+	if err != nil {
+		return s, err
+	}
+	return s, s.checkAdvertise(ctx)
+}
+
+// found puts a new cluster into an empty place, and then writes the files outside of it.
+func (m *Made) found(home place, settled *settled) error {
+	now := time.Now()
+	authority, err := pki.NewAuthority(m.ClusterID, now)
+	if err != nil {
+		return err
+	}
+	authorityKey, err := authority.KeyPEM()
+	if err != nil {
+		return err
+	}
+	who := identity{ClusterID: m.ClusterID, ID: newID(), Name: settled.Name}
+	certificate, key, err := issue(authority, pki.Identity{
+		Role: pki.RolePeer, ID: who.ID, Name: who.Name, ClusterID: who.ClusterID,
+	}, certificateAddresses(settled.Config), now)
+	if err != nil {
+		return err
+	}
+	if err := home.saveKeys(certificate, key, authority.CertificatePEM(), authorityKey); err != nil {
+		return fmt.Errorf("write the certificates: %w", err)
+	}
+	raft := raftConfig(home, who, settled.Config, hclog.NewNullLogger())
+	raft.Fatal = func(error) {} // what fails here is returned as well
+	if err := consensus.Bootstrap(raft); err != nil {
+		return fmt.Errorf("make the Raft store: %w", err)
+	}
+	if err := home.saveIdentity(who); err != nil {
+		return err
+	}
+	if m.ConfigMade, err = settled.save(); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return m.letIn(authority, settled.Config, now)
+}
+
+// letIn makes the first operator.
+func (m *Made) letIn(authority *pki.Authority, c Config, now time.Time) error {
+	certificate, key, err := issue(authority, pki.Identity{
+		Role: pki.RoleOperator, ID: newID(), Name: firstOperator, ClusterID: m.ClusterID,
+	}, nil, now)
+	if err != nil {
+		return err
+	}
+	api, _, _ := c.addresses()
+	err = clientconfig.Store(m.ClientConfig, m.Context, []string{api}, clientconfig.Credentials{
+		CA: authority.CertificatePEM(), Certificate: certificate, Key: key,
+	})
+	if err != nil {
+		return fmt.Errorf("write the client configuration: %w", err)
+	}
+	return nil
+}
+
+func issue(a *pki.Authority, who pki.Identity, addresses []string, now time.Time) (certificate, key []byte, err error) {
+	request, key, err := pki.NewRequest(who.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, err = a.Sign(request, who, addresses, now, certificateLife)
+	return certificate, key, err
+}
+
+// certificateAddresses are the names that this member's certificate is good for: the one that others use, and those by
+// which somebody on the machine itself may reach it.
+func certificateAddresses(c Config) []string {
+	addresses := []string{c.Advertise, "localhost", net.IPv4(127, 0, 0, 1).String(), net.IPv6loopback.String()}
+	if host, err := os.Hostname(); err == nil {
+		addresses = append(addresses, host)
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// freeContext is a name for the new cluster in a client configuration that may have others already.
+func freeContext(path, clusterID string) (string, error) {
+	existing, err := clientconfig.Load(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "default", nil
+	case err != nil:
+		return "", err
+	}
+	if _, taken := existing.Contexts["default"]; taken {
+		return clusterID, nil
+	}
+	return "default", nil
+}
+
+// newID makes an ID for a cluster, a member or an operator: 130 random bits.
+func newID() string { return strings.ToLower(rand.Text()) }

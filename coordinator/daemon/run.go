@@ -1,0 +1,161 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/agents"
+	"berth/coordinator/api"
+	"berth/coordinator/consensus"
+	"berth/coordinator/control"
+	"berth/coordinator/inventory"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+	"berth/shared/buildinfo"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+// daemon is a running coordinator.
+type daemon struct {
+	config    Config
+	home      place
+	who       identity
+	log       hclog.Logger
+	store     *state.Store
+	consensus *consensus.Consensus
+	inventory *inventory.Store
+	agents    *agents.Server
+	control   *control.Control
+	api       *api.Server
+	peers     *http.Client // to other members' APIs
+	fatal     chan error
+}
+
+// Run runs this machine's coordinator until the context ends, and then stops it in good order: the leadership is handed
+// over, streams are ended, the store is closed. An error means that it could not start, or could not go on.
+func Run(ctx context.Context, c Config, log hclog.Logger) error {
+	d := &daemon{config: c, home: place{c.DataDir}, log: log, fatal: make(chan error, 1)}
+	if err := d.identify(); err != nil {
+		return err
+	}
+	listeners, err := d.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer listeners.close()
+	if err := d.assemble(); err != nil {
+		return err
+	}
+	log.Info("coordinator runs", "version", buildinfo.Version(), "name", d.who.Name, "cluster", d.who.ClusterID,
+		"api", listeners.api.Addr(), "agents", listeners.agent.Addr())
+	return d.serve(ctx, listeners)
+}
+
+// identify reads who this member is and checks that its certificate says the same.
+func (d *daemon) identify() (err error) {
+	if d.who, err = d.home.identity(); err != nil {
+		return err
+	}
+	if d.config.named && d.config.Name != d.who.Name {
+		return fmt.Errorf("%w: key name is %q, and this member was made as %q: a member keeps its name, take the key back",
+			ErrConfig, d.config.Name, d.who.Name)
+	}
+	return d.home.checkCertificate(d.who, time.Now())
+}
+
+// listeners are the ports that this package listens on; Raft's is consensus's own.
+type listeners struct{ api, agent net.Listener }
+
+func (l *listeners) close() {
+	for _, one := range []net.Listener{l.api, l.agent} {
+		if one != nil {
+			_ = one.Close() // closed by its server before, most often
+		}
+	}
+}
+
+func (d *daemon) listen(ctx context.Context) (l *listeners, err error) {
+	l = &listeners{}
+	var config net.ListenConfig
+	for _, port := range []struct {
+		key, address string
+		listener     *net.Listener
+	}{
+		{"listen.api", d.config.Listen.API, &l.api},
+		{"listen.agent", d.config.Listen.Agent, &l.agent},
+	} {
+		if *port.listener, err = config.Listen(ctx, "tcp", port.address); err != nil {
+			l.close()
+			return nil, fmt.Errorf("key %s: %w: see with 'ss -tlnp' whether another coordinator runs here", port.key, err)
+		}
+	}
+	return l, nil
+}
+
+// assemble makes every part and connects them.
+func (d *daemon) assemble() (err error) {
+	authority, err := d.home.authority()
+	if err != nil {
+		return err
+	}
+	asPeer, err := pki.ClientConfig(d.home.tls(), pki.RolePeer)
+	if err != nil {
+		return err
+	}
+	d.peers = rpc.NewHTTPClient(asPeer)
+	if d.store, err = state.NewStore(); err != nil {
+		return err
+	}
+	if d.consensus, err = consensus.Open(d.consensusConfig(), d.store); err != nil {
+		return err
+	}
+	now := func() time.Time { return time.Now().UTC() }
+	d.inventory = inventory.New(now, d.log.Named("inventory"))
+	d.agents = agents.New(agents.Config{
+		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
+		Leader: func() string {
+			leader, _ := d.consensus.Leader()
+			return leader
+		},
+		Answered:  func(answer operation.Answer) { d.control.Answered(answer) },
+		Connected: func(node string) { d.control.AgentConnected(node) },
+		Log:       d.log.Named("agents"),
+	})
+	d.control = control.New(control.Config{
+		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory, Policy: placement.Affinity(),
+		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64,
+	})
+	d.api = api.New(api.Config{
+		Self: d.who.ID, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
+		Control: d.control, Transport: d.peers.Transport, Disconnect: d.agents.Disconnect, Now: now, Log: d.log.Named("api"),
+	})
+	return nil
+}
+
+func (d *daemon) consensusConfig() consensus.Config {
+	c := raftConfig(d.home, d.who, d.config, d.log)
+	c.Fatal = func(err error) {
+		select {
+		case d.fatal <- err:
+		default: // one reason to stop is enough
+		}
+	}
+	return c
+}
+
+// raftConfig is what init and run give to the same Raft store.
+func raftConfig(home place, who identity, c Config, log hclog.Logger) consensus.Config {
+	_, _, raft := c.addresses()
+	return consensus.Config{
+		DataDir: home.raft(), MemberID: who.ID, ClusterID: who.ClusterID, Bind: c.Listen.Raft, Advertise: raft,
+		TLS: home.tls(), Logger: log.Named("consensus"),
+	}
+}
