@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"time"
 
 	libvirtgo "libvirt.org/go/libvirt"
 
@@ -21,6 +22,11 @@ func (h *Hypervisor) Start(ctx context.Context, xml string) error {
 		if err := taken(conn, info); err != nil {
 			return err
 		}
+		if err := ctx.Err(); err != nil {
+			return err // nobody waits any more: better not begun than begun and not known of
+		}
+		h.starting.Store(info.UUID, time.Now())
+		defer h.starting.Delete(info.UUID)
 		d, err := conn.DomainCreateXML(xml, libvirtgo.DOMAIN_START_VALIDATE)
 		if err != nil {
 			return err
@@ -69,6 +75,9 @@ func (h *Hypervisor) on(ctx context.Context, p *pool, verb, uuid string, epoch u
 			if mark.Epoch != epoch {
 				return fmt.Errorf("%w: it has %d, not %d", hypervisor.ErrOtherEpoch, mark.Epoch, epoch)
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		return call(d)
 	})

@@ -42,6 +42,14 @@ func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list domains: %w", err)
 	}
+	for uuid, since := range h.starting.Range {
+		if time.Since(since.(time.Time)) < queryTimeout {
+			continue // on its way; the list is as of before
+		}
+		if !slices.ContainsFunc(domains, func(d hypervisor.Domain) bool { return d.UUID == uuid }) {
+			return nil, fmt.Errorf("%w: list domains: libvirtd has not answered the start of %s", hypervisor.ErrUnavailable, uuid)
+		}
+	}
 	h.markJobs(ctx, domains)
 	slices.SortFunc(domains, func(a, b hypervisor.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	return domains, nil
@@ -49,6 +57,7 @@ func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 
 // Lookup implements hypervisor.Hypervisor.
 func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	_, startingBefore := h.starting.Load(uuid)
 	domain, err := query(ctx, h, func(conn *libvirtgo.Connect) (hypervisor.Domain, error) {
 		d, err := lookup(conn, uuid)
 		if err != nil {
@@ -57,6 +66,9 @@ func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain
 		defer free(d)
 		return describe(d)
 	})
+	if _, starting := h.starting.Load(uuid); (starting || startingBefore) && errors.Is(err, hypervisor.ErrNotFound) {
+		err = fmt.Errorf("%w: libvirtd has not answered its start", hypervisor.ErrUnavailable)
+	}
 	if err != nil {
 		return hypervisor.Domain{}, fmt.Errorf("look domain %s up: %w", uuid, err)
 	}

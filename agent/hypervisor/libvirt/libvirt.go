@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,6 +23,7 @@ type Hypervisor struct {
 	hypervisor.Feed
 
 	log     hclog.Logger
+	minimum uint32
 	queries pool // never wait for a guest: one that takes long means that libvirtd is stuck
 	calls   pool
 	moves   pool
@@ -30,17 +32,40 @@ type Hypervisor struct {
 	done    completed
 	jobs    singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 
+	// starting has the UUIDs whose start libvirtd was asked for and has not answered. None of them is positively absent,
+	// also when whoever asked has left: a daemon that hangs carries the order out when it comes back.
+	starting sync.Map
+
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
 var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
 
+// Options are what can be chosen of a connection.
+type Options struct {
+	// MinVersion refuses an older libvirt, as libvirt counts: 9000000 is 9.0.0. Below MinVersion it has no effect.
+	MinVersion uint32
+}
+
+// ParseVersion reads a version such as 9.0.0 the way libvirt counts.
+func ParseVersion(text string) (uint32, error) {
+	var major, minor, release uint32
+	if n, err := fmt.Sscanf(text+".0.0", "%d.%d.%d", &major, &minor, &release); err != nil || n != 3 || major > 999 || minor > 999 || release > 999 {
+		return 0, fmt.Errorf("libvirt version %q: write for instance 9.0.0", text)
+	}
+	return major*1_000_000 + minor*1000 + release, nil
+}
+
 // Open starts to connect to a libvirt URI and returns at once; Connected tells how that goes.
-func Open(uri string, log hclog.Logger) *Hypervisor {
+func Open(uri string, log hclog.Logger) *Hypervisor { return OpenWith(uri, log, Options{}) }
+
+// OpenWith is Open with options.
+func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Hypervisor{
 		log:     log,
+		minimum: max(MinVersion, options.MinVersion),
 		queries: pool{uri: uri},
 		calls:   pool{uri: uri},
 		moves:   pool{uri: uri},

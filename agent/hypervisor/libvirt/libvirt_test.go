@@ -160,12 +160,55 @@ func TestHungCallIsLeftBehind(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	if err := judgeVersions(9_000_000, 6_000_000); err != nil {
+	if err := judgeVersions(9_000_000, 6_000_000, MinVersion); err != nil {
 		t.Error(err)
 	}
-	err := judgeVersions(5_010_002, 9_000_000)
+	err := judgeVersions(5_010_002, 9_000_000, MinVersion)
 	if !errors.Is(err, hypervisor.ErrTooOld) || !strings.Contains(err.Error(), "5.10.2") || !strings.Contains(err.Error(), "6.0.0") {
 		t.Errorf("got %v, want both versions named", err)
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]uint32{"9.0.0": 9_000_000, "6.10.2": 6_010_002, "11": 11_000_000} {
+		if got, err := ParseVersion(text); err != nil || got != want || !strings.HasPrefix(versionText(got), text) {
+			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "new", "9.x", "-1", "4000.0.0"} {
+		if got, err := ParseVersion(text); err == nil {
+			t.Errorf("%q: got %d, want an error", text, got)
+		}
+	}
+}
+
+func TestTooOld(t *testing.T) {
+	h := OpenWith("test:///default", hclog.NewNullLogger(), Options{MinVersion: 99_000_000})
+	t.Cleanup(func() { _ = h.Close() })
+	await(t, "refused", func() bool { _, err := h.Connected(); return errors.Is(err, hypervisor.ErrTooOld) })
+	if _, err := h.Domains(t.Context()); !errors.Is(err, hypervisor.ErrTooOld) {
+		t.Errorf("Domains: %v", err)
+	}
+}
+
+// While libvirtd owes the answer to a start, "not there" is not known, whoever asks.
+func TestUnansweredStartIsNotAbsent(t *testing.T) {
+	h := open(t, "test:///default")
+	await(t, "connected", func() bool { up, _ := h.Connected(); return up })
+	const uuid = "11111111-2222-4333-8444-555555555555"
+	if _, err := h.Lookup(t.Context(), uuid); !errors.Is(err, hypervisor.ErrNotFound) {
+		t.Fatalf("before: %v", err)
+	}
+	h.starting.Store(uuid, time.Now().Add(-time.Minute))
+	if _, err := h.Lookup(t.Context(), uuid); !errors.Is(err, hypervisor.ErrUnavailable) {
+		t.Errorf("Lookup: %v", err)
+	}
+	if _, err := h.Domains(t.Context()); !errors.Is(err, hypervisor.ErrUnavailable) {
+		t.Errorf("Domains: %v", err)
+	}
+	h.starting.Delete(uuid)
+	if _, err := h.Domains(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

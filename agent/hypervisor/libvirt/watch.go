@@ -86,10 +86,10 @@ func (h *Hypervisor) keepWatch(ctx context.Context) {
 func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
 	select {
 	case <-ctx.Done():
-	case <-w.lost:
-		down := fmt.Errorf("%w: libvirtd closed the connection", hypervisor.ErrUnavailable)
+	case why := <-w.lost:
+		down := fmt.Errorf("%w: %s", hypervisor.ErrUnavailable, why)
 		h.watch.set(down)
-		h.log.Warn("libvirt went away", "uri", h.watch.uri)
+		h.log.Warn("libvirt is lost", "uri", h.watch.uri, "reason", why)
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventDisconnected, Detail: down.Error()})
 		for _, p := range h.pools() {
 			p.drain(false)
@@ -102,7 +102,7 @@ func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
 type watched struct {
 	conn      *libvirtgo.Connect
 	callbacks []int
-	lost      chan struct{} // closed when the connection ends
+	lost      chan string // says why the connection ended, once
 }
 
 func (w *watched) release() {
@@ -122,7 +122,7 @@ func (h *Hypervisor) openWatch() (*watched, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", hypervisor.ErrUnavailable, h.watch.uri, explain(err))
 	}
-	w := &watched{conn: conn, lost: make(chan struct{})}
+	w := &watched{conn: conn, lost: make(chan string, 1)}
 	if err := h.register(w); err != nil {
 		w.release()
 		return nil, err
@@ -131,11 +131,19 @@ func (h *Hypervisor) openWatch() (*watched, error) {
 }
 
 func (h *Hypervisor) register(w *watched) error {
-	if err := checkVersion(w.conn); err != nil {
+	if err := h.checkVersion(w.conn); err != nil {
 		return err
 	}
-	var once sync.Once
-	err := w.conn.RegisterCloseCallback(func(*libvirtgo.Connect, libvirtgo.ConnectCloseReason) { once.Do(func() { close(w.lost) }) })
+	err := w.conn.RegisterCloseCallback(func(_ *libvirtgo.Connect, reason libvirtgo.ConnectCloseReason) {
+		why := "libvirtd closed the connection"
+		if reason == libvirtgo.CONNECT_CLOSE_REASON_KEEPALIVE {
+			why = "libvirtd does not answer (stuck): see `systemctl status libvirtd`"
+		}
+		select {
+		case w.lost <- why:
+		default:
+		}
+	})
 	if err != nil && !is(err, libvirtgo.ERR_NO_SUPPORT) {
 		return fmt.Errorf("%w: watch the connection: %w", hypervisor.ErrUnavailable, explain(err))
 	}
@@ -153,7 +161,7 @@ func (h *Hypervisor) register(w *watched) error {
 	return nil
 }
 
-func checkVersion(conn *libvirtgo.Connect) error {
+func (h *Hypervisor) checkVersion(conn *libvirtgo.Connect) error {
 	daemon, err := conn.GetLibVersion()
 	if err != nil {
 		return fmt.Errorf("%w: ask for the version: %w", hypervisor.ErrUnavailable, explain(err))
@@ -162,13 +170,13 @@ func checkVersion(conn *libvirtgo.Connect) error {
 	if err != nil {
 		return fmt.Errorf("%w: ask for the library's version: %w", hypervisor.ErrUnavailable, explain(err))
 	}
-	return judgeVersions(daemon, library)
+	return judgeVersions(daemon, library, h.minimum)
 }
 
-func judgeVersions(daemon, library uint32) error {
-	if older := min(daemon, library); older < MinVersion {
-		return fmt.Errorf("%w: libvirt %s, and Berth needs %s or newer: upgrade libvirt on this node",
-			hypervisor.ErrTooOld, versionText(older), versionText(MinVersion))
+func judgeVersions(daemon, library, minimum uint32) error {
+	if older := min(daemon, library); older < minimum {
+		return fmt.Errorf("%w: libvirt %s, and %s or newer is needed: upgrade libvirt on this node",
+			hypervisor.ErrTooOld, versionText(older), versionText(minimum))
 	}
 	return nil
 }
