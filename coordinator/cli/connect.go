@@ -92,7 +92,7 @@ func (a *app) connect() (*session, error) {
 		return nil, err
 	}
 	client := rpc.NewHTTPClient(settings)
-	s := &session{addresses: addresses, origin: origin, patience: connectPatience}
+	s := &session{addresses: addresses, origin: origin, patience: a.patience}
 	for _, address := range addresses {
 		s.clients = append(s.clients, berthv1connect.NewBerthServiceClient(client, "https://"+address))
 	}

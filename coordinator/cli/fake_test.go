@@ -341,6 +341,7 @@ func (w *world) stable(text string) string {
 func (w *world) runTo(ctx context.Context, out, errOut io.Writer, args ...string) Exit {
 	a := newApp(Options{Version: "1.2.3"})
 	a.now = func() time.Time { return noon }
+	a.patience = time.Second
 	env := map[string]string{clientconfig.Variable: w.config}
 	for name, value := range w.env {
 		env[name] = value

@@ -26,7 +26,7 @@ func (w *waiting) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&w.wait, "wait", true, "wait until the operation has ended")
 	flags.BoolVar(&w.noWait, "no-wait", false, "return as soon as the operation is recorded; it then goes on by itself")
-	flags.DurationVar(&w.timeout, "timeout", defaultTimeout, "how long to wait, for instance 90s; the operation goes on after that")
+	flags.DurationVar(&w.timeout, "timeout", defaultTimeout, "`DURATION` to wait, for instance 90s; the operation goes on after that")
 	complete(cmd, "timeout", cobra.NoFileCompletions)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		switch {

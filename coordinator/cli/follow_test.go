@@ -91,8 +91,8 @@ func TestProgressLines(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		want := `vm/web1: migrating from node1 to node2 (operation 3nqk7d2m0x1ab)
-vm/web1: 4 MiB sent, 124 MiB remaining, 2 MiB/s, 2s
-vm/web1: 8 MiB sent, 120 MiB remaining, 2 MiB/s, 4s
+vm/web1: 4 MiB sent, 124 MiB left, 2 MiB/s, 2s
+vm/web1: 8 MiB sent, 120 MiB left, 2 MiB/s, 4s
 `
 		if out.String() != want {
 			t.Errorf("got\n%swant\n%s", out.String(), want)

@@ -166,7 +166,7 @@ watch does nothing to the operation.`,
 		},
 		ValidArgsFunction: first(a.operationIDs()),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", defaultTimeout, "how long to wait, for instance 90s; the operation goes on after that")
+	cmd.Flags().DurationVar(&timeout, "timeout", defaultTimeout, "`DURATION` to wait, for instance 90s; the operation goes on after that")
 	complete(cmd, "timeout", cobra.NoFileCompletions)
 	return cmd
 }

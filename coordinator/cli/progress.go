@@ -87,7 +87,7 @@ func beginning(op *berthv1.Operation) string {
 
 // transfer is the state of a running migration in words.
 func transfer(stats *berthv1.MigrationStats) string {
-	return fmt.Sprintf("%v sent, %v remaining, %v/s, %s", units.Bytes(stats.GetDataProcessedBytes()),
+	return fmt.Sprintf("%v sent, %v left, %v/s, %s", units.Bytes(stats.GetDataProcessedBytes()),
 		units.Bytes(stats.GetDataRemainingBytes()), units.Bytes(stats.GetMemoryBps()), span(seconds(stats.GetElapsedSeconds())))
 }
 
@@ -98,33 +98,34 @@ const whole = 1000
 type bar struct {
 	progress *mpb.Progress
 	bar      *mpb.Bar
-	stats    atomic.Pointer[berthv1.MigrationStats]
+	said     atomic.Pointer[string] // beside the bar
 }
 
 func newBar(w io.Writer, op *berthv1.Operation) *bar {
 	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithWidth(32), mpb.WithRefreshRate(100*time.Millisecond))}
+	b.say("preparing")
 	b.bar = b.progress.New(whole, mpb.BarStyle(),
 		mpb.PrependDecorators(
 			decor.Name(fmt.Sprintf("%s %s -> %s ", clean(op.GetVm()), clean(op.GetSource()), clean(op.GetTarget()))),
-			decor.Percentage(decor.WC{W: 4}),
+			decor.NewPercentage("%d ", decor.WC{W: 5}),
 		),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-			if stats := b.stats.Load(); stats != nil {
-				return transfer(stats)
-			}
-			return "preparing"
-		})),
+		mpb.BarFillerTrim(),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *b.said.Load() })),
 	)
 	return b
 }
 
+func (b *bar) say(text string) { b.said.Store(&text) }
+
 func (b *bar) update(seen *berthv1.WatchOperationResponse) {
 	stats := seen.GetProgress()
-	if stats.GetDataTotalBytes() <= 0 {
-		return
+	switch {
+	case seen.GetOperation().GetMigration() != nil:
+		b.say(moved(seen.GetOperation().GetMigration()))
+	case stats.GetDataTotalBytes() > 0:
+		b.say(transfer(stats))
+		b.bar.SetCurrent(share(stats))
 	}
-	b.stats.Store(stats)
-	b.bar.SetCurrent(share(stats))
 }
 
 // share is how much of what has to be sent is sent, short of whole: that is for the end.

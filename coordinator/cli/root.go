@@ -25,6 +25,8 @@ type app struct {
 	version string
 	now     func() time.Time
 	env     func(string) string
+	// patience is how long to look for a coordinator that answers.
+	patience time.Duration
 
 	// Flags of every command.
 	clientConfig string
@@ -45,7 +47,7 @@ func newApp(o Options) *app {
 	if version == "" {
 		version = buildinfo.Version()
 	}
-	return &app{version: version, now: time.Now, env: os.Getenv, format: asTable}
+	return &app{version: version, now: time.Now, env: os.Getenv, patience: connectPatience, format: asTable}
 }
 
 // Run runs one command line, without the program's name, and returns the exit code. When ctx ends, the command does.
@@ -55,7 +57,7 @@ func Run(ctx context.Context, o Options, args []string, in io.Reader, out, errOu
 }
 
 func (a *app) run(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errOut io.Writer) int {
-	root.SetArgs(slices.Concat([]string{}, args)) // nil would mean os.Args
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -128,6 +130,8 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	in(groupCluster, a.statusCommand(), a.nodeCommand(), coordinator, a.eventsCommand())
 	in(groupAccess, a.loginCommand(), a.contextCommand(), a.tokenCommand())
 	root.AddCommand(a.versionCommand())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	strict(root)
 	return root
 }

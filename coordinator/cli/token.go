@@ -18,8 +18,8 @@ var purposes = []string{pki.PurposeAgent, pki.PurposeCoordinator, pki.PurposeOpe
 
 func (a *app) tokenCommand() *cobra.Command {
 	return noun("token COMMAND", "Let further machines and people in", `
-A token lets one machine or person in, once and for a short time. It carries the fingerprint of the cluster's authority, so
-that its user speaks to the right cluster.`,
+A token lets one machine or person in, once and for a short time. It carries the fingerprint of the cluster's
+authority, so that its user speaks to the right cluster.`,
 		a.tokenCreateCommand())
 }
 
@@ -31,8 +31,8 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create --for agent|coordinator|operator", Short: "Make a token and print the line to run on the other machine",
 		Args: arguments(0),
-		Long: `Make a token and print the line to run on the other machine: 'berth-agent join' for a hypervisor, 'berth coordinator join'
-for a further coordinator, 'berth login' for a person. The token works once. It is shown here and nowhere else.`,
+		Long: `Make a token and print the line to run on the other machine: 'berth-agent join' for a hypervisor, 'berth coordinator
+join' for a further coordinator, 'berth login' for a person. The token works once. It is shown here and nowhere else.`,
 		Example: `  berth token create --for agent
   berth token create --for operator --name alice --ttl 10m
   ssh root@hv4 "$(berth token create --for agent --name hv4 --quiet)"`,
@@ -49,9 +49,9 @@ for a further coordinator, 'berth login' for a person. The token works once. It 
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVar(&purpose, "for", "", "what its user becomes: agent, coordinator or operator")
+	cmd.Flags().StringVar(&purpose, "for", "", "`PURPOSE`, what its user becomes: agent, coordinator or operator")
 	cmd.Flags().StringVar(&name, "name", "", "only for the machine or person of this `NAME`")
-	cmd.Flags().DurationVar(&ttl, "ttl", maxTokenLife, "how long it is good for, at most 1h")
+	cmd.Flags().DurationVar(&ttl, "ttl", maxTokenLife, "`DURATION` that it is good for, at most 1h")
 	complete(cmd, "for", fixed(purposes...))
 	complete(cmd, "name", cobra.NoFileCompletions)
 	complete(cmd, "ttl", cobra.NoFileCompletions)

@@ -192,7 +192,7 @@ func (a *app) vmStopCommand() *cobra.Command {
 		ValidArgsFunction: first(a.vmNames()),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "power it off at once, like pulling the plug")
-	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "how long the guest has to shut down, at most 1h")
+	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "`DURATION` that the guest has to shut down, at most 1h")
 	complete(cmd, "grace", cobra.NoFileCompletions)
 	wait.flags(cmd)
 	return cmd

@@ -22,8 +22,8 @@ func (a *app) vmMigrateCommand() *cobra.Command {
 		Use: "migrate NAME (--best | --to NODE)", Short: "Move a running VM to another node, live", Args: arguments(1, "NAME"),
 		Long: `Move a running VM to another node, live.
 
---best asks for the best node. The one that it runs on takes part, and when it is the best one the VM stays. --to asks for
-one node, which has to fit as well. On a terminal a bar shows how the migration gets on.`,
+--best asks for the best node. The one that it runs on takes part, and when it is the best one the VM stays. --to asks
+for one node, which has to fit as well. On a terminal a bar shows how the migration gets on.`,
 		Example: `  berth vm migrate web1 --best
   berth vm migrate web1 --to node3 --bandwidth 100M
   berth vm migrate web1 --best --dry-run`,

@@ -24,10 +24,10 @@ func (a *app) vmStartCommand() *cobra.Command {
 With a description (--memory and the flags that go with it, or --xml) the VM is a new one. Without, it is one that was
 stopped. NAME may be left out when the XML has it. Paths of images, kernels and disks are those on the nodes.
 
-The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits, each
-node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.`,
+The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits,
+each node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.`,
 		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
-  berth vm start db1 --memory 8G --vcpus 4 --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
+  berth vm start db1 --memory 8G --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
   berth vm start tiny --memory 128M --kernel /boot/vmlinuz --initrd /boot/initrd.img --cmdline console=ttyS0
   berth vm start --xml web1.xml
   berth vm start web1
@@ -100,8 +100,12 @@ func (a *app) finalDecision(cmd *cobra.Command, s *session, op *berthv1.Operatio
 
 // dryRun prints what would be decided. A refusal is one here as well: the exit code says so.
 func (a *app) dryRun(cmd *cobra.Command, answer proto.Message, decision *berthv1.Decision) error {
+	var winner []string
+	if decision.GetWinner() != "" {
+		winner = []string{"node/" + decision.GetWinner()}
+	}
 	err := a.print(cmd, result{
-		message: answer, names: []string{"node/" + decision.GetWinner()},
+		message: answer, names: winner,
 		text: func(p *page, wide bool) { a.explanation(p, decision, wide) },
 	})
 	if err != nil {

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// A command line that cannot be meant is refused before anybody is asked, with the reason and the right usage.
+func TestWrongUsage(t *testing.T) {
+	w, _ := newWorld(t) // no coordinator, no configuration: nothing may be looked for
+	start, migrate := "usage: berth vm start [NAME] [flags]", "usage: berth vm migrate NAME (--best | --to NODE) [flags]"
+	for _, c := range []struct{ line, say, usage string }{
+		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
+		{"nod list", `unknown command "nod", did you mean node?`, "usage: berth COMMAND"},
+		{"node", "COMMAND is missing: list, maintenance, remove, set, show", "usage: berth node COMMAND"},
+		{"node lst", `unknown command "lst", did you mean list or set?`, "usage: berth node COMMAND"},
+		{"vm list extra", `unexpected argument "extra"`, "usage: berth vm list [flags]"},
+		{"vm list --colour", "unknown flag: --colour", "usage: berth vm list [flags]"},
+		{"vm list -o xml", `invalid argument "xml" for "-o, --output" flag: use table, wide, json, yaml, name`, "usage: berth vm list [flags]"},
+
+		{"vm start", "NAME is missing", start},
+		{"vm start web1 web2", `unexpected argument "web2"`, start},
+		{"vm start web1 web1", `unexpected argument "web1"`, start},
+		{"vm start web1 --vcpus 2", "--memory is missing: a new VM needs a size", start},
+		{"vm start web1 --memory", "flag needs an argument: --memory", start},
+		{"vm start web1 --memory -512M", `--memory: size "-512M" is negative`, start},
+		{"vm start web1 --memory lots", `--memory: size "lots": want a number with a unit`, start},
+		{"vm start web1 --memory 5X", `--memory: size "5X": unknown unit "x"`, start},
+		{"vm start web1 --memory 0", "memory 0 B is not valid: want 1 MiB to 24 TiB", start},
+		{"vm start web1 --memory 900T", "memory 900 TiB is not valid: want 1 MiB to 24 TiB", start},
+		{"vm start web1 --memory 512M --vcpus 0", "--vcpus 0: want 1 to 4096", start},
+		{"vm start web1 --memory 512M --vcpus -1", "--vcpus -1: want 1 to 4096", start},
+		{"vm start web1 --memory 512M --vcpus 5000", "--vcpus 5000: want 1 to 4096", start},
+		{"vm start web1 --memory 512M --vcpus two", `invalid argument "two" for "--vcpus" flag`, start},
+		{"vm start we/b --memory 512M", `VM name "we/b" is not valid`, start},
+		{"vm start web1 --memory 512M --disk relative.raw", `disks[0].path "relative.raw" is not valid: want an absolute path`, start},
+		{"vm start web1 --memory 512M --disk /a.raw,size=5", `--disk /a.raw,size=5: not a disk: unknown option "size=5"`, start},
+		{"vm start web1 --memory 512M --disk ,bus=scsi", "the path is missing", start},
+		{"vm start web1 --memory 512M --disk /a,bus=ide", `disks[0].bus "ide" is not valid: want virtio, sata or scsi`, start},
+		{"vm start web1 --memory 512M --image /a --disk /a", "disks[1].path", start},
+		{"vm start web1 --memory 512M --initrd /i", "want a kernel beside an initrd", start},
+		{"vm start web1 --xml vm.xml --memory 512M", "--xml and --memory exclude each other", start},
+		{"vm start --xml vm.xml --disk /a", "--xml and --disk exclude each other", start},
+		{"vm start web1 --timeout 0s", "--timeout 0s: want more than nothing", start},
+		{"vm start web1 --wait --no-wait", "--wait and --no-wait exclude each other", start},
+		{"vm start web1 --no-wait --timeout 9s", "--timeout and --no-wait exclude each other", start},
+
+		{"vm migrate web1", "say where to: --best or --to NODE", migrate},
+		{"vm migrate web1 --best --to node2", "--best and --to exclude each other", migrate},
+		{"vm migrate --best", "NAME is missing", migrate},
+		{"vm migrate web1 --to=", "--to: NODE is missing", migrate},
+		{"vm migrate web1 --best --bandwidth 5", "--bandwidth 5: want at least 1 MiB a second", migrate},
+		{"vm migrate web1 --best --bandwidth fast", `--bandwidth: size "fast"`, migrate},
+
+		{"vm stop web1 --force --grace 5s", "--force and --grace exclude each other", "usage: berth vm stop NAME [flags]"},
+		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME [flags]"},
+		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME [flags]"},
+
+		{"node set node1", "say what to set: --ram-ratio, --cpu-ratio, --overhead or --reset", "usage: berth node set NODE [flags]"},
+		{"node set node1 --ram-ratio 150", "ram_ratio 150 is not valid: want 0.1 to 16", "usage: berth node set NODE [flags]"},
+		{"node set node1 --ram-ratio NaN", "ram_ratio NaN is not valid", "usage: berth node set NODE [flags]"},
+		{"node set node1 --overhead -1G", `--overhead: size "-1G" is negative`, "usage: berth node set NODE [flags]"},
+		{"node set node1 --reset memory", "--reset memory: use ram-ratio, cpu-ratio, overhead", "usage: berth node set NODE [flags]"},
+		{"node set node1 --ram-ratio 2 --reset ram_ratio", "--ram-ratio and --reset ram_ratio exclude each other", "usage: berth node set NODE [flags]"},
+		{"node maintenance node1", "on|off is missing", "usage: berth node maintenance NODE on|off [flags]"},
+		{"node maintenance node1 maybe", `maintenance "maybe": want on or off`, "usage: berth node maintenance NODE on|off [flags]"},
+		{"node maintenance node1 off --reason x", "--reason is for maintenance on", "usage: berth node maintenance NODE on|off [flags]"},
+		{"node show=", `unknown command "show="`, "usage: berth node COMMAND"},
+
+		{"decision list --limit 0", "--limit 0: want 1 to 10000", "usage: berth decision list [flags]"},
+		{"events --backlog -1", "--backlog -1: want 0 to 10000", "usage: berth events [flags]"},
+		{"coordinator remove coord3", "repeat it with --yes", "usage: berth coordinator remove NAME [flags]"},
+		{"coordinator snapshot restore f", "repeat it with --yes", "usage: berth coordinator snapshot restore FILE [flags]"},
+		{"token create", "--for is missing: agent, coordinator, operator", "usage: berth token create --for agent|coordinator|operator [flags]"},
+		{"token create --for root", "--for root: use agent, coordinator, operator", "usage: berth token create --for agent|coordinator|operator [flags]"},
+		{"token create --for agent --ttl 48h", "--ttl 48h0m0s: want 1s to 1h", "usage: berth token create --for agent|coordinator|operator [flags]"},
+		{"login coord1", "TOKEN is missing", "usage: berth login HOST[:PORT] TOKEN [flags]"},
+		{"login https://coord1 t", `not an address: "https://coord1"`, "usage: berth login HOST[:PORT] TOKEN [flags]"},
+		{"version now", `unexpected argument "now"`, "usage: berth version [flags]"},
+	} {
+		said := w.run(strings.Fields(c.line)...)
+		if said.exit != WrongUsage || said.out != "" {
+			t.Errorf("berth %s: exit %d, %q", c.line, said.exit, said.out)
+		}
+		lines := strings.Split(said.errOut, "\n")
+		if len(lines) != 4 || !strings.HasPrefix(lines[0], "berth: ") || !strings.Contains(lines[0], c.say) ||
+			lines[1] != c.usage || !strings.HasPrefix(lines[2], "next step: run 'berth ") {
+			t.Errorf("berth %s: said\n%swant %q and %q", c.line, said.errOut, c.say, c.usage)
+		}
+	}
+}
+
+func TestEmptyArgumentsAreRefused(t *testing.T) {
+	w, _ := newWorld(t)
+	for _, args := range [][]string{{"vm", "show", ""}, {"vm", "start", ""}, {"node", "maintenance", "", "on"}} {
+		if said := w.run(args...); said.exit != WrongUsage || !strings.Contains(said.errOut, " is empty") {
+			t.Errorf("%q: exit %d, %q", args, said.exit, said.errOut)
+		}
+	}
+}
+
+// What stands on the line is what the coordinator is asked.
+func TestStartSendsWhatWasDescribed(t *testing.T) {
+	f := steady()
+	w, _ := newWorld(t, f)
+	document := filepath.Join(t.TempDir(), "vm.xml")
+	if err := os.WriteFile(document, []byte("<domain/>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		line string
+		want *berthv1.StartVMRequest
+	}{
+		{"web1", &berthv1.StartVMRequest{Name: "web1"}},
+		{"web1 --node node3", &berthv1.StartVMRequest{Name: "web1", Node: "node3"}},
+		{"tiny --memory 1.5G", &berthv1.StartVMRequest{Name: "tiny", Spec: &berthv1.VMSpec{MemoryBytes: 3 * gib / 2, Vcpus: 1}}},
+		{
+			"db1 --memory 8G --vcpus 4 --disk /b.raw,bus=scsi,format=qcow2 --disk /c.iso,readonly --image /a.qcow2 --network default --network bridge:br0",
+			&berthv1.StartVMRequest{Name: "db1", Spec: &berthv1.VMSpec{
+				MemoryBytes: 8 * gib, Vcpus: 4, Networks: []string{"default", "bridge:br0"},
+				Disks: []*berthv1.Disk{
+					{Path: "/a.qcow2", Format: "qcow2", Bus: "virtio"},
+					{Path: "/b.raw", Format: "qcow2", Bus: "scsi"},
+					{Path: "/c.iso", Format: "raw", Bus: "virtio", ReadOnly: true},
+				},
+			}},
+		},
+		{
+			"k --memory 128M --kernel /k --initrd /i --cmdline console=ttyS0",
+			&berthv1.StartVMRequest{Name: "k", Spec: &berthv1.VMSpec{MemoryBytes: 128 << 20, Vcpus: 1, Kernel: "/k", Initrd: "/i", Cmdline: "console=ttyS0"}},
+		},
+		{"--xml " + document, &berthv1.StartVMRequest{Spec: &berthv1.VMSpec{Xml: "<domain/>"}}},
+		{"web1 --xml -", &berthv1.StartVMRequest{Name: "web1", Spec: &berthv1.VMSpec{Xml: "<domain type='kvm'/>"}}},
+	} {
+		w.in = strings.NewReader("<domain type='kvm'/>")
+		said := w.run(append([]string{"vm", "start"}, strings.Fields(c.line)...)...)
+		sent := asked[berthv1.StartVMRequest](f)
+		if said.exit != Done || len(sent) == 0 {
+			t.Errorf("%s: exit %d, %s", c.line, said.exit, said.errOut)
+			continue
+		}
+		last := sent[len(sent)-1]
+		if len(last.GetRequestId()) < 16 {
+			t.Errorf("%s: request ID %q", c.line, last.GetRequestId())
+		}
+		last.RequestId = ""
+		if diff := cmp.Diff(c.want, last, protocmp.Transform()); diff != "" {
+			t.Errorf("%s: %s", c.line, diff)
+		}
+	}
+}
+
+func TestStartRefusesABadDocument(t *testing.T) {
+	w, _ := newWorld(t, steady())
+	folder := t.TempDir()
+	huge := filepath.Join(folder, "huge.xml")
+	if err := os.WriteFile(huge, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, say := range map[string]string{
+		filepath.Join(folder, "none.xml"): "no such file", huge: "is longer than 256 KiB", "-": "is empty", folder: "is a directory",
+	} {
+		w.in = strings.NewReader(" \n")
+		if said := w.run("vm", "start", "--xml", path); said.exit != Failed || !strings.Contains(said.errOut, say) {
+			t.Errorf("%s: exit %d, %s", path, said.exit, said.errOut)
+		}
+	}
+}
+
+// Every command says what it does, how, and by example.
+func TestHelpIsComplete(t *testing.T) {
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if strings.HasPrefix(path, "berth completion") || path == "berth help" {
+			return // cobra's own
+		}
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: summary %q", path, cmd.Short)
+		}
+		switch {
+		case cmd.HasSubCommands() && cmd.Long == "":
+			t.Errorf("%s has no description", path)
+		case !cmd.HasSubCommands() && !strings.Contains(cmd.Example, "  berth "):
+			t.Errorf("%s has no example", path)
+		case cmd.Args == nil:
+			t.Errorf("%s does not check its arguments", path)
+		}
+		for _, line := range strings.Split(cmd.Long+"\n"+cmd.Example, "\n") {
+			if len(line) > 120 {
+				t.Errorf("%s: a line of %d characters: %s", path, len(line), line)
+			}
+		}
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+	}
+	walk(New(Options{}))
+
+	w, _ := newWorld(t)
+	for name, args := range map[string][]string{
+		"help": {}, "help-vm": {"vm", "--help"}, "help-vm-start": {"vm", "start", "--help"}, "help-login": {"help", "login"},
+	} {
+		said := w.run(args...)
+		if said.exit != Done || said.errOut != "" {
+			t.Errorf("%s: exit %d, %q", name, said.exit, said.errOut)
+		}
+		golden(t, name+".golden", said.out)
+	}
+}
+
+// The program's own verbs stand among the others, and their wrong usage is wrong usage.
+func TestAddedCoordinatorCommands(t *testing.T) {
+	w, _ := newWorld(t)
+	ran := false
+	o := Options{Version: "1.2.3", CoordinatorCommands: []*cobra.Command{{
+		Use: "run", Short: "Run a coordinator", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { ran = true; return nil },
+	}}}
+	var out, errOut strings.Builder
+	if exit := Run(t.Context(), o, []string{"coordinator", "run"}, w.in, &out, &errOut); exit != 0 || !ran {
+		t.Errorf("exit %d, ran %v, %s", exit, ran, errOut.String())
+	}
+	if exit := Run(t.Context(), o, []string{"coordinator", "run", "fast"}, w.in, &out, &errOut); exit != 64 || !strings.Contains(errOut.String(), "usage: berth coordinator run") {
+		t.Errorf("exit %d, %s", exit, errOut.String())
+	}
+}
