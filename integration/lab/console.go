@@ -12,7 +12,8 @@ import (
 )
 
 // ReadTick waits for the next tick on the serial console (a pty, as Berth gives it to its VMs) of a guest on this host.
-// What is read is lost to anyone else who has the console open.
+// What is read is lost to anyone else who has the console open. It gives up after half a minute, in which a guest has
+// booted even on a busy machine.
 func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
 	output, err := h.Virsh(ctx, "ttyconsole", guest)
 	if err != nil {
@@ -24,7 +25,7 @@ func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
 	}
 	file := os.NewFile(uintptr(console), guest)
 	defer file.Close()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
 		deadline = limit
 	}

@@ -26,7 +26,7 @@ func (l *Lab) Hints(command string) string {
 	}
 	if len(l.Hosts) > 0 {
 		try("look at a hypervisor:", "%s shell%s %s", command, option, l.Hosts[0].Name)
-		try("watch a guest's console:", "%s exec%s --on %s -- virsh console first", command, option, l.Hosts[0].Name)
+		try("what libvirt runs there:", "%s exec%s --on %s -- virsh list", command, option, l.Hosts[0].Name)
 	}
 	try("take it down:", "%s down %s", command, l.Name)
 	return b.String()

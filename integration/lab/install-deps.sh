@@ -2,8 +2,8 @@
 # Installs what building Berth and raising a lab need on Debian or Ubuntu, and gets the kernel that the lab's guests
 # boot. Does nothing when all of it is there. Usage: install-deps.sh DIRECTORY-FOR-THE-KERNEL [PACKAGE ...]
 #
-# No service is enabled or started: libvirtd comes without its systemd units, whatever else a package wants to start is
-# held back while apt runs, and the guests' kernel is unpacked, never installed, so this machine boots as before.
+# No service is started: libvirtd comes without its systemd units, whatever else a package wants to start is held back
+# while apt runs, and the guests' kernel is unpacked, never installed, so this machine boots as before.
 set -eu
 
 directory=$1

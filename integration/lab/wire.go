@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -30,6 +31,11 @@ func runWire(port, delayText, lossText string) error {
 		return err
 	}
 	tap, err := openTap(port + wireSuffix)
+	for patience := 20; errors.Is(err, unix.EBUSY) && patience > 0; patience-- {
+		// The tap of a wire that was just killed goes away a moment later.
+		time.Sleep(100 * time.Millisecond)
+		tap, err = openTap(port + wireSuffix)
+	}
 	if err != nil {
 		return fmt.Errorf("make the tap %s: %w", port+wireSuffix, err)
 	}
@@ -56,14 +62,17 @@ func openTap(name string) (int, error) {
 		return 0, err
 	}
 	request, err := unix.NewIfreq(name)
+	if err == nil {
+		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	if err == nil {
+		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, tunOffload)
+	}
 	if err != nil {
-		return 0, err
+		unix.Close(fd)
 	}
-	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
-		return 0, err
-	}
-	return fd, unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, tunOffload)
+	return fd, err
 }
 
 // openPort gets and sends all frames of an interface.
