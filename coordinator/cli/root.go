@@ -132,6 +132,12 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	root.AddCommand(a.versionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		if command.Name() == "completion" { // cobra's own verbs, and a noun like the others
+			command.Use, command.DisableFlagsInUseLine = "completion SHELL", true
+			command.Args, command.RunE = cobra.ArbitraryArgs, verbless
+		}
+	}
 	strict(root)
 	return root
 }
@@ -156,23 +162,25 @@ func noun(use, short, long string, verbs ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, Long: strings.TrimSpace(long), Args: cobra.ArbitraryArgs, DisableFlagsInUseLine: true,
 		SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				text := "unknown command %q"
-				if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-					text += ", did you mean " + strings.Join(similar, " or ") + "?"
-				}
-				return Usagef(cmd, text, args[0])
-			}
-			if !cmd.HasParent() {
-				return cmd.Help()
-			}
-			return Usagef(cmd, "COMMAND is missing: %s", strings.Join(verbNames(cmd), ", "))
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:                       verbless, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	command.AddCommand(verbs...)
 	return command
+}
+
+// verbless is what a noun does without one of its verbs.
+func verbless(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		text := "unknown command %q"
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			text += ", did you mean " + strings.Join(similar, " or ") + "?"
+		}
+		return Usagef(cmd, text, args[0])
+	}
+	if !cmd.HasParent() {
+		return cmd.Help()
+	}
+	return Usagef(cmd, "COMMAND is missing: %s", strings.Join(verbNames(cmd), ", "))
 }
 
 func verbNames(cmd *cobra.Command) []string {
