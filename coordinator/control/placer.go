@@ -410,9 +410,6 @@ func refusalOf(decision placement.Decision) error {
 	if decision.DryRun {
 		next = "free memory on a node, take one out of maintenance, or ask for less"
 	}
-	if decision.Counterfactual != "" {
-		next = decision.Counterfactual + "; " + next
-	}
 	return &Error{
 		Code: NoNodeFits, Subject: "vm/" + decision.Request.VMName, Message: decision.Reason, NextStep: next, Decision: &decision,
 	}
