@@ -85,8 +85,8 @@ func (h *Host) Enrol(ctx context.Context, with *Coordinator, token string) error
 	})
 }
 
-// startBerth makes a cluster of the coordinators, gives the operator a client configuration and enrols all hosts.
-func (l *Lab) startBerth(ctx context.Context) error {
+// foundCluster makes a cluster of the coordinators and gives the operator a client configuration.
+func (l *Lab) foundCluster(ctx context.Context) error {
 	first := l.Coordinators[0]
 	if err := first.Init(ctx); err != nil {
 		return err
@@ -100,39 +100,41 @@ func (l *Lab) startBerth(ctx context.Context) error {
 	if err := l.awaitStatus(ctx, func(*berthv1.StatusResponse) bool { return true }); err != nil {
 		return err
 	}
-	all, ctx2 := errgroup.WithContext(ctx)
+	all, ctx := errgroup.WithContext(ctx)
 	for _, c := range l.Coordinators[1:] {
 		all.Go(func() error {
-			token, err := l.Token(ctx2, "coordinator", c.Name)
+			token, err := l.Token(ctx, "coordinator", c.Name)
 			if err != nil {
 				return err
 			}
-			if err := c.Join(ctx2, first, token); err != nil {
+			if err := c.Join(ctx, first, token); err != nil {
 				return err
 			}
-			return c.Start(ctx2)
+			return c.Start(ctx)
 		})
 	}
+	return all.Wait()
+}
+
+// enrolHosts makes every host a node, and waits until the cluster is complete.
+func (l *Lab) enrolHosts(ctx context.Context) error {
+	all, joined := errgroup.WithContext(ctx)
 	for _, h := range l.Hosts {
 		all.Go(func() error {
-			token, err := l.Token(ctx2, "agent", h.Name)
+			token, err := l.Token(joined, "agent", h.Name)
 			if err != nil {
 				return err
 			}
-			if err := h.Enrol(ctx2, first, token); err != nil {
+			if err := h.Enrol(joined, l.Coordinators[0], token); err != nil {
 				return err
 			}
-			return h.StartAgent(ctx2)
+			return h.StartAgent(joined)
 		})
 	}
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	if err := l.AwaitReady(ctx); err != nil {
-		return err
-	}
-	l.logf("%d coordinators and %d nodes are ready", len(l.Coordinators), len(l.Hosts))
-	return nil
+	return l.AwaitReady(ctx)
 }
 
 // equipOperator gives the operator's machine the certificate that `berth coordinator init` has made, and the addresses

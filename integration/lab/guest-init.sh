@@ -10,7 +10,7 @@ export PATH=/bin
 exec </dev/console >/dev/console 2>&1
 
 boot=$(cut -c1-8 /proc/sys/kernel/random/boot_id)
-{ echo "$boot" && head -c 1M /bin/busybox; } >/tmp/pattern
+{ echo "$boot" && head -c 128k /bin/busybox; } >/tmp/pattern
 sum=$(md5sum </tmp/pattern)
 
 devices() {
@@ -29,7 +29,7 @@ for word in $(cat /proc/cmdline); do
 		while :; do
 			at=0
 			while [ $at -lt "$size" ]; do
-				cat /tmp/pattern >"/tmp/dirty$at"
+				dd if=/bin/busybox of="/tmp/dirty$at" bs=1M count=1 2>/dev/null
 				at=$((at + 1))
 			done
 		done &

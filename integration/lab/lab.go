@@ -223,7 +223,7 @@ func (l *Lab) layOut(coordinators, hosts int) {
 	}
 }
 
-// raise brings the machines and what runs on them up, as much as possible at once.
+// raise builds the lab from nothing.
 func (l *Lab) raise(ctx context.Context) error {
 	l.layOut(l.options.Coordinators, l.options.Hosts)
 	authority, err := newAuthority()
@@ -233,34 +233,54 @@ func (l *Lab) raise(ctx context.Context) error {
 	if err := errors.Join(l.build(authority), l.prepareGuests()); err != nil {
 		return err
 	}
-	machines, ctx2 := errgroup.WithContext(ctx)
-	for _, c := range l.Coordinators {
-		machines.Go(func() error { return c.PowerOn(ctx2) })
-	}
-	for _, h := range l.Hosts {
-		machines.Go(func() error {
-			if err := h.PowerOn(ctx2); err != nil {
-				return err
-			}
-			return h.StartLibvirtd(ctx2)
-		})
-	}
-	machines.Go(func() (err error) {
-		if err = l.Operator.PowerOn(ctx2); err == nil {
-			l.VirtType, err = l.probeOnce(ctx2)
-		}
-		return err
-	})
-	if err := machines.Wait(); err != nil {
+	if err := l.boot(ctx); err != nil {
 		return err
 	}
 	l.logf("%d hosts and %d coordinators have booted; guests run under %s", len(l.Hosts), len(l.Coordinators), l.VirtType)
 	if len(l.Coordinators) > 0 && !l.options.Bare {
-		if err := l.startBerth(ctx); err != nil {
+		if err := l.enrolHosts(ctx); err != nil {
 			return err
 		}
+		l.logf("%d coordinators and %d nodes are ready", len(l.Coordinators), len(l.Hosts))
 	}
 	return l.leaveRecord()
+}
+
+// boot brings the machines and what runs on them up, as much as possible at once.
+func (l *Lab) boot(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return l.raiseCoordinators(ctx) })
+	for _, h := range l.Hosts {
+		all.Go(func() error {
+			if err := h.PowerOn(ctx); err != nil {
+				return err
+			}
+			return h.StartLibvirtd(ctx)
+		})
+	}
+	return all.Wait()
+}
+
+// raiseCoordinators brings up what the hosts do not need to boot: the operator, the answer which virtualisation guests
+// can have, and the cluster without nodes.
+func (l *Lab) raiseCoordinators(ctx context.Context) error {
+	power, powering := errgroup.WithContext(ctx)
+	power.Go(func() error { return l.Operator.PowerOn(powering) })
+	for _, c := range l.Coordinators {
+		power.Go(func() error { return c.PowerOn(powering) })
+	}
+	if err := power.Wait(); err != nil {
+		return err
+	}
+	rest, ctx := errgroup.WithContext(ctx)
+	rest.Go(func() (err error) {
+		l.VirtType, err = l.probeOnce(ctx)
+		return err
+	})
+	if len(l.Coordinators) > 0 && !l.options.Bare {
+		rest.Go(func() error { return l.foundCluster(ctx) })
+	}
+	return rest.Wait()
 }
 
 // build makes the directories of all machines.

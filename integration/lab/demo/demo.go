@@ -223,7 +223,17 @@ func (d *demo) killLeader(ctx context.Context) error {
 		}
 	}
 	d.failover = time.Since(died)
-	d.printf("the next leader answers after %.1f s\n\n", d.failover.Seconds())
+	d.printf("the next leader answers after %.1f s", d.failover.Seconds())
+	for {
+		var status berthv1.StatusResponse
+		if err := d.lab.Ask(ctx, &status, "status"); err == nil && int(status.GetNodesUp()) == len(d.lab.Hosts) {
+			break
+		}
+		if time.Since(died) > 30*time.Second {
+			return errors.New("the nodes have not come back to the new leader")
+		}
+	}
+	d.printf(", all nodes report to it after %.1f s\n\n", time.Since(died).Seconds())
 	return d.berth(ctx, "status")
 }
 
