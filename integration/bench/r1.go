@@ -13,23 +13,30 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+	"golang.org/x/sync/errgroup"
 
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
 
-// One client asks for VMs one after the other. Berth and its twins take turns of this many.
-const turn = 25
+const (
+	// One client asks for VMs one after the other. Berth and its twins take turns of this many.
+	turn = 25
+	// populated is how many VMs the cluster has when it is asked whether that matters.
+	populated = 1000
+)
 
 // placing is what R1 measures, in seconds.
 type placing struct {
-	alone   figures // StartVM to its reply, nothing else under way
-	chained figures // the same while the start before is still being finished
-	dry     figures // the same without the commit
-	bare    figures // a bare commit of bareEntry bytes
-	dressed figures // a bare commit of Berth's size, under mutual TLS
-	cpu     figures // of all coordinators, a start with all that follows
-	entry   int     // bytes of the entry that the reply waits for
+	alone    figures // StartVM to its reply, nothing else under way
+	chained  figures // the same while the start before is still being finished
+	crowded  figures // the first again, with populated VMs in the cluster
+	dry      figures // the same without the commit
+	bare     figures // a bare commit of bareEntry bytes
+	bareThen figures // likewise, in turns with crowded
+	dressed  figures // a bare commit of Berth's size, under mutual TLS
+	cpu      figures // of all coordinators, a start with all that follows
+	entry    int     // bytes of the entry that the reply waits for
 }
 
 func measureR1(ctx context.Context, b *bench) (_ []row, err error) {
@@ -55,6 +62,9 @@ func measureR1(ctx context.Context, b *bench) (_ []row, err error) {
 	if p.entry, err = c.entrySize(ctx, lead); err != nil {
 		return nil, err
 	}
+	if err := s.clear(); err != nil {
+		return nil, err
+	}
 	if err := f.awaitReady(ctx, lead.api); err != nil {
 		return nil, err
 	}
@@ -77,32 +87,56 @@ func (p *placing) measure(b *bench, c *coordinators, s *starter) (err error) {
 	}
 	defer func() { err = errors.Join(err, dressed.close()) }()
 	for round := range b.rounds(4, 24) + 1 {
-		var turns [5]figures
-		before, err := cpuTimes(c.pids()...)
+		if err := p.turns(c, s, bare, dressed, round > 0); err != nil {
+			return err
+		}
+	}
+	if err := s.populate(populated); err != nil {
+		return err
+	}
+	for range b.rounds(2, 8) {
+		then, err := bare.commits(turn)
 		if err != nil {
 			return err
 		}
-		if turns[0], err = s.alone(turn); err != nil {
-			return err
-		}
-		after, err := cpuTimes(c.pids()...)
+		crowded, err := s.alone(turn)
 		if err != nil {
 			return err
 		}
-		for i, take := range []func(int) (figures, error){bare.commits, s.chained, dressed.commits, s.dry} {
-			if turns[i+1], err = take(turn); err != nil {
-				return err
-			}
+		p.bareThen, p.crowded = append(p.bareThen, then...), append(p.crowded, crowded...)
+	}
+	return nil
+}
+
+// turns lets everybody have one. The cluster has as many VMs after it as before.
+func (p *placing) turns(c *coordinators, s *starter, bare, dressed *bareRaft, counts bool) error {
+	before, err := cpuTimes(c.pids()...)
+	if err != nil {
+		return err
+	}
+	alone, err := s.alone(turn)
+	if err != nil {
+		return err
+	}
+	after, err := cpuTimes(c.pids()...)
+	if err != nil {
+		return err
+	}
+	taken := []figures{alone}
+	for _, take := range []func(int) (figures, error){bare.commits, s.chained, dressed.commits, s.dry} {
+		one, err := take(turn)
+		if err != nil {
+			return err
 		}
-		if round == 0 {
-			continue
-		}
+		taken = append(taken, one)
+	}
+	if counts {
 		for i, all := range []*figures{&p.alone, &p.bare, &p.chained, &p.dressed, &p.dry} {
-			*all = append(*all, turns[i]...)
+			*all = append(*all, taken[i]...)
 		}
 		p.cpu = append(p.cpu, (after-before).Seconds()/turn)
 	}
-	return nil
+	return s.clear()
 }
 
 func (p *placing) rows() []row {
@@ -130,6 +164,11 @@ func (p *placing) rows() []row {
 			measured: p.dressed.latency(), against: "ratio of p50: " + times(ratio(p.dressed)),
 		},
 		{
+			what:     fmt.Sprintf("StartVM as above, with %d VMs in the cluster instead of at most %d", populated, 2*turn),
+			measured: p.crowded.latency(),
+			against:  "bare, then: " + p.bareThen.latency() + "\nratio of p50: " + times(p.crowded.median()/p.bareThen.median()),
+		},
+		{
 			what:     "CPU of the 3 coordinators for one start to its end (two commits, one order)",
 			measured: p.cpu.spread(seconds),
 		},
@@ -154,6 +193,7 @@ type starter struct {
 	ctx    context.Context
 	api    berthv1connect.BerthServiceClient
 	number int
+	made   []string // VMs that run
 }
 
 func (s *starter) request(dry bool) *connect.Request[berthv1.StartVMRequest] {
@@ -171,6 +211,9 @@ func (s *starter) start(dry bool) (time.Duration, *berthv1.StartVMResponse, erro
 	took := time.Since(begun)
 	if err != nil {
 		return 0, nil, fmt.Errorf("start %s: %w", request.Msg.GetName(), err)
+	}
+	if !dry {
+		s.made = append(s.made, answer.Msg.GetVm().GetId())
 	}
 	return took, answer.Msg, nil
 }
@@ -217,6 +260,48 @@ func (s *starter) dry(n int) (figures, error) {
 		all.add(took)
 	}
 	return all, nil
+}
+
+// together is how many calls are under way where nothing is measured.
+const together = 16
+
+// clear stops and forgets the VMs that were started.
+func (s *starter) clear() error {
+	group, ctx := errgroup.WithContext(s.ctx)
+	group.SetLimit(together)
+	for _, vm := range s.made {
+		group.Go(func() error {
+			answer, err := s.api.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: vm, Force: true}))
+			if err != nil {
+				return fmt.Errorf("stop VM %s: %w", vm, err)
+			}
+			if _, err := awaitEnd(ctx, s.api, answer.Msg.GetOperation().GetId()); err != nil {
+				return err
+			}
+			_, err = s.api.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: vm}))
+			return err
+		})
+	}
+	s.made = nil
+	return group.Wait()
+}
+
+// populate starts n VMs that stay.
+func (s *starter) populate(n int) error {
+	group, ctx := errgroup.WithContext(s.ctx)
+	group.SetLimit(together)
+	for range n {
+		request := s.request(false)
+		group.Go(func() error {
+			answer, err := s.api.StartVM(ctx, request)
+			if err != nil {
+				return fmt.Errorf("start %s: %w", request.Msg.GetName(), err)
+			}
+			_, err = awaitEnd(ctx, s.api, answer.Msg.GetOperation().GetId())
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // entrySize is the size in bytes of the command that a start's reply waits for, as the log of a follower has it. Each of
