@@ -238,3 +238,21 @@ func TestCompletionAsksTheCluster(t *testing.T) {
 		t.Errorf("without a cluster: %q", said.out)
 	}
 }
+
+// Somebody who logs in again keeps the name of the context; another cluster gets another one.
+func TestTheNameOfANewContext(t *testing.T) {
+	w, _ := newWorld(t)
+	a := newApp(Options{})
+	a.now = func() time.Time { return noon }
+	if got := a.contextFor(w.config, "c1"); got != "default" {
+		t.Errorf("the first context is called %q", got)
+	}
+	w.context("prod", pki.RoleOperator, "a:7420")
+	if got := a.contextFor(w.config, "c1"); got != "prod" {
+		t.Errorf("a known cluster is called %q", got)
+	}
+	w.context("default", pki.RoleOperator, "a:7420")
+	if got := a.contextFor(w.config, "c2"); got != "c2" {
+		t.Errorf("another cluster is called %q", got)
+	}
+}

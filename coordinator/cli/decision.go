@@ -42,6 +42,7 @@ func (a *app) decisionListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.nothing(cmd, len(answer.GetDecisions()), "no decisions")
 			return a.print(cmd, result{
 				message: answer,
 				names:   prefixed("decision/", answer.GetDecisions(), (*berthv1.Decision).GetId),

@@ -28,9 +28,13 @@ func placement(d *berthv1.Decision) string {
 			next = node
 		}
 	}
-	parts := []string{count(len(d.GetNodes()), "node")}
-	if fit < len(d.GetNodes()) {
-		parts[0] = fmt.Sprintf("%d of %s fit", fit, count(len(d.GetNodes()), "node"))
+	var parts []string
+	switch nodes := len(d.GetNodes()); {
+	case nodes == 0: // only its name is known
+	case fit < nodes:
+		parts = append(parts, fmt.Sprintf("%d of %s fit", fit, count(nodes, "node")))
+	default:
+		parts = append(parts, count(nodes, "node"))
 	}
 	if winner != nil && len(winner.GetTerms()) > 0 {
 		parts = append(parts, "score "+number(winner.GetScore()))
@@ -42,11 +46,7 @@ func placement(d *berthv1.Decision) string {
 			parts = append(parts, "equal to "+next.GetNode())
 		}
 	}
-	text := strings.Join(parts, ", ")
-	if d.GetId() != "" && !d.GetDryRun() {
-		text = "decision " + d.GetId() + "; " + text
-	}
-	return text
+	return strings.TrimSuffix("decision "+d.GetId()+"; "+strings.Join(parts, ", "), "; ")
 }
 
 // margin prints a difference that is not zero.

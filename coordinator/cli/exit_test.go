@@ -98,15 +98,23 @@ func TestNoNodeFits(t *testing.T) {
 // A dry run that finds no node shows the whole decision and still says so by its exit code.
 func TestDryRunThatIsRefused(t *testing.T) {
 	f := steady()
+	refused := cannedRefusal()
+	refused.DryRun = true
 	f.startVM = func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
-		decision := cannedRefusal()
-		decision.DryRun = true
-		return &berthv1.StartVMResponse{Decision: decision}, nil
+		return nil, rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{Code: rpc.NoNodeFits, Decision: refused}, "no node fits")
+	}
+	f.migrateVM = func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error) {
+		return &berthv1.MigrateVMResponse{Decision: refused}, nil
 	}
 	w, _ := newWorld(t, f)
-	said := w.run("vm", "start", "big", "--memory", "256G", "--dry-run")
-	if said.exit != NoNodeFits || !strings.HasPrefix(said.out, "dry run 3nqk7d2m0d9zz: nothing was changed\n") {
-		t.Errorf("exit %d, %q", said.exit, said.out)
+	for _, args := range [][]string{
+		{"vm", "start", "big", "--memory", "256G", "--dry-run"}, {"vm", "migrate", "big", "--best", "--dry-run"},
+	} {
+		said := w.run(args...)
+		if said.exit != NoNodeFits || !strings.HasPrefix(said.out, "dry run 3nqk7d2m0d9zz: nothing was changed\n") ||
+			!strings.HasPrefix(said.errOut, "berth: no node fits: ") || strings.Contains(said.errOut, "NODE") {
+			t.Errorf("%v: exit %d, %q, %q", args, said.exit, said.out, said.errOut)
+		}
 	}
 }
 

@@ -228,6 +228,7 @@ type world struct {
 	config    string // path
 	in        io.Reader
 	env       map[string]string
+	patience  time.Duration // long, because a machine that tests is a busy one
 }
 
 func newWorld(t *testing.T, coordinators ...*fake) (*world, []*server) {
@@ -236,7 +237,7 @@ func newWorld(t *testing.T, coordinators ...*fake) (*world, []*server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, authority: authority, config: filepath.Join(t.TempDir(), "client.yaml"), in: strings.NewReader(""), env: map[string]string{}}
+	w := &world{t: t, authority: authority, config: filepath.Join(t.TempDir(), "client.yaml"), in: strings.NewReader(""), env: map[string]string{}, patience: time.Minute}
 	var servers []*server
 	var addresses []string
 	for _, f := range coordinators {
@@ -341,7 +342,7 @@ func (w *world) stable(text string) string {
 func (w *world) runTo(ctx context.Context, out, errOut io.Writer, args ...string) Exit {
 	a := newApp(Options{Version: "1.2.3"})
 	a.now = func() time.Time { return noon }
-	a.patience = time.Second
+	a.patience = w.patience
 	env := map[string]string{clientconfig.Variable: w.config}
 	for name, value := range w.env {
 		env[name] = value

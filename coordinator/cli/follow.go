@@ -76,7 +76,11 @@ func (a *app) await(cmd *cobra.Command, s *session, op *berthv1.Operation, timeo
 
 // operationPhrase names an operation in a sentence.
 func operationPhrase(op *berthv1.Operation) string {
-	return fmt.Sprintf("the %s of vm/%s (operation %s)", op.GetKind(), op.GetVm(), op.GetId())
+	noun := op.GetKind()
+	if noun == "migrate" {
+		noun = "migration"
+	}
+	return fmt.Sprintf("the %s of vm/%s (operation %s)", noun, op.GetVm(), op.GetId())
 }
 
 func operationError(op *berthv1.Operation, code, next, format string, a ...any) error {

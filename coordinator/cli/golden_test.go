@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,4 +181,26 @@ func errSection(errOut string) string {
 		return ""
 	}
 	return "--- standard error\n" + errOut
+}
+
+// An empty list says so where people read, and is nothing where programs do.
+func TestEmptyLists(t *testing.T) {
+	f := steady()
+	f.listNodes = func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
+		return &berthv1.ListNodesResponse{SchemaVersion: "1"}, nil
+	}
+	f.listVMs = func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error) {
+		return &berthv1.ListVMsResponse{SchemaVersion: "1"}, nil
+	}
+	w, _ := newWorld(t, f)
+	for _, noun := range []string{"node", "vm"} {
+		if said := w.run(noun, "list"); said.out != "" || !strings.HasPrefix(said.errOut, "no "+noun) && !strings.HasPrefix(said.errOut, "no VMs") {
+			t.Errorf("%s: %q, %q", noun, said.out, said.errOut)
+		}
+		for _, args := range [][]string{{noun, "list", "-q"}, {noun, "list", "-o", "name"}, {noun, "list", "-o", "json"}} {
+			if said := w.run(args...); said.errOut != "" || said.exit != Done {
+				t.Errorf("%v: %q", args, said.errOut)
+			}
+		}
+	}
 }

@@ -86,15 +86,36 @@ func (a *app) login(cmd *cobra.Command, address string, token pki.Token, name st
 		coordinators = []string{address}
 	}
 	path := clientconfig.Places(a.clientConfig, a.env)[0]
-	context := or(or(a.context, a.env(contextVariable)), answer.GetClusterId())
-	err = clientconfig.Store(path, context, coordinators, clientconfig.Credentials{
+	wanted := or(a.context, a.env(contextVariable))
+	if wanted == "" {
+		wanted = a.contextFor(path, answer.GetClusterId())
+	}
+	err = clientconfig.Store(path, wanted, coordinators, clientconfig.Credentials{
 		CA: answer.GetCaPem(), Certificate: answer.GetCertificatePem(), Key: key,
 	})
 	if err != nil {
 		return fmt.Errorf("keep the certificate: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "logged in as operator/%s; context %q in %s is the current one\n", name, context, path)
+	fmt.Fprintf(cmd.OutOrStdout(), "logged in as operator/%s; context %q in %s is the current one\n", name, wanted, path)
 	return nil
+}
+
+// contextFor chooses the name of a cluster's context: the one that it has already, else "default", else its ID.
+func (a *app) contextFor(path, clusterID string) string {
+	const usual = "default"
+	config, err := clientconfig.Load(path)
+	if err != nil {
+		return usual // a broken file is refused when the context is stored
+	}
+	for _, name := range config.Names() {
+		if a.viewContext(config, name, path).ClusterID == clusterID {
+			return name
+		}
+	}
+	if _, taken := config.Contexts[usual]; taken {
+		return clusterID
+	}
+	return usual
 }
 
 func enrol(ctx context.Context, address string, token pki.Token, request *berthv1.EnrolRequest) (*berthv1.EnrolResponse, error) {

@@ -33,6 +33,7 @@ promised. MEM-FREE is what is physically free. AGE is that of the node's last te
 			if err != nil {
 				return err
 			}
+			a.nothing(cmd, len(answer.GetNodes()), "no nodes yet: 'berth token create --for agent' prints the line that makes a host one")
 			return a.print(cmd, result{
 				message: answer,
 				names:   prefixed("node/", answer.GetNodes(), (*berthv1.Node).GetName),

@@ -40,6 +40,7 @@ func (a *app) operationListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.nothing(cmd, len(answer.GetOperations()), "no operations")
 			return a.print(cmd, result{
 				message: answer,
 				names:   prefixed("operation/", answer.GetOperations(), (*berthv1.Operation).GetId),

@@ -71,6 +71,13 @@ func (a *app) print(cmd *cobra.Command, r result) error {
 	return err
 }
 
+// nothing tells, where a table would have no row, what that means and what to do.
+func (a *app) nothing(cmd *cobra.Command, rows int, note string) {
+	if rows == 0 && !a.quiet && (a.format == asTable || a.format == asWide) {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
+	}
+}
+
 // printLocal is print for what is no message of the API.
 func (a *app) printLocal(cmd *cobra.Command, value any, names []string, show func(*page, bool)) error {
 	if a.format.structured() {
@@ -142,7 +149,7 @@ func (p *page) blank() { fmt.Fprintln(p.out) }
 func (p *page) table(headings []string, rows [][]string) { p.indented("", headings, rows) }
 
 func (p *page) indented(indent string, headings []string, rows [][]string) {
-	if headings != nil && !p.headless {
+	if len(rows) > 0 && headings != nil && !p.headless {
 		rows = append([][]string{headings}, rows...)
 	}
 	var aligned bytes.Buffer

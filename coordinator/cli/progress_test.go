@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,57 +48,86 @@ func openTerminal(t *testing.T) (user, tty *os.File) {
 	return user, tty
 }
 
-// terminal is one whose screen can be looked at when everything has been written.
-func terminal(t *testing.T) (tty *os.File, screen func() string) {
+// screen is what a terminal has shown so far.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+	done chan struct{} // closed when nothing more will come
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await returns when the screen has shown the text, or the context ends.
+func (s *screen) await(ctx context.Context, text string) error {
+	for !strings.Contains(s.String(), text) {
+		if !pause(ctx, 10*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func terminal(t *testing.T) (tty *os.File, shown *screen) {
 	t.Helper()
 	user, tty := openTerminal(t)
-	read := make(chan string, 1)
+	shown = &screen{done: make(chan struct{})}
 	go func() {
-		var all strings.Builder
-		_, _ = io.Copy(&all, user) // ends with EIO when the last writer has closed
-		read <- all.String()
+		defer close(shown.done)
+		_, _ = io.Copy(shown, user) // ends with EIO when the last writer has closed
 	}()
-	return tty, func() string {
-		_ = tty.Close()
-		return <-read
-	}
+	return tty, shown
 }
 
 // A person who watches a migration sees a bar with its figures, full at the end, and the result below it.
 func TestMigrationShowsABarOnATerminal(t *testing.T) {
+	tty, shown := terminal(t)
 	f := steady()
 	f.watchOp = func(ctx context.Context, r *berthv1.WatchOperationRequest, send send) error {
-		op := cannedOperation("migrate", running)
-		for i := range 6 {
-			stats := &berthv1.MigrationStats{
-				ElapsedSeconds: float64(i) / 10, DataTotalBytes: 128 << 20, DataProcessedBytes: int64(i*20) << 20,
-				DataRemainingBytes: int64(128-i*20) << 20, MemoryBps: 70 << 20,
-			}
-			if err := send(&berthv1.WatchOperationResponse{Operation: op, Progress: stats}); err != nil {
+		for _, step := range []struct {
+			sent int64
+			show string
+		}{{20, " 16% [="}, {60, " 47% [="}, {120, " 94% [="}} {
+			err := send(&berthv1.WatchOperationResponse{
+				Operation: cannedOperation("migrate", running),
+				Progress: &berthv1.MigrationStats{
+					ElapsedSeconds: 0.3, DataTotalBytes: 128 << 20, DataProcessedBytes: step.sent << 20,
+					DataRemainingBytes: (128 - step.sent) << 20, MemoryBps: 70 << 20,
+				},
+			})
+			if err := errors.Join(err, shown.await(ctx, step.show)); err != nil {
 				return err
 			}
-			time.Sleep(60 * time.Millisecond) // the bar is drawn ten times a second
 		}
 		return migrates()(ctx, r, send)
 	}
 	w, _ := newWorld(t, f)
-	tty, screen := terminal(t)
 	var out strings.Builder
-	exit := w.runTo(t.Context(), &out, tty, "vm", "migrate", "web1", "--best")
-	shown := screen()
+	exit := w.runTo(t.Context(), &out, tty, "vm", "migrate", "web1", "--best", "--timeout", "10s")
+	_ = tty.Close()
+	<-shown.done
 	if exit != Done || !strings.HasPrefix(out.String(), "vm/web1 running on node2: moved from node1") {
 		t.Errorf("exit %d, %q", exit, out.String())
 	}
 	for _, want := range []string{
-		"web1 node1 -> node2", " 47% [=", "60 MiB sent, 68 MiB left, 70 MiB/s, 300ms",
+		"web1 node1 -> node2", "60 MiB sent, 68 MiB left, 70 MiB/s, 300ms",
 		"100%", "132 MiB sent, 70 MiB/s, downtime 185ms, hand-over 45ms",
 	} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("the screen never showed %q:\n%q", want, shown)
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("the screen never showed %q", want)
 		}
 	}
-	if t.Failed() || testing.Verbose() {
-		t.Logf("screen:\n%s", shown)
+	if t.Failed() {
+		t.Logf("the screen at the end: %q", shown.String()[max(0, len(shown.String())-500):])
 	}
 }
 
@@ -107,12 +137,14 @@ func TestADumbTerminalGetsLines(t *testing.T) {
 	f.watchOp = migrates()
 	w, _ := newWorld(t, f)
 	w.env = map[string]string{"TERM": "dumb"}
-	tty, screen := terminal(t)
+	tty, shown := terminal(t)
 	if exit := w.runTo(t.Context(), io.Discard, tty, "vm", "migrate", "web1", "--best"); exit != Done {
 		t.Errorf("exit %d", exit)
 	}
-	if shown := screen(); shown != "vm/web1: migrating from node1 to node2 (operation 3nqk7d2m0x1ab)\r\n" {
-		t.Errorf("the screen showed %q", shown)
+	_ = tty.Close()
+	<-shown.done
+	if got := shown.String(); got != "vm/web1: migrating from node1 to node2 (operation 3nqk7d2m0x1ab)\r\n" {
+		t.Errorf("the screen showed %q", got)
 	}
 }
 

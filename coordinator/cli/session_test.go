@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -41,13 +42,10 @@ func closedAddress(t *testing.T) string {
 func TestTheNextCoordinatorIsAsked(t *testing.T) {
 	w, servers := newWorld(t, steady())
 	w.context("lab", pki.RoleOperator, closedAddress(t), silentAddress(t), servers[0].address)
-	began := time.Now()
+	w.patience = connectPatience
 	said := w.run("vm", "list", "-o", "name")
 	if said.exit != Done || !strings.Contains(said.out, "vm/web1") {
 		t.Errorf("exit %d, %q, %q", said.exit, said.out, said.errOut)
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("took %v", took)
 	}
 }
 
@@ -55,11 +53,8 @@ func TestNobodyAnswers(t *testing.T) {
 	w, _ := newWorld(t)
 	closed, silent := closedAddress(t), silentAddress(t)
 	w.context("lab", pki.RoleOperator, closed, silent, "no.such.host.invalid:7420")
-	began := time.Now()
+	w.patience = 300 * time.Millisecond
 	said := w.run("vm", "list")
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("took %v, want a second for all of them together", took)
-	}
 	if said.exit != Unreachable {
 		t.Errorf("exit %d", said.exit)
 	}
@@ -71,6 +66,11 @@ func TestNobodyAnswers(t *testing.T) {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d: want %q in\n%s", i, want, said.errOut)
 		}
+	}
+	var share int // of the time that there is for all of them
+	_, rest, _ := strings.Cut(said.errOut, "no answer within ")
+	if _, err := fmt.Sscanf(rest, "%dms", &share); err != nil || share > 300 {
+		t.Errorf("waited %d ms for one of three (%v)", share, err)
 	}
 	if !strings.Contains(said.errOut, `the addresses come from context "lab" in CONFIG/client.yaml`) {
 		t.Errorf("does not say where the addresses come from:\n%s", said.errOut)

@@ -104,7 +104,7 @@ func memberTable(p *page, members []*berthv1.Member, wide bool) {
 			reachable = "yes"
 		}
 		contact := none
-		if member.LastContactSeconds != nil {
+		if member.LastContactSeconds != nil && !member.GetLeader() {
 			contact = span(seconds(member.GetLastContactSeconds()))
 		}
 		row := []string{member.GetName(), role, reachable, member.GetApiAddress(),

@@ -3,11 +3,13 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	berthv1 "berth/shared/gen/berth/v1"
@@ -194,6 +196,11 @@ func TestHelpIsComplete(t *testing.T) {
 		case cmd.Args == nil:
 			t.Errorf("%s does not check its arguments", path)
 		}
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if _, set := cmd.GetFlagCompletionFunc(flag.Name); !set && flag.Value.Type() != "bool" && !isFile(flag.Name) {
+				t.Errorf("%s: --%s completes as a file name", path, flag.Name)
+			}
+		})
 		for _, line := range strings.Split(cmd.Long+"\n"+cmd.Example, "\n") {
 			if len(line) > 120 {
 				t.Errorf("%s: a line of %d characters: %s", path, len(line), line)
@@ -215,6 +222,11 @@ func TestHelpIsComplete(t *testing.T) {
 		}
 		golden(t, name+".golden", said.out)
 	}
+}
+
+// isFile names the flags whose values are files, which shells complete by themselves.
+func isFile(flag string) bool {
+	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml"}, flag)
 }
 
 // The program's own verbs stand among the others, and their wrong usage is wrong usage.

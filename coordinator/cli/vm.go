@@ -35,6 +35,7 @@ func (a *app) vmListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.nothing(cmd, len(answer.GetVms()), "no VMs: 'berth vm start --help' shows how to make one")
 			return a.print(cmd, result{
 				message: answer,
 				names:   prefixed("vm/", answer.GetVms(), (*berthv1.VM).GetName),

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 	"berth/shared/units"
 )
 
@@ -68,6 +69,9 @@ func (a *app) vmMigrate(cmd *cobra.Command, request *berthv1.MigrateVMRequest, w
 	}
 	defer s.close()
 	answer, err := ask(cmd.Context(), s, repeatable, client.MigrateVM, request)
+	if refused := rpc.Detail(err).GetDecision(); refused != nil && request.GetDryRun() {
+		return a.dryRun(cmd, &berthv1.MigrateVMResponse{Decision: refused}, refused)
+	}
 	if err != nil {
 		return err
 	}

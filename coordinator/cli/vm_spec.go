@@ -95,7 +95,7 @@ func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
 	}
 	spec := &berthv1.VMSpec{
 		MemoryBytes: int64(memory),
-		Vcpus:       int32(f.vcpus), //nolint:gosec // at most cluster.MaxVCPUs
+		Vcpus:       int32(f.vcpus), // at most cluster.MaxVCPUs
 		Kernel:      f.kernel,
 		Initrd:      f.initrd,
 		Cmdline:     f.cmdline,

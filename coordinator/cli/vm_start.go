@@ -60,6 +60,9 @@ func (a *app) vmStart(cmd *cobra.Command, request *berthv1.StartVMRequest, wait 
 	}
 	defer s.close()
 	answer, err := ask(cmd.Context(), s, repeatable, client.StartVM, request)
+	if refused := rpc.Detail(err).GetDecision(); refused != nil && request.GetDryRun() {
+		return a.dryRun(cmd, &berthv1.StartVMResponse{Decision: refused}, refused)
+	}
 	if err != nil {
 		return err
 	}
