@@ -2,7 +2,9 @@
 // asked for, the first answer is given, also after a crash, because intent and answer are in a journal on the disk.
 //
 // A command that is older than what this node has obeyed is refused: by the leader's term, and by the VM's epoch. A
-// command that was begun and whose end is not known is concluded from what the hypervisor shows, never from memory.
+// command that was begun and whose end is not known is concluded from what the hypervisor shows, never from memory. And
+// "the VM is not here" is said only when it stays true: not while a start may still take effect that the hypervisor was
+// asked for and did not answer, and never without closing the door to orders that would bring the VM back.
 package jobs
 
 import (
@@ -18,7 +20,6 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/migration"
-	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 type Jobs struct {
 	Config
 	journal  *journal
+	machine  machineCache
+	absences absences
 	results  chan *berthv1.CommandResult
 	progress chan *berthv1.CommandProgress
 
@@ -44,12 +47,21 @@ type Jobs struct {
 
 	mu      sync.Mutex
 	running map[string]*job
+	turns   map[string]*turn // by VM ID
 }
 
 type job struct {
 	operation string
+	vm        string
+	start     bool
 	runner    *migration.Runner // of a migration, once it runs
 	cancelled bool
+}
+
+// turn lets the commands of one VM work one after the other. Who holds what is in the channel has it.
+type turn struct {
+	free  chan struct{}
+	users int // who has it or waits for it
 }
 
 // Open opens the journal. Close ends it.
@@ -61,17 +73,27 @@ func Open(config Config) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := journal.prune(time.Now()); err != nil {
+	open, err := journal.openStarts()
+	if err == nil {
+		err = journal.prune(time.Now())
+	}
+	if err != nil {
 		_ = journal.close()
-		return nil, fmt.Errorf("prune the journal: %w", err)
+		return nil, fmt.Errorf("read the journal %s: %w", config.Journal, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Jobs{
-		Config: config, journal: journal, ctx: ctx, cancel: cancel, running: map[string]*job{},
+	j := &Jobs{
+		Config: config, journal: journal, ctx: ctx, cancel: cancel,
+		running: map[string]*job{}, turns: map[string]*turn{},
 		// A result that finds no reader is dropped: the coordinator asks again after every reconnect.
 		results:  make(chan *berthv1.CommandResult, 256),
 		progress: make(chan *berthv1.CommandProgress, 64),
-	}, nil
+	}
+	for _, vm := range open {
+		j.absences.doubt(vm) // an earlier life asked for it, and it may still come
+	}
+	j.work.Go(j.prune)
+	return j, nil
 }
 
 // Close leaves running jobs to libvirt and closes the journal. What they were is concluded when they are asked for again.
@@ -79,6 +101,21 @@ func (j *Jobs) Close() error {
 	j.cancel()
 	j.work.Wait()
 	return j.journal.close()
+}
+
+func (j *Jobs) prune() {
+	ticker := time.NewTicker(pruneEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-j.ctx.Done():
+			return
+		case <-ticker.C:
+			if err := j.journal.prune(time.Now()); err != nil {
+				j.Logger.Error("old lines could not be taken out of the journal", "error", err)
+			}
+		}
+	}
 }
 
 // Results are the answers, in the order in which they were found.
@@ -119,7 +156,7 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	if j.running[key] != nil || j.ctx.Err() != nil {
 		return
 	}
-	one := &job{operation: command.GetOperationId()}
+	one := &job{operation: command.GetOperationId(), vm: command.GetVmId(), start: command.GetStart() != nil}
 	j.running[key] = one
 	j.work.Go(func() {
 		result := j.carryOut(command, one)
@@ -137,6 +174,63 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	})
 }
 
+// take waits for the VM's turn. The caller gives it back.
+func (j *Jobs) take(vm string) (giveBack func()) {
+	t := j.turnOf(vm)
+	<-t.free
+	return func() {
+		t.free <- struct{}{}
+		j.leave(vm, t)
+	}
+}
+
+// tryTake takes the VM's turn if nobody has it. GiveBack is to be called in either case.
+func (j *Jobs) tryTake(vm string) (giveBack func()) {
+	t := j.turnOf(vm)
+	select {
+	case <-t.free:
+		return func() {
+			t.free <- struct{}{}
+			j.leave(vm, t)
+		}
+	default:
+		return func() { j.leave(vm, t) }
+	}
+}
+
+func (j *Jobs) turnOf(vm string) *turn {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	t := j.turns[vm]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		j.turns[vm] = t
+	}
+	t.users++
+	return t
+}
+
+func (j *Jobs) leave(vm string, t *turn) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if t.users--; t.users == 0 {
+		delete(j.turns, vm)
+	}
+}
+
+// starting tells whether a start of the VM is being worked on.
+func (j *Jobs) starting(vm string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, one := range j.running {
+		if one.vm == vm && one.start {
+			return true
+		}
+	}
+	return false
+}
+
 // carryOut finds the answer in the journal, or does the work and journals it. Nil means that the agent stops and the
 // answer has to be found by its next life.
 func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResult {
@@ -144,21 +238,22 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	if command.GetInspect() != nil {
 		return j.inspect(command)
 	}
-	before, known, err := j.journal.lookup(command.GetOperationId(), command.GetStep())
+	defer j.take(command.GetVmId())()
+	before, err := j.journal.answered(command.GetOperationId(), command.GetStep())
 	switch {
 	case err != nil:
-		return failure(command, "journal", fmt.Errorf("read the journal: %w", err), nil)
+		return refusal(command, fmt.Errorf("read it: %w", err))
 	case before != nil:
 		before.Repeated = true
 		return before
 	}
-	if !known {
-		if err := j.journal.begin(command, time.Now()); err != nil {
-			return refusal(command, err)
-		}
+	takenUp, err := j.journal.begin(command, time.Now())
+	if err != nil {
+		log.Warn("command refused", "error", err)
+		return refusal(command, err)
 	}
-	log.Info("command begun", "action", fmt.Sprintf("%T", command.GetAction()), "taken_up", known)
-	done := j.act(command, one, known)
+	log.Info("command begun", "action", actionOf(command), "taken_up", takenUp)
+	done := j.act(command, one, takenUp)
 	if j.ctx.Err() != nil {
 		return nil
 	}
@@ -169,10 +264,31 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		err = j.journal.answer(command, done.result, done.obeyFrom, time.Now())
 	}
 	if err != nil {
-		// What was done is done; without the journal the same question is answered by looking again.
+		// The intent stands, so the same question is answered by looking again. What must not be said without the journal
+		// is that the VM may be placed elsewhere.
 		log.Error("the answer could not be journalled", "error", err)
+		if done.obeyFrom > 0 && command.GetStart() != nil {
+			return doubt(command, fmt.Errorf("the start failed, and the node's journal takes no entry: %w", err), done.result.GetDomain())
+		}
 	}
 	return done.result
+}
+
+func actionOf(command *berthv1.Command) string {
+	switch command.GetAction().(type) {
+	case *berthv1.Command_Start:
+		return "start"
+	case *berthv1.Command_Stop:
+		return "stop"
+	case *berthv1.Command_Migrate:
+		return "migrate"
+	case *berthv1.Command_Resume:
+		return "resume"
+	case *berthv1.Command_Discard:
+		return "discard"
+	default:
+		return "unknown"
+	}
 }
 
 // done is how a command ended on this node.
@@ -183,120 +299,19 @@ type done struct {
 }
 
 func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) done {
-	if takenUp {
-		j.awaitHypervisor()
-	}
-	switch {
-	case command.GetStart() != nil:
-		return j.start(command)
-	case command.GetStop() != nil:
+	switch command.GetAction().(type) {
+	case *berthv1.Command_Start:
+		return j.start(command, takenUp)
+	case *berthv1.Command_Stop:
 		return j.stop(command)
-	case command.GetMigrate() != nil:
+	case *berthv1.Command_Migrate:
 		return j.migrate(command, one, takenUp)
-	case command.GetResume() != nil:
+	case *berthv1.Command_Resume:
 		return j.resume(command)
-	case command.GetDiscard() != nil:
+	case *berthv1.Command_Discard:
 		return j.discard(command)
 	default:
 		err := errors.New("this agent does not know the command: upgrade it")
 		return done{result: result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "unsupported", err, nil), again: true}
 	}
-}
-
-// awaitHypervisor gives a connection that is being made a moment, for commands that an earlier life began.
-func (j *Jobs) awaitHypervisor() {
-	for range 100 {
-		if connected, _ := j.Hypervisor.Connected(); connected {
-			return
-		}
-		select {
-		case <-j.ctx.Done():
-			return
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// look is what the hypervisor shows of the VM. Unknown is true when it cannot tell.
-func (j *Jobs) look(command *berthv1.Command) (domain hypervisor.Domain, unknown bool) {
-	domain, err := j.Hypervisor.Lookup(j.ctx, command.GetVmId())
-	switch {
-	case errors.Is(err, hypervisor.ErrNotFound):
-		return hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Absent}, false
-	case err != nil:
-		return hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName()}, true
-	}
-	return domain, false
-}
-
-// seen is a look as an answer shows it.
-func (j *Jobs) seen(command *berthv1.Command) *berthv1.Domain {
-	domain, _ := j.look(command)
-	return telemetry.Domain(domain)
-}
-
-func gone(d hypervisor.Domain) bool {
-	return d.State == hypervisor.Absent || d.State == hypervisor.Shutoff
-}
-
-func result(command *berthv1.Command, outcome berthv1.CommandOutcome, code string, err error, domain *berthv1.Domain) *berthv1.CommandResult {
-	out := &berthv1.CommandResult{
-		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: outcome, ErrorCode: code, Domain: domain,
-	}
-	if err != nil {
-		out.Error = err.Error()
-	}
-	return out
-}
-
-func success(command *berthv1.Command, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_DONE, "", nil, domain)
-}
-
-func failure(command *berthv1.Command, code string, err error, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED, code, err, domain)
-}
-
-func doubt(command *berthv1.Command, err error, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_AMBIGUOUS, codeOf(err), err, domain)
-}
-
-func refusal(command *berthv1.Command, err error) *berthv1.CommandResult {
-	code := "journal" // a full or broken disk: nothing is done that could not be remembered
-	switch {
-	case errors.Is(err, ErrStaleTerm):
-		code = "stale_term"
-	case errors.Is(err, ErrStaleEpoch):
-		code = "stale_epoch"
-	default:
-		err = fmt.Errorf("the node's journal takes no entry, so nothing was done: %w", err)
-	}
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, code, err, nil)
-}
-
-// codeOf is the stable word of an error's cause.
-func codeOf(err error) string {
-	for _, known := range []struct {
-		cause error
-		code  string
-	}{
-		{hypervisor.ErrNoMemory, "no_memory"},
-		{hypervisor.ErrExists, "exists"},
-		{hypervisor.ErrInvalidXML, "invalid_xml"},
-		{hypervisor.ErrUnavailable, "unavailable"},
-		{hypervisor.ErrTooOld, "too_old"},
-		{hypervisor.ErrBusy, "busy"},
-		{hypervisor.ErrDenied, "denied"},
-		{hypervisor.ErrUnsupported, "unsupported"},
-		{hypervisor.ErrOtherEpoch, "other_epoch"},
-		{hypervisor.ErrInvalidState, "invalid_state"},
-		{hypervisor.ErrNotFound, "not_found"},
-		{hypervisor.ErrAmbiguous, "ambiguous"},
-		{hypervisor.ErrAborted, "aborted"},
-	} {
-		if errors.Is(err, known.cause) {
-			return known.code
-		}
-	}
-	return "internal"
 }

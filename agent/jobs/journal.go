@@ -1,10 +1,12 @@
 package jobs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -13,10 +15,14 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// How long answers are kept. An operation that is asked about later than this has long ended.
-const keepAnswers = 7 * 24 * time.Hour
+const (
+	// keepAnswers is how long a line is kept. An operation that is asked about later than this has long ended.
+	keepAnswers = 7 * 24 * time.Hour
+	pruneEvery  = 24 * time.Hour
+)
 
 var (
+	bucketIntents = []byte("intents") // operation/step -> entry: begun here, and the end is not known
 	bucketAnswers = []byte("answers") // operation/step -> entry
 	bucketEpochs  = []byte("epochs")  // VM ID -> lowest epoch that is still obeyed
 	bucketMeta    = []byte("meta")
@@ -35,23 +41,30 @@ type journal struct {
 	db *bbolt.DB
 }
 
-// entry is one command's line. Without a Result it was begun and its end is not known.
+// entry is one command's line.
 type entry struct {
-	At     time.Time `json:"at"`
-	VM     string    `json:"vm"`
-	Result []byte    `json:"result,omitempty"` // protobuf of berth.v1.CommandResult
+	At        time.Time `json:"at"`
+	Operation string    `json:"operation"`
+	Step      uint32    `json:"step"`
+	VM        string    `json:"vm"`
+	Epoch     uint64    `json:"epoch"`
+	Start     bool      `json:"start,omitempty"`
+	Result    []byte    `json:"result,omitempty"` // protobuf of berth.v1.CommandResult; an intent has none
 }
 
 func openJournal(path string) (*journal, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second})
-	if err != nil {
-		if errors.Is(err, bbolt.ErrTimeout) {
-			return nil, fmt.Errorf("journal %s is in use: another berth-agent runs on this node", path)
-		}
+	switch {
+	case errors.Is(err, bbolt.ErrTimeout):
+		return nil, fmt.Errorf("journal %s is in use: another berth-agent runs on this node", path)
+	case errors.Is(err, bbolt.ErrInvalid), errors.Is(err, bbolt.ErrChecksum), errors.Is(err, bbolt.ErrVersionMismatch):
+		return nil, fmt.Errorf("journal %s is damaged: %w: put this node into maintenance until no operation runs on it, "+
+			"then move the file away and start the agent", path, err)
+	case err != nil:
 		return nil, fmt.Errorf("open the journal %s: %w", path, err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketAnswers, bucketEpochs, bucketMeta} {
+		for _, name := range [][]byte{bucketIntents, bucketAnswers, bucketEpochs, bucketMeta} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
@@ -69,81 +82,173 @@ func (j *journal) close() error { return j.db.Close() }
 
 func keyOf(operation string, step uint32) []byte { return fmt.Appendf(nil, "%s/%08x", operation, step) }
 
-// lookup finds a command's entry. Known is false for a command that was never begun here.
-func (j *journal) lookup(operation string, step uint32) (result *berthv1.CommandResult, known bool, err error) {
+// answered finds the answer that was given before; nil if none was.
+func (j *journal) answered(operation string, step uint32) (result *berthv1.CommandResult, err error) {
 	err = j.db.View(func(tx *bbolt.Tx) error {
 		text := tx.Bucket(bucketAnswers).Get(keyOf(operation, step))
 		if text == nil {
 			return nil
 		}
-		known = true
 		var e entry
-		if err := json.Unmarshal(text, &e); err != nil || e.Result == nil {
+		if err := json.Unmarshal(text, &e); err != nil {
 			return err
 		}
 		result = &berthv1.CommandResult{}
 		return proto.Unmarshal(e.Result, result)
 	})
-	return result, known, err
+	return result, err
 }
 
 // begin records the intent to carry out a command, unless it is older than what was obeyed before. ErrStaleTerm and
-// ErrStaleEpoch are refusals; the text of ErrStaleEpoch's wrapper has the figures.
-func (j *journal) begin(command *berthv1.Command, at time.Time) error {
-	return j.db.Update(func(tx *bbolt.Tx) error {
+// ErrStaleEpoch are refusals. TakenUp tells that the intent was there already: an earlier life of the agent began it.
+func (j *journal) begin(command *berthv1.Command, at time.Time) (takenUp bool, err error) {
+	err = j.db.Update(func(tx *bbolt.Tx) error {
 		if err := obey(tx, command); err != nil {
 			return err
 		}
-		return put(tx, command, &entry{At: at, VM: command.GetVmId()})
-	})
-}
-
-func obey(tx *bbolt.Tx, command *berthv1.Command) error {
-	if term := number(tx.Bucket(bucketMeta).Get(keyTerm)); command.GetTerm() < term {
-		return fmt.Errorf("%w: term %d, this node has obeyed term %d", ErrStaleTerm, command.GetTerm(), term)
-	}
-	epoch := number(tx.Bucket(bucketEpochs).Get([]byte(command.GetVmId())))
-	if command.GetEpoch() < epoch {
-		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", ErrStaleEpoch, command.GetEpoch(), epoch)
-	}
-	if err := tx.Bucket(bucketMeta).Put(keyTerm, bytesOf(command.GetTerm())); err != nil {
-		return err
-	}
-	return tx.Bucket(bucketEpochs).Put([]byte(command.GetVmId()), bytesOf(command.GetEpoch()))
-}
-
-// answer records a command's result. Orders for the VM with an epoch below obeyFrom are refused from now on.
-func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult, obeyFrom uint64, at time.Time) error {
-	text, err := proto.Marshal(result)
-	if err != nil {
-		return err
-	}
-	return j.db.Update(func(tx *bbolt.Tx) error {
-		epochs := tx.Bucket(bucketEpochs)
-		if obeyFrom > number(epochs.Get([]byte(command.GetVmId()))) {
-			if err := epochs.Put([]byte(command.GetVmId()), bytesOf(obeyFrom)); err != nil {
-				return err
-			}
+		key, intents := keyOf(command.GetOperationId(), command.GetStep()), tx.Bucket(bucketIntents)
+		if takenUp = intents.Get(key) != nil; takenUp {
+			return nil
 		}
-		return put(tx, command, &entry{At: at, VM: command.GetVmId(), Result: text})
+		return put(intents, key, &entry{
+			At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(),
+			Epoch: command.GetEpoch(), Start: command.GetStart() != nil,
+		})
 	})
+	return takenUp, err
+}
+
+// obey refuses what is old and remembers what is new.
+func obey(tx *bbolt.Tx, command *berthv1.Command) error {
+	meta := tx.Bucket(bucketMeta)
+	switch term := number(meta.Get(keyTerm)); {
+	case command.GetTerm() < term:
+		return fmt.Errorf("%w: term %d, this node has obeyed term %d", ErrStaleTerm, command.GetTerm(), term)
+	case command.GetTerm() > term:
+		if err := meta.Put(keyTerm, bytesOf(command.GetTerm())); err != nil {
+			return err
+		}
+	}
+	floor := number(tx.Bucket(bucketEpochs).Get([]byte(command.GetVmId())))
+	if command.GetEpoch() < floor {
+		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", ErrStaleEpoch, command.GetEpoch(), floor)
+	}
+	return raise(tx, command.GetVmId(), command.GetEpoch())
+}
+
+// raise refuses orders for the VM below an epoch from now on.
+func raise(tx *bbolt.Tx, vm string, epoch uint64) error {
+	epochs := tx.Bucket(bucketEpochs)
+	if epoch <= number(epochs.Get([]byte(vm))) {
+		return nil
+	}
+	return epochs.Put([]byte(vm), bytesOf(epoch))
+}
+
+// answer records a command's result in place of its intent. Orders for the VM with an epoch below obeyFrom are refused
+// from now on.
+func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult, obeyFrom uint64, at time.Time) error {
+	return j.db.Update(func(tx *bbolt.Tx) error {
+		if err := raise(tx, command.GetVmId(), obeyFrom); err != nil {
+			return err
+		}
+		return conclude(tx, &entry{
+			At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(), Epoch: command.GetEpoch(),
+		}, result)
+	})
+}
+
+func conclude(tx *bbolt.Tx, e *entry, result *berthv1.CommandResult) (err error) {
+	key := keyOf(e.Operation, e.Step)
+	if err := tx.Bucket(bucketIntents).Delete(key); err != nil {
+		return err
+	}
+	if e.Result, err = proto.Marshal(result); err != nil {
+		return err
+	}
+	return put(tx.Bucket(bucketAnswers), key, e)
 }
 
 // forget takes an intent back, for a command that has to be tried anew when it is asked for again.
 func (j *journal) forget(command *berthv1.Command) error {
 	return j.db.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketAnswers).Delete(keyOf(command.GetOperationId(), command.GetStep()))
+		return tx.Bucket(bucketIntents).Delete(keyOf(command.GetOperationId(), command.GetStep()))
 	})
 }
 
-// prune drops old answers. Epochs stay: they are what keeps an order that comes years late from being obeyed.
+// openStarts are the VM IDs of starts that were begun and not answered.
+func (j *journal) openStarts() (vms []string, err error) {
+	err = j.db.View(func(tx *bbolt.Tx) error {
+		return eachStart(tx, func(e *entry) error {
+			vms = append(vms, e.VM)
+			return nil
+		})
+	})
+	return vms, err
+}
+
+// refuseStarts answers every open start of the VM up to an epoch with a failure, so that saying "not here" afterwards
+// stays true: none of those orders will be carried out any more, however late it comes.
+func (j *journal) refuseStarts(vm string, upTo uint64, at time.Time) error {
+	open, err := j.openStarts()
+	if err != nil || !slices.Contains(open, vm) {
+		return err
+	}
+	return j.db.Update(func(tx *bbolt.Tx) error {
+		return eachStart(tx, func(e *entry) error {
+			if e.VM != vm || e.Epoch > upTo {
+				return nil
+			}
+			e.At = at
+			return conclude(tx, e, &berthv1.CommandResult{
+				OperationId: e.Operation, Step: e.Step, Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED,
+				ErrorCode: "not_found", Error: "the start ended unseen, and the VM was found not to be here",
+			})
+		})
+	})
+}
+
+// eachStart visits every open start. The visitor may conclude it.
+func eachStart(tx *bbolt.Tx, visit func(*entry) error) error {
+	var open []*entry
+	err := tx.Bucket(bucketIntents).ForEach(func(_, text []byte) error {
+		e := &entry{}
+		if err := json.Unmarshal(text, e); err != nil {
+			return err
+		}
+		if e.Start {
+			open = append(open, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range open {
+		if err := visit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prune drops old lines. Epochs stay: they are what keeps an order that comes years late from being obeyed.
 func (j *journal) prune(now time.Time) error {
 	return j.db.Update(func(tx *bbolt.Tx) error {
-		cursor := tx.Bucket(bucketAnswers).Cursor()
-		for key, text := cursor.First(); key != nil; key, text = cursor.Next() {
-			var e entry
-			if json.Unmarshal(text, &e) == nil && now.Sub(e.At) > keepAnswers {
-				if err := cursor.Delete(); err != nil {
+		for _, name := range [][]byte{bucketIntents, bucketAnswers} {
+			var old [][]byte
+			err := tx.Bucket(name).ForEach(func(key, text []byte) error {
+				var e entry
+				if json.Unmarshal(text, &e) != nil || now.Sub(e.At) > keepAnswers {
+					old = append(old, bytes.Clone(key))
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			for _, key := range old {
+				if err := tx.Bucket(name).Delete(key); err != nil {
 					return err
 				}
 			}
@@ -152,12 +257,12 @@ func (j *journal) prune(now time.Time) error {
 	})
 }
 
-func put(tx *bbolt.Tx, command *berthv1.Command, e *entry) error {
+func put(bucket *bbolt.Bucket, key []byte, e *entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	return tx.Bucket(bucketAnswers).Put(keyOf(command.GetOperationId(), command.GetStep()), text)
+	return bucket.Put(key, text)
 }
 
 func number(b []byte) uint64 {

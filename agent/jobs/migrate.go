@@ -7,49 +7,65 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/migration"
-	"berth/agent/telemetry"
+	"berth/agent/migration/converge"
 	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
+// handOverLimit is how long the last phase may take before what it shows counts: both copies stand still then.
+const handOverLimit = 10 * time.Second
+
 // migrate moves the domain and leaves it paused on the target. What became of it is decided by a look at the end.
 func (j *Jobs) migrate(command *berthv1.Command, one *job, takenUp bool) done {
-	order := command.GetMigrate()
-	domain, unknown := j.look(command)
+	seen := j.await(command, patience, sight.known)
 	switch {
-	case unknown:
-		return done{result: doubt(command, hypervisor.ErrUnavailable, telemetry.Domain(domain))}
-	case takenUp && !domain.JobActive && domain.State != hypervisor.Running:
+	case !seen.known():
+		return done{result: doubt(command, seen.err, seen.message())}
+	case takenUp && !seen.domain.JobActive && !seen.in(hypervisor.Running):
 		// An earlier life of this agent began it and it ended unseen: the other node knows more.
-		return done{result: doubt(command, errors.New("the agent was away when the migration ended"), telemetry.Domain(domain))}
-	case gone(domain):
-		err := fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound)
-		return done{result: failure(command, codeOf(err), err, telemetry.Domain(domain))}
-	case domain.Epoch != command.GetEpoch():
-		err := fmt.Errorf("%w: it runs here under epoch %d, the order is for %d", hypervisor.ErrOtherEpoch, domain.Epoch, command.GetEpoch())
-		return done{result: result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, codeOf(err), err, telemetry.Domain(domain))}
-	case domain.State != hypervisor.Running:
-		err := fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, domain.State, domain.Reason)
-		return done{result: result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, codeOf(err), err, telemetry.Domain(domain))}
+		return done{result: doubt(command, errors.New("the agent was away when the migration ended"), seen.message())}
+	case seen.gone():
+		return done{result: failure(command, fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound), seen.message())}
+	case !seen.holds(command.GetEpoch()):
+		return done{result: refused(command, otherEpoch(command, seen), seen.message())}
+	case !seen.in(hypervisor.Running) && !seen.domain.JobActive:
+		// The target would let it run, and whoever paused it wants it paused.
+		err := fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Reason)
+		return done{result: refused(command, err, seen.message())}
 	}
-	runner := &migration.Runner{
-		Hypervisor: j.Hypervisor, UUID: command.GetVmId(), Deadline: time.Duration(order.GetDeadlineSeconds() * float64(time.Second)),
-		Report: func(job hypervisor.Job) { j.report(command, job) },
-	}
-	j.mu.Lock()
-	one.runner = runner
-	if one.cancelled {
-		runner.Cancel()
-	}
-	j.mu.Unlock()
-
+	runner := j.runner(command, one, seen.domain)
 	var err error
-	if domain.JobActive {
+	if seen.domain.JobActive {
 		err = runner.Attach(j.ctx)
 	} else {
 		err = j.copyTo(command, runner)
 	}
-	return j.migrated(command, runner, err)
+	for {
+		seen = j.outcome(command)
+		if !seen.known() || !seen.domain.JobActive || j.ctx.Err() != nil {
+			return migrated(command, runner, seen, err, j.finalFigures(command, seen))
+		}
+		// The call came back and the job goes on: the daemon's answer was lost, not the move.
+		err = runner.Attach(j.ctx)
+	}
+}
+
+func (j *Jobs) runner(command *berthv1.Command, one *job, domain hypervisor.Domain) *migration.Runner {
+	deadline := time.Duration(command.GetMigrate().GetDeadlineSeconds() * float64(time.Second))
+	if deadline <= 0 {
+		deadline = converge.Deadline(domain.MemoryBytes)
+	}
+	runner := &migration.Runner{
+		Hypervisor: j.Hypervisor, UUID: command.GetVmId(), Limit: deadline,
+		Report: func(job hypervisor.Job) { j.report(command, job) },
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	one.runner = runner
+	if one.cancelled {
+		runner.Cancel()
+	}
+	return runner
 }
 
 func (j *Jobs) copyTo(command *berthv1.Command, runner *migration.Runner) error {
@@ -67,24 +83,41 @@ func (j *Jobs) copyTo(command *berthv1.Command, runner *migration.Runner) error 
 		return err
 	}
 	return runner.Run(j.ctx, hypervisor.MigrateOptions{
-		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml, BandwidthBPS: order.GetBandwidthBps(), Paused: true,
+		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml,
+		BandwidthBPS: order.GetBandwidthBps(), Paused: true, Plain: migration.Plain(order.GetTargetUri()),
 	})
 }
 
-func (j *Jobs) migrated(command *berthv1.Command, runner *migration.Runner, err error) done {
-	var figures *berthv1.MigrationStats
-	if job, unread := j.Hypervisor.Job(j.ctx, command.GetVmId(), true); unread == nil {
-		figures = stats(job)
+// outcome is what is here after the job: it waits for a hypervisor that is away and for a hand-over that is under way.
+func (j *Jobs) outcome(command *berthv1.Command) sight {
+	seen := j.await(command, patience, sight.known)
+	if seen.in(hypervisor.PausedMigration) {
+		seen = j.await(command, handOverLimit, func(s sight) bool { return s.known() && s.domain.State != hypervisor.PausedMigration })
 	}
-	domain, unknown := j.look(command)
+	return seen
+}
+
+// finalFigures are those of the completed job, if the guest has left.
+func (j *Jobs) finalFigures(command *berthv1.Command, seen sight) *berthv1.MigrationStats {
+	if !seen.gone() {
+		return nil
+	}
+	job, err := j.Hypervisor.Job(j.ctx, command.GetVmId(), true)
+	if err != nil {
+		return nil
+	}
+	return figures(job)
+}
+
+func migrated(command *berthv1.Command, runner *migration.Runner, seen sight, err error, final *berthv1.MigrationStats) done {
 	switch {
-	case !unknown && gone(domain) && err == nil:
-		answer := success(command, telemetry.Domain(domain))
-		answer.Migration = figures
+	case seen.gone() && err == nil:
+		answer := success(command, seen.message())
+		answer.Migration = final
 		// This node has let go: orders for the epoch that ran here are void from now on.
 		return done{result: answer, obeyFrom: command.GetEpoch() + 1}
-	case !unknown && domain.State == hypervisor.Running && !domain.JobActive:
-		answer := failure(command, codeOf(err), notMigrated(runner, err), telemetry.Domain(domain))
+	case seen.in(hypervisor.Running) && !seen.domain.JobActive:
+		answer := failure(command, notMigrated(runner, err), seen.message())
 		if runner.Cancelled() {
 			answer.Outcome = berthv1.CommandOutcome_COMMAND_OUTCOME_CANCELLED
 		}
@@ -93,19 +126,22 @@ func (j *Jobs) migrated(command *berthv1.Command, runner *migration.Runner, err 
 		if err == nil {
 			err = hypervisor.ErrAmbiguous
 		}
-		answer := doubt(command, err, telemetry.Domain(domain))
-		answer.Migration = figures
+		answer := doubt(command, err, seen.message())
+		answer.Migration = final
 		return done{result: answer}
 	}
 }
+
+// errDeadline has the code "timeout".
+var errDeadline = errors.New("given up")
 
 // notMigrated says why the guest stayed, in the words that help most.
 func notMigrated(runner *migration.Runner, err error) error {
 	switch why := runner.GaveUp(); {
 	case why != "":
-		return fmt.Errorf("given up: %s", why)
+		return fmt.Errorf("%w: %s", errDeadline, why)
 	case runner.Cancelled():
-		return errors.New("cancelled")
+		return fmt.Errorf("%w: cancelled", hypervisor.ErrAborted)
 	case err == nil:
 		return errors.New("the migration ended and the guest is still here")
 	default:
@@ -115,12 +151,12 @@ func notMigrated(runner *migration.Runner, err error) error {
 
 func (j *Jobs) report(command *berthv1.Command, job hypervisor.Job) {
 	select {
-	case j.progress <- &berthv1.CommandProgress{OperationId: command.GetOperationId(), Step: command.GetStep(), Stats: stats(job)}:
+	case j.progress <- &berthv1.CommandProgress{OperationId: command.GetOperationId(), Step: command.GetStep(), Stats: figures(job)}:
 	default: // the next one comes in a second
 	}
 }
 
-func stats(job hypervisor.Job) *berthv1.MigrationStats {
+func figures(job hypervisor.Job) *berthv1.MigrationStats {
 	out := &berthv1.MigrationStats{
 		ElapsedSeconds: job.Elapsed.Seconds(), DataTotalBytes: job.DataTotal, DataProcessedBytes: job.DataProcessed,
 		DataRemainingBytes: job.DataRemaining, MemoryBps: job.MemoryBPS, DirtyRatePages: job.DirtyRate, Iteration: int32(job.Iteration),

@@ -1,26 +1,42 @@
+// Package migration runs one live migration on its source.
 package migration
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/agent/migration/converge"
 )
 
-// pollEvery is how often a running job is looked at.
-const pollEvery = time.Second
+const (
+	// pollEvery is how often a running job is looked at.
+	pollEvery = time.Second
+	// silence is how long a job may stay out of sight before following it is given up.
+	silence = time.Minute
+)
+
+// Plain tells that a target's libvirt is reached without TLS: then its QEMU has no certificate either.
+func Plain(targetURI string) bool {
+	scheme, _, _ := strings.Cut(targetURI, "://")
+	return !strings.HasSuffix(scheme, "+tls")
+}
 
 // Runner runs one migration on its source.
 type Runner struct {
 	Hypervisor hypervisor.Hypervisor
 	UUID       string
-	Deadline   time.Duration        // longest copy; 0: no limit
+	Limit      time.Duration        // longest copy; 0: none
 	Report     func(hypervisor.Job) // gets each progress
 
+	history   converge.History
+	begun     time.Time
 	cancelled atomic.Bool
-	gaveUp    atomic.Pointer[string]
+	gaveUp    string
 }
 
 // Cancel asks for the migration to be given up. It may be too late: what became of the guest is seen afterwards.
@@ -29,30 +45,30 @@ func (r *Runner) Cancel() { r.cancelled.Store(true) }
 // Cancelled tells whether somebody asked for the end.
 func (r *Runner) Cancelled() bool { return r.cancelled.Load() }
 
-// GaveUp is why the runner itself aborted the job; empty when it did not.
-func (r *Runner) GaveUp() string {
-	if why := r.gaveUp.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
+// GaveUp is why the runner itself aborted the job; empty when it did not. It is to be asked when Run or Attach is over.
+func (r *Runner) GaveUp() string { return r.gaveUp }
 
 // Run migrates, reports and aborts as it must. It returns what the hypervisor returned; that is no verdict.
 func (r *Runner) Run(ctx context.Context, options hypervisor.MigrateOptions) error {
+	if r.Cancelled() {
+		return hypervisor.ErrAborted
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- r.Hypervisor.Migrate(ctx, r.UUID, options) }()
 	return r.attend(ctx, ended)
 }
 
-// Attach follows a job that an earlier life of the agent began, to its end.
+// Attach follows a job that runs already, to its end. How it ended is not told: the error, ErrAmbiguous, says so.
 func (r *Runner) Attach(ctx context.Context) error {
 	return r.attend(ctx, nil)
 }
 
 // attend polls until ended delivers, or, without it, until the job is gone.
 func (r *Runner) attend(ctx context.Context, ended <-chan error) error {
-	var converge Converge
-	begun := time.Now()
+	if r.begun.IsZero() {
+		r.begun = time.Now()
+	}
+	seenAt := time.Now()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -67,22 +83,31 @@ func (r *Runner) attend(ctx context.Context, ended <-chan error) error {
 		switch {
 		case errors.Is(err, hypervisor.ErrNotFound), err == nil && !job.Active:
 			if ended == nil {
-				return nil
+				return fmt.Errorf("%w: the job ended unseen", hypervisor.ErrAmbiguous)
 			}
 			continue
-		case err != nil:
-			continue // busy or unreachable: the next look may tell more
+		case err != nil: // busy or unreachable: the next look may tell more
+			if ended == nil && time.Since(seenAt) > silence {
+				return fmt.Errorf("%w: the job is out of sight: %w", hypervisor.ErrAmbiguous, err)
+			}
+			continue
 		}
-		if r.Report != nil {
-			r.Report(job)
-		}
-		giveUp, why := converge.Judge(Progress{Elapsed: time.Since(begun), Remaining: job.DataRemaining}, r.Deadline)
-		if giveUp {
-			r.gaveUp.CompareAndSwap(nil, &why)
-		}
-		if giveUp || r.Cancelled() {
-			// Repeated until the job has ended: an abort may come too early or find libvirt busy.
-			_ = r.Hypervisor.AbortJob(ctx, r.UUID)
-		}
+		seenAt = time.Now()
+		r.attendTo(ctx, job)
+	}
+}
+
+// attendTo reports a running job and ends it when it must end.
+func (r *Runner) attendTo(ctx context.Context, job hypervisor.Job) {
+	if r.Report != nil {
+		r.Report(job)
+	}
+	giveUp, why := r.history.Judge(converge.Progress{Elapsed: time.Since(r.begun), Remaining: job.DataRemaining}, r.Limit)
+	if giveUp && r.gaveUp == "" {
+		r.gaveUp = why
+	}
+	if giveUp || r.Cancelled() {
+		// Repeated until the job has ended: an abort may come too early or find libvirt busy.
+		_ = r.Hypervisor.AbortJob(ctx, r.UUID)
 	}
 }

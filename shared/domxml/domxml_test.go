@@ -215,6 +215,10 @@ func TestWithIdentityFindsItsPlace(t *testing.T) {
 			"<domain type='kvm'><memory>1</memory></domain>",
 			"<domain type='kvm'>\n  " + head + "\n  <metadata>" + mark + "</metadata><memory>1</memory></domain>",
 		},
+		"a replacement where others are inserted": {
+			"<domain><name>a</name></domain>",
+			"<domain>\n  <uuid>" + uuid + "</uuid>\n  <metadata>" + mark + "</metadata><name>web-1</name></domain>",
+		},
 		"empty metadata": {
 			"<domain><name>a</name><uuid>b</uuid><metadata/></domain>",
 			"<domain><name>web-1</name><uuid>" + uuid + "</uuid><metadata>" + mark + "</metadata></domain>",
@@ -354,6 +358,7 @@ func TestMachine(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(read(f, "migratable.xml"))
 	f.Add("<domain type='kvm'><memory>1</memory><metadata/></domain>")
+	f.Add("<domain type='kvm'><uuid>a</uuid><name>b</name><memory>1</memory><metadata>c</metadata></domain>")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := Parse(text); err != nil {
 			return

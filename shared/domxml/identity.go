@@ -86,9 +86,11 @@ func (d *document) identityEdits(id Identity) ([]edit, error) {
 	return edits, nil
 }
 
-// splice applies edits that do not overlap. Insertions at one place keep their order.
+// splice applies edits that do not overlap. Insertions at one place keep their order and come before a replacement there.
 func splice(text string, edits []edit) string {
-	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.at.start, b.at.start) })
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		return cmp.Or(cmp.Compare(a.at.start, b.at.start), cmp.Compare(a.at.end, b.at.end))
+	})
 	var out strings.Builder
 	done := 0
 	for _, e := range edits {

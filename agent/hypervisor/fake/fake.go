@@ -56,6 +56,7 @@ type Hypervisor struct {
 
 	wire    *Wire
 	down    error
+	lost    chan struct{} // closed when the daemon goes away
 	faults  map[string]*Fault
 	domains map[string]*domain
 	done    map[string]hypervisor.Job
@@ -76,7 +77,7 @@ type domain struct {
 func (w *Wire) Host(name string) *Hypervisor {
 	h := &Hypervisor{
 		Name: name, MemoryBytes: 16 << 30, CPUs: 8, LinkBPS: 1 << 30,
-		wire: w, faults: map[string]*Fault{}, domains: map[string]*domain{},
+		wire: w, lost: make(chan struct{}), faults: map[string]*Fault{}, domains: map[string]*domain{},
 		done: map[string]hypervisor.Job{}, guests: map[string]Guest{},
 	}
 	w.mu.Lock()

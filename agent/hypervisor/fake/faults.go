@@ -13,10 +13,11 @@ import (
 // Fault is what goes wrong with calls of one kind: host, memory, domains, stats, lookup, xml, job, start, shutdown,
 // destroy, resume, migrate, abort; and, of a migration under way, copy or finish.
 type Fault struct {
-	Err    error // what the call returns
-	Effect bool  // the call takes effect all the same
-	Hang   bool  // the call is never answered; with Effect, it takes effect first
-	Times  int   // how many calls; 0: until Heal
+	Err    error         // what the call returns
+	Effect bool          // the call takes effect all the same
+	Hang   bool          // the call is never answered; with Effect, it takes effect first
+	Late   time.Duration // the call takes effect after this time, also if nobody waits any more; with Hang
+	Times  int           // how many calls; 0: until Heal
 }
 
 // Inject makes calls of a kind fail.
@@ -56,15 +57,17 @@ func (h *Hypervisor) Edit(uuid string, change func(*hypervisor.Domain)) {
 	}
 }
 
-// Stop takes the daemon away. Guests and migrations go on.
+// Stop takes the daemon away. Guests and migrations go on; calls that wait for an answer never get it.
 func (h *Hypervisor) Stop() {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.down = fmt.Errorf("%w: the daemon is stopped", hypervisor.ErrUnavailable)
+	close(h.lost)
+	h.lost = make(chan struct{})
 	h.Publish(hypervisor.Event{Kind: hypervisor.EventDisconnected, Detail: h.down.Error()})
 }
 
-// Start again after Stop.
+// Restart brings the daemon back after Stop.
 func (h *Hypervisor) Restart() {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
@@ -132,8 +135,15 @@ func (h *Hypervisor) hang(ctx context.Context, cause error) error {
 		defer cancel()
 		ctx = limited
 	}
-	<-ctx.Done()
-	return fmt.Errorf("%w: no answer in time (stuck)", cause)
+	h.wire.mu.Lock()
+	lost := h.lost
+	h.wire.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w: no answer in time (stuck)", cause)
+	case <-lost:
+		return fmt.Errorf("%w: the connection broke", cause)
+	}
 }
 
 // change runs something that changes a domain.
@@ -151,6 +161,13 @@ func (h *Hypervisor) change(ctx context.Context, kind string, takes time.Duratio
 	h.wire.mu.Unlock()
 
 	if faulty && !f.Effect {
+		if f.Late > 0 {
+			time.AfterFunc(f.Late, func() {
+				h.wire.mu.Lock()
+				defer h.wire.mu.Unlock()
+				_ = effect()
+			})
+		}
 		if f.Hang {
 			return h.hang(ctx, hypervisor.ErrAmbiguous)
 		}

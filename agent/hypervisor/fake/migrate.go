@@ -36,7 +36,9 @@ func (j *job) stop(err error) {
 // Migrate implements hypervisor.Hypervisor.
 func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
 	var j *job
+	var lost chan struct{}
 	err := h.change(ctx, "migrate", 0, func() (err error) {
+		lost = h.lost
 		j, err = h.begin(uuid, options)
 		return err
 	})
@@ -48,6 +50,8 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 		h.wire.mu.Lock()
 		defer h.wire.mu.Unlock()
 		return j.err
+	case <-lost:
+		return fmt.Errorf("%w: the connection broke", hypervisor.ErrAmbiguous)
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", hypervisor.ErrAmbiguous, ctx.Err())
 	}

@@ -1,0 +1,161 @@
+package jobs
+
+import (
+	"testing"
+	"time"
+
+	"berth/agent/hypervisor/fake"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Each command is killed at each of its steps: after the intent was journalled and before the hypervisor was asked, after
+// the hypervisor did it and before it answered, and after the answer was journalled and before it was sent. The order is
+// then sent again, as coordinators do, and must end as if nothing had happened, with the hypervisor asked once.
+func TestCrashAtEveryStep(t *testing.T) {
+	orders := map[string]struct {
+		kind    string // of the hypervisor's call
+		prepare func(b *bench)
+		order   *berthv1.Command
+		state   berthv1.DomainState
+	}{
+		"start":   {"start", func(*bench) {}, command("op1", 1, 5, startOrder), running},
+		"stop":    {"destroy", func(b *bench) { b.start(5); b.node.SetGuest(vmID, fake.Guest{IgnoresShutdown: true}) }, command("op1", 1, 5, stopOrder(2)), absentState},
+		"resume":  {"resume", func(b *bench) { b.arrive(5) }, command("op1", 1, 5, resumeOrder), running},
+		"discard": {"destroy", func(b *bench) { b.arrive(5) }, command("op1", 1, 5, discardOrder), absentState},
+	}
+	moments := map[string]struct {
+		fault  func(b *bench, kind string)
+		heal   func(b *bench, kind string)
+		asked  int  // how often the hypervisor is asked in all
+		repeat bool // the answer comes from the journal
+	}{
+		"before the call": {
+			func(b *bench, _ string) { b.node.Inject("lookup", fake.Fault{Hang: true}) },
+			func(b *bench, _ string) { b.node.Heal("lookup") }, 1, false,
+		},
+		"call lost on the way": {
+			func(b *bench, kind string) { b.node.Inject(kind, fake.Fault{Hang: true}) },
+			func(b *bench, kind string) { b.node.Heal(kind) }, 2, false,
+		},
+		"done and not answered": {
+			func(b *bench, kind string) { b.node.Inject(kind, fake.Fault{Hang: true, Effect: true}) },
+			func(b *bench, kind string) { b.node.Heal(kind) }, 1, false,
+		},
+		"answered and not sent": {
+			func(*bench, string) {}, func(*bench, string) {}, 1, true,
+		},
+	}
+	for orderName, o := range orders {
+		for momentName, m := range moments {
+			t.Run(orderName+"/"+momentName, func(t *testing.T) {
+				inBubble(t, func(b *bench) {
+					o.prepare(b)
+					before := b.calls(o.kind)
+					m.fault(b, o.kind)
+					b.jobs.Do(b.Context(), o.order)
+					time.Sleep(4 * time.Second)
+					b.crash()
+					m.heal(b, o.kind)
+					answer := b.do(o.order)
+					b.want(answer, done_, "", o.state)
+					if answer.GetRepeated() != m.repeat {
+						b.Errorf("repeated is %v", answer.GetRepeated())
+					}
+					if asked := b.calls(o.kind) - before; asked != m.asked {
+						b.Errorf("the hypervisor was asked %d times, want %d: %v", asked, m.asked, b.node.Calls())
+					}
+				})
+			})
+		}
+	}
+}
+
+// arrive leaves the VM as a migration from n2 does: here, paused, under the epoch.
+func (b *bench) arrive(epoch uint64) {
+	b.Helper()
+	b.node, b.peer = b.peer, b.node
+	b.jobs.Hypervisor = b.node
+	b.start(epoch - 1)
+	b.want(b.do(command("op-arrive", 1, epoch-1, func(c *berthv1.Command) {
+		migrateOrder(c)
+		c.GetMigrate().TargetUri = b.peer.URI()
+	})), done_, "", absentState)
+	b.node, b.peer = b.peer, b.node
+	// From here on the journal is the target's: a new one.
+	if err := b.jobs.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.journal += ".target"
+	b.open()
+}
+
+func TestCrashDuringAMigration(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(5)
+		b.node.LinkBPS = 64 << 20 // 16 s for 1 GiB
+		order := command("op1", 1, 5, migrateOrder)
+		b.jobs.Do(b.Context(), order)
+		time.Sleep(5 * time.Second)
+		b.crash()
+		// It went on without us, and its end is seen by nobody: what is left says that it is gone, not where it went.
+		answer := b.do(order)
+		b.want(answer, ambiguous, "ambiguous", absentState)
+		if b.calls("migrate") != 1 {
+			b.Errorf("migrated %d times", b.calls("migrate"))
+		}
+		if d := b.shows(b.peer); d.State != "paused" || d.Epoch != 6 {
+			b.Errorf("on the target: %+v", d)
+		}
+	})
+}
+
+func TestCrashBeforeAMigrationBegins(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(5)
+		b.node.Inject("xml", fake.Fault{Hang: true})
+		order := command("op1", 1, 5, migrateOrder)
+		b.jobs.Do(b.Context(), order)
+		time.Sleep(time.Second)
+		b.crash()
+		b.node.Heal("xml")
+		b.want(b.do(order), done_, "", absentState)
+	})
+}
+
+func TestCrashAfterAMigrationEnded(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(5)
+		b.node.LinkBPS = 64 << 20
+		order := command("op1", 1, 5, migrateOrder)
+		b.jobs.Do(b.Context(), order)
+		time.Sleep(5 * time.Second)
+		if err := b.jobs.Close(); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b.open()
+		b.want(b.do(order), ambiguous, "internal", absentState)
+	})
+}
+
+// A start that an earlier life journalled is in doubt until it is looked into. Inspect, when it finds nothing for long
+// enough, closes the door: the old order does nothing any more.
+func TestInspectClosesTheDoor(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.node.Inject("lookup", fake.Fault{Hang: true})
+		order := command("op1", 1, 5, startOrder)
+		b.jobs.Do(b.Context(), order)
+		time.Sleep(time.Second)
+		b.crash()
+		b.node.Heal("lookup")
+
+		b.want(b.do(command("op1", 1|1<<16, 5, inspectOrder)), ambiguous, "internal", unknown)
+		time.Sleep(settled)
+		b.want(b.do(command("op1", 1|2<<16, 5, inspectOrder)), done_, "", absentState)
+		late := b.do(order)
+		b.want(late, failed, "not_found", unseen)
+		if b.asked("start") {
+			b.Error("the old order was carried out")
+		}
+	})
+}

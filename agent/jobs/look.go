@@ -1,0 +1,148 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+const (
+	// patience is how long a command waits for a hypervisor that does not answer, before it leaves the verdict to the
+	// coordinator. libvirtd restarts in a few seconds.
+	patience = 60 * time.Second
+	// haste is the same for a command that another node can carry out as well.
+	haste = 3 * time.Second
+
+	pollEvery = 250 * time.Millisecond
+
+	// settled is how long a VM whose start is in doubt has to be seen absent: a hypervisor that hung carries out what
+	// it has in its queues when it comes back, a moment after it answers questions again.
+	settled = 10 * time.Second
+)
+
+// sight is what the hypervisor shows of a VM.
+type sight struct {
+	domain hypervisor.Domain
+	err    error // why nothing is known; nil: what domain says is so
+}
+
+func (s sight) known() bool  { return s.err == nil }
+func (s sight) absent() bool { return s.known() && s.domain.State == hypervisor.Absent }
+
+// gone is absent, or no more than a definition.
+func (s sight) gone() bool { return s.absent() || s.known() && s.domain.State == hypervisor.Shutoff }
+
+// holds tells whether the VM is here, in whatever state, under this epoch.
+func (s sight) holds(epoch uint64) bool { return s.known() && !s.gone() && s.domain.Epoch == epoch }
+
+func (s sight) in(state hypervisor.State) bool { return s.known() && s.domain.State == state }
+
+// message is the sight as answers show it.
+func (s sight) message() *berthv1.Domain { return telemetry.Domain(s.domain) }
+
+// look asks the hypervisor once.
+func (j *Jobs) look(command *berthv1.Command) sight {
+	domain, err := j.Hypervisor.Lookup(j.ctx, command.GetVmId())
+	if errors.Is(err, hypervisor.ErrNotFound) {
+		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Absent}}
+	}
+	if err != nil {
+		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName()}, err: err}
+	}
+	return sight{domain: domain}
+}
+
+// await looks until the sight is as wanted, or time is up. It returns the last sight.
+func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(sight) bool) sight {
+	deadline := time.Now().Add(limit)
+	for {
+		seen := j.look(command)
+		if wanted(seen) || !time.Now().Before(deadline) || j.sleep(pollEvery) != nil {
+			return seen
+		}
+	}
+}
+
+// sleep ends early, with an error, when the agent stops.
+func (j *Jobs) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-j.ctx.Done():
+		return j.ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// limited is the context of one call that changes something.
+func (j *Jobs) limited(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(j.ctx, limit)
+}
+
+// absences are the VMs of which "not here" is in doubt. The zero value is ready.
+type absences struct {
+	mu    sync.Mutex
+	since map[string]time.Time // when the VM was first seen absent; zero: not yet
+}
+
+// doubt begins: a start may still take effect.
+func (a *absences) doubt(vm string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since == nil {
+		a.since = map[string]time.Time{}
+	}
+	a.since[vm] = time.Time{}
+}
+
+// positive takes a sight in and tells whether the VM is absent for sure.
+func (a *absences) positive(vm string, seen sight, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since, doubtful := a.since[vm]
+	switch {
+	case !doubtful:
+		return seen.absent()
+	case !seen.known():
+		a.since[vm] = time.Time{} // it hangs again: wait anew
+		return false
+	case !seen.absent():
+		delete(a.since, vm) // it came
+		return false
+	case since.IsZero():
+		a.since[vm] = now
+		return false
+	case now.Sub(since) < settled:
+		return false
+	}
+	delete(a.since, vm)
+	return true
+}
+
+// inspect only looks, and its answer is never remembered. A command of the VM that runs is not waited for; one that
+// comes waits.
+func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
+	defer j.tryTake(command.GetVmId())()
+	seen := j.look(command)
+	positive := j.absences.positive(command.GetVmId(), seen, time.Now())
+	switch {
+	case !seen.known():
+		return doubt(command, seen.err, seen.message())
+	case !seen.absent():
+		return success(command, seen.message())
+	case j.starting(command.GetVmId()) || !positive:
+		seen.domain.State = "" // not here yet
+		return doubt(command, errors.New("a start of the VM may still take effect"), seen.message())
+	}
+	if err := j.journal.refuseStarts(command.GetVmId(), command.GetEpoch(), time.Now()); err != nil {
+		seen.domain.State = ""
+		return doubt(command, err, seen.message())
+	}
+	return success(command, seen.message())
+}

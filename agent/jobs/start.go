@@ -1,0 +1,147 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// startLimit is long because QEMU may have to reserve and clear hundreds of GiB before it answers.
+const startLimit = 5 * time.Minute
+
+// start creates the domain. Repeating it is safe: a hypervisor knows one domain of a UUID, and a look comes first and
+// last.
+func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
+	wait := haste
+	if takenUp {
+		wait = patience
+	}
+	seen := j.await(command, wait, sight.known)
+	switch {
+	case !seen.known() && takenUp:
+		return done{result: doubt(command, seen.err, seen.message())}
+	case !seen.known():
+		return notStarted(command, seen.err, seen)
+	case seen.holds(command.GetEpoch()):
+		return j.started(command, seen)
+	case !seen.absent():
+		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
+		return notStarted(command, err, seen)
+	}
+	xml, err := j.render(command)
+	if err == nil {
+		ctx, cancel := j.limited(startLimit)
+		err = j.Hypervisor.Start(ctx, xml)
+		cancel()
+	}
+	switch {
+	case errors.Is(err, hypervisor.ErrAmbiguous), err != nil && takenUp:
+		return j.startInDoubt(command, err) // what an earlier life asked for may still come
+	case errors.Is(err, hypervisor.ErrUnavailable):
+		return notStarted(command, err, sight{domain: seen.domain, err: err}) // nothing was asked for
+	}
+	seen = j.await(command, patience, sight.known)
+	switch {
+	case seen.holds(command.GetEpoch()):
+		return j.started(command, seen)
+	case !seen.known():
+		j.absences.doubt(command.GetVmId())
+		return done{result: doubt(command, seen.err, seen.message())}
+	case err == nil: // it ran and is gone: the guest powered off, or somebody destroyed it
+		return notStarted(command, errors.New("the guest ended as soon as it was started"), seen)
+	default:
+		return notStarted(command, err, seen)
+	}
+}
+
+func (j *Jobs) started(command *berthv1.Command, seen sight) done {
+	j.absences.positive(command.GetVmId(), seen, time.Now()) // no doubt any more
+	return done{result: success(command, seen.message())}
+}
+
+// startInDoubt waits until it shows whether the order was carried out.
+func (j *Jobs) startInDoubt(command *berthv1.Command, err error) done {
+	j.absences.doubt(command.GetVmId())
+	positive := false
+	seen := j.await(command, patience, func(s sight) bool {
+		positive = j.absences.positive(command.GetVmId(), s, time.Now())
+		return positive || s.holds(command.GetEpoch())
+	})
+	switch {
+	case seen.holds(command.GetEpoch()):
+		return j.started(command, seen)
+	case positive:
+		return notStarted(command, err, seen)
+	default:
+		seen.domain.State = ""
+		return done{result: doubt(command, err, seen.message())}
+	}
+}
+
+// notStarted fails a start, and with it every order of its epoch: from now on this node refuses it, so that the failure
+// is evidence and the VM may be placed elsewhere.
+func notStarted(command *berthv1.Command, err error, seen sight) done {
+	return done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}
+}
+
+// machineCache keeps what the node's capabilities say for a while: reading them costs more than all else in a start.
+type machineCache struct {
+	mu      sync.Mutex
+	machine domxml.Machine
+	until   time.Time
+}
+
+const machineFresh = 5 * time.Minute
+
+func (j *Jobs) renderMachine() (domxml.Machine, error) {
+	c := &j.machine
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.until) {
+		return c.machine, nil
+	}
+	info, err := j.Hypervisor.Host(j.ctx)
+	if err != nil {
+		return domxml.Machine{}, err
+	}
+	capabilities, err := domxml.ParseCapabilities(info.CapabilitiesXML)
+	if err != nil {
+		return domxml.Machine{}, err
+	}
+	machine, err := capabilities.Machine(j.VirtType)
+	if err != nil {
+		return domxml.Machine{}, fmt.Errorf("%w: %w", hypervisor.ErrUnsupported, err)
+	}
+	c.machine, c.until = machine, time.Now().Add(machineFresh)
+	return machine, nil
+}
+
+func (j *Jobs) render(command *berthv1.Command) (string, error) {
+	machine, err := j.renderMachine()
+	if err != nil {
+		return "", err
+	}
+	wanted := command.GetStart().GetSpec()
+	spec := domxml.Spec{
+		MemoryBytes: wanted.GetMemoryBytes(), VCPUs: int(wanted.GetVcpus()), Kernel: wanted.GetKernel(), Initrd: wanted.GetInitrd(),
+		Cmdline: wanted.GetCmdline(), Networks: wanted.GetNetworks(), XML: wanted.GetXml(),
+	}
+	for _, disk := range wanted.GetDisks() {
+		spec.Disks = append(spec.Disks, domxml.Disk{
+			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),
+		})
+	}
+	xml, err := domxml.Render(spec, domxml.Identity{
+		UUID: command.GetVmId(), Name: command.GetVmName(),
+		Mark: domxml.Mark{Epoch: command.GetEpoch(), Operation: command.GetOperationId(), Node: j.NodeID},
+	}, machine)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
+	}
+	return xml, nil
+}

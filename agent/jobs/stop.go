@@ -1,0 +1,78 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/agent/hypervisor"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// actLimit bounds one call to the hypervisor that changes a domain.
+const actLimit = 60 * time.Second
+
+// stop asks the guest, waits for its grace time, and powers it off.
+func (j *Jobs) stop(command *berthv1.Command) done {
+	order := command.GetStop()
+	seen := j.await(command, patience, sight.known)
+	switch {
+	case !seen.known():
+		return done{result: doubt(command, seen.err, seen.message())}
+	case seen.gone():
+		return stopped(command, seen)
+	case !seen.holds(command.GetEpoch()):
+		return done{result: failure(command, otherEpoch(command, seen), seen.message())}
+	}
+	if !order.GetForce() && !seen.in(hypervisor.Crashed) {
+		if seen = j.askToStop(command, time.Duration(order.GetGraceSeconds()*float64(time.Second))); seen.gone() {
+			return stopped(command, seen)
+		}
+	}
+	return j.powerOff(command)
+}
+
+// powerOff destroys the domain. It tries for as long as libvirt is away or the domain busy.
+func (j *Jobs) powerOff(command *berthv1.Command) done {
+	for deadline := time.Now().Add(patience); ; {
+		ctx, cancel := j.limited(actLimit)
+		err := j.Hypervisor.Destroy(ctx, command.GetVmId(), command.GetEpoch())
+		cancel()
+		if err == nil {
+			err = fmt.Errorf("%w: it was powered off and is still here", hypervisor.ErrAmbiguous)
+		}
+		seen := j.await(command, time.Until(deadline), sight.known)
+		late := !time.Now().Before(deadline) || j.sleep(retryEvery) != nil
+		passing := errors.Is(err, hypervisor.ErrUnavailable) || errors.Is(err, hypervisor.ErrBusy) || errors.Is(err, hypervisor.ErrAmbiguous)
+		switch {
+		case seen.gone():
+			return stopped(command, seen)
+		case !late && passing:
+		case !seen.known(), errors.Is(err, hypervisor.ErrAmbiguous):
+			return done{result: doubt(command, err, seen.message())}
+		default:
+			return done{result: failure(command, err, seen.message())}
+		}
+	}
+}
+
+// askToStop gives the guest its grace time.
+func (j *Jobs) askToStop(command *berthv1.Command, grace time.Duration) sight {
+	ctx, cancel := j.limited(actLimit)
+	err := j.Hypervisor.Shutdown(ctx, command.GetVmId())
+	cancel()
+	if err != nil {
+		// A guest that cannot be asked is waited for as well: its owner may be shutting it down from inside.
+		j.Logger.Warn("the guest could not be asked to shut down", "vm", command.GetVmName(), "error", err)
+	}
+	return j.await(command, grace, sight.gone)
+}
+
+func stopped(command *berthv1.Command, seen sight) done {
+	return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
+}
+
+func otherEpoch(command *berthv1.Command, seen sight) error {
+	return fmt.Errorf("%w: it is %s here under epoch %d, the order is for %d",
+		hypervisor.ErrOtherEpoch, seen.domain.State, seen.domain.Epoch, command.GetEpoch())
+}
