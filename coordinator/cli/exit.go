@@ -91,6 +91,9 @@ func explain(ctx context.Context, err error) complaint {
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		said.exit = Interrupted
+		if said.message == context.Canceled.Error() {
+			said.message = "interrupted"
+		}
 	}
 	if said.detail == nil {
 		said.detail = &berthv1.ErrorDetail{}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -143,5 +145,18 @@ func TestStatusWithoutLeader(t *testing.T) {
 		if said := w.run("status", "--stale"); said.exit != Done {
 			t.Errorf("%s: --stale: exit %d", name, said.exit)
 		}
+	}
+}
+
+func TestInterruptedCall(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := steady()
+	f.getVM = func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+		cancel()
+		return nil, connect.NewError(connect.CodeUnavailable, io.EOF)
+	}
+	w, _ := newWorld(t, f)
+	if said := w.runContext(ctx, "vm", "show", "web1"); said.exit != Interrupted || said.errOut != "berth: interrupted\n" {
+		t.Errorf("exit %d, %q", said.exit, said.errOut)
 	}
 }

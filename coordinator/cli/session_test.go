@@ -165,7 +165,7 @@ func TestWrongCertificates(t *testing.T) {
 		t.Errorf("mixed files: exit %d, %s", said.exit, said.errOut)
 	}
 
-	// A server of our cluster that is no coordinator.
+	// A coordinator of ours by a name that its certificate does not have.
 	ours.context("lab", pki.RoleOperator, strings.Replace(address, "127.0.0.1", "localhost", 1))
 	if said := ours.run("vm", "list"); said.exit != Failed || !strings.Contains(said.errOut, "its certificate is for other addresses (127.0.0.1)") {
 		t.Errorf("another host name: exit %d, %s", said.exit, said.errOut)
