@@ -73,7 +73,7 @@ func (h *Host) StartLibvirtd(ctx context.Context) error {
 	if err := h.Start(ctx, Libvirtd, "libvirtd", "--listen"); err != nil {
 		return err
 	}
-	return await(ctx, "libvirtd on "+h.Name, 30*time.Second, func() (bool, error) {
+	return await(ctx, "libvirtd on "+h.Name, time.Minute, func() (bool, error) {
 		if h.Pid(Libvirtd) == 0 {
 			return true, fmt.Errorf("libvirtd on %s has ended%s", h.Name, h.tail(Libvirtd))
 		}

@@ -19,7 +19,7 @@ import (
 func raise(t *testing.T, options Options) *Lab {
 	t.Helper()
 	options.Log = t.Output()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	begin := time.Now()
 	l, err := Up(ctx, options)

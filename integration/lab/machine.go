@@ -157,7 +157,7 @@ func (m *Machine) start(ctx context.Context, env []string, name string, argv ...
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("start %s on %s: %w", name, m.Name, err)
 	}
-	return await(ctx, name+" on "+m.Name, 5*time.Second, func() (bool, error) {
+	return await(ctx, name+" on "+m.Name, 30*time.Second, func() (bool, error) {
 		_, err := os.Stat(m.Path(pidFile(name)))
 		return err == nil, err
 	})
