@@ -303,7 +303,7 @@ func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) done {
 	case *berthv1.Command_Start:
 		return j.start(command, takenUp)
 	case *berthv1.Command_Stop:
-		return j.stop(command)
+		return j.stop(command, takenUp)
 	case *berthv1.Command_Migrate:
 		return j.migrate(command, one, takenUp)
 	case *berthv1.Command_Resume:

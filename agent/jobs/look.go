@@ -15,8 +15,9 @@ const (
 	// patience is how long a command waits for a hypervisor that does not answer, before it leaves the verdict to the
 	// coordinator. libvirtd restarts in a few seconds.
 	patience = 60 * time.Second
-	// haste is the same for a command that another node can carry out as well.
-	haste = 3 * time.Second
+	// haste is the same before anything is tried: a start, which another node can carry out as well, and the others.
+	startHaste = 3 * time.Second
+	haste      = 15 * time.Second
 
 	pollEvery = 250 * time.Millisecond
 
@@ -66,6 +67,14 @@ func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(
 			return seen
 		}
 	}
+}
+
+// firstLook is the look before anything is tried. What an earlier life may have begun is waited for longer.
+func (j *Jobs) firstLook(command *berthv1.Command, takenUp bool, haste time.Duration) sight {
+	if takenUp {
+		haste = patience
+	}
+	return j.await(command, haste, sight.known)
 }
 
 // sleep ends early, with an error, when the agent stops.

@@ -17,10 +17,12 @@ const handOverLimit = 10 * time.Second
 
 // migrate moves the domain and leaves it paused on the target. What became of it is decided by a look at the end.
 func (j *Jobs) migrate(command *berthv1.Command, one *job, takenUp bool) done {
-	seen := j.await(command, patience, sight.known)
+	seen := j.firstLook(command, takenUp, haste)
 	switch {
-	case !seen.known():
+	case !seen.known() && takenUp:
 		return done{result: doubt(command, seen.err, seen.message())}
+	case !seen.known():
+		return done{result: refused(command, seen.err, seen.message())}
 	case takenUp && !seen.domain.JobActive && !seen.in(hypervisor.Running):
 		// An earlier life of this agent began it and it ended unseen: the other node knows more.
 		return done{result: doubt(command, errors.New("the agent was away when the migration ended"), seen.message())}

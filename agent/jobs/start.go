@@ -17,11 +17,7 @@ const startLimit = 5 * time.Minute
 // start creates the domain. Repeating it is safe: a hypervisor knows one domain of a UUID, and a look comes first and
 // last.
 func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
-	wait := haste
-	if takenUp {
-		wait = patience
-	}
-	seen := j.await(command, wait, sight.known)
+	seen := j.firstLook(command, takenUp, startHaste)
 	switch {
 	case !seen.known() && takenUp:
 		return done{result: doubt(command, seen.err, seen.message())}

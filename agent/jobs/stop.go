@@ -13,12 +13,14 @@ import (
 const actLimit = 60 * time.Second
 
 // stop asks the guest, waits for its grace time, and powers it off.
-func (j *Jobs) stop(command *berthv1.Command) done {
+func (j *Jobs) stop(command *berthv1.Command, takenUp bool) done {
 	order := command.GetStop()
-	seen := j.await(command, patience, sight.known)
+	seen := j.firstLook(command, takenUp, haste)
 	switch {
-	case !seen.known():
+	case !seen.known() && takenUp:
 		return done{result: doubt(command, seen.err, seen.message())}
+	case !seen.known():
+		return done{result: refused(command, seen.err, seen.message())}
 	case seen.gone():
 		return stopped(command, seen)
 	case !seen.holds(command.GetEpoch()):

@@ -81,7 +81,26 @@ func TestStopThatNeverSucceeds(t *testing.T) {
 		b.node.Inject("destroy", fake.Fault{Err: hypervisor.ErrBusy})
 		b.node.SetGuest(vmID, fake.Guest{IgnoresShutdown: true})
 		b.want(b.do(command("op1", 1, 5, stopOrder(1))), failed, "busy", running)
-		b.node.Stop()
-		b.want(b.do(command("op2", 1, 5, stopOrder(1))), ambiguous, "unavailable", unknown)
 	})
+}
+
+func TestLibvirtAwayBeforeAnythingIsTried(t *testing.T) {
+	for name, order := range map[string]func(*berthv1.Command){"stop": stopOrder(1), "migrate": migrateOrder} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.start(5)
+				b.node.Stop()
+				begun := time.Now()
+				b.want(b.do(command("op1", 1, 5, order)), refused_, "unavailable", unknown)
+				if took := time.Since(begun); took > haste+time.Second {
+					b.Errorf("it took %s", took)
+				}
+				// But what an earlier life began may have happened.
+				b.jobs.Do(b.Context(), command("op2", 1, 5, order))
+				time.Sleep(time.Second)
+				b.crash()
+				b.want(b.do(command("op2", 1, 5, order)), ambiguous, "unavailable", unknown)
+			})
+		})
+	}
 }

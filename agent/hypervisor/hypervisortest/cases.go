@@ -195,6 +195,47 @@ func migrate(t *testing.T, bench Bench) {
 	arriving.await(t, "resumed", "")
 }
 
+// There and back again: what is told of the second migration must not be the first one's.
+func back(t *testing.T, bench Bench) {
+	g := newGuest(t, bench)
+	g.start(t, bench.Source.Hypervisor)
+	before := g.move(t, bench.Source, bench.Target, bench.Plain, 2, 0)
+	after := g.move(t, bench.Target, bench.Source, bench.Plain, 3, 256<<20)
+	for side, hv := range map[string]hypervisor.Hypervisor{"source": bench.Source.Hypervisor, "target": bench.Target.Hypervisor} {
+		job, err := hv.Job(t.Context(), g.id.UUID, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job.Elapsed == before.Elapsed {
+			t.Errorf("on the first %s the figures are still those of the first migration: %+v", side, job)
+		}
+	}
+	if after.Elapsed == before.Elapsed {
+		t.Errorf("both took exactly %s: nothing is proven", after.Elapsed)
+	}
+}
+
+// move migrates the guest, lets it run and returns the figures of the source.
+func (g guest) move(t *testing.T, from, to Host, plain bool, epoch uint64, bandwidth int64) hypervisor.Job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := from.Hypervisor.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
+		TargetURI: to.URI, DomainXML: g.moved(t, from.Hypervisor, epoch), Paused: true, Plain: plain, BandwidthBPS: bandwidth,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := from.Hypervisor.Job(ctx, g.id.UUID, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Hypervisor.Resume(ctx, g.id.UUID, epoch); err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
 func abort(t *testing.T, bench Bench) {
 	source, target, g := bench.Source.Hypervisor, bench.Target.Hypervisor, newGuest(t, bench)
 	g.start(t, source)

@@ -53,6 +53,7 @@ func Cases() []Case {
 		{"another epoch is not touched", otherEpoch},
 		{"states that do not fit", wrongState},
 		{"migration leaves it paused on the target", migrate},
+		{"figures are those of the last migration", back},
 		{"migration can be aborted", abort},
 		{"migration to where it runs already", clash},
 		{"migration into the void", unreachable},

@@ -40,6 +40,12 @@ func (c *completed) put(uuid string, job hypervisor.Job, now time.Time) {
 	c.jobs[uuid] = finished{job, now}
 }
 
+func (c *completed) drop(uuid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.jobs, uuid)
+}
+
 func (c *completed) get(uuid string) (finished, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,12 +71,13 @@ func (h *Hypervisor) Job(ctx context.Context, uuid string, done bool) (hyperviso
 	}
 	var flags libvirtgo.DomainGetJobStatsFlags
 	if done {
-		if f, found := h.done.get(uuid); found {
-			return f.job, nil
-		}
 		flags = libvirtgo.DOMAIN_JOB_STATS_COMPLETED | libvirtgo.DOMAIN_JOB_STATS_KEEP_COMPLETED
 	}
 	stats, err := h.jobStats(ctx, uuid, flags)
+	// A domain that is here may have left and come back since: what libvirt has of it is newer than what we kept.
+	if f, kept := h.done.get(uuid); done && kept && is(err, libvirtgo.ERR_NO_DOMAIN) {
+		return f.job, nil
+	}
 	switch {
 	case is(err, libvirtgo.ERR_OPERATION_INVALID) && !done:
 		return hypervisor.Job{Active: true}, nil // incoming: there are no figures on this side

@@ -30,7 +30,7 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 	if err != nil {
 		return err
 	}
-	start := time.Now()
+	h.done.drop(uuid)
 	err = h.on(ctx, &h.moves, "migrate", uuid, 0, func(d *libvirtgo.Domain) error {
 		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
 		if options.Paused {
@@ -66,7 +66,7 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 		return d.MigrateToURI3(options.TargetURI, &parameters, flags)
 	})
 	if err == nil {
-		h.awaitFigures(uuid, start)
+		h.awaitFigures(uuid)
 	}
 	return err
 }
@@ -107,9 +107,9 @@ func dataURI(options hypervisor.MigrateOptions) (string, error) {
 	return "tcp://" + host, nil
 }
 
-func (h *Hypervisor) awaitFigures(uuid string, since time.Time) {
+func (h *Hypervisor) awaitFigures(uuid string) {
 	for deadline := time.Now().Add(figuresPatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if f, found := h.done.get(uuid); found && f.at.After(since) {
+		if _, found := h.done.get(uuid); found {
 			return
 		}
 	}
