@@ -13,7 +13,7 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// Collector makes inventories.
+// Collector makes inventories. Not safe for concurrent use.
 type Collector struct {
 	Hypervisor   hypervisor.Hypervisor
 	Identity     hoststat.Identity
@@ -22,6 +22,8 @@ type Collector struct {
 	MigrationAddress string
 	// DomainTypes limits what the capabilities offer, for a node where one is there and of no use. Empty: no limit.
 	DomainTypes []string
+
+	last hypervisor.HostInfo
 }
 
 // Inventory reads the whole node. A part that fails is named; a failed listing of domains is said to be unknown, because
@@ -51,8 +53,14 @@ func (c *Collector) node(ctx context.Context) *berthv1.NodeInventory {
 	info, err := c.Hypervisor.Host(ctx)
 	if err != nil {
 		failed("host", err)
-		return out
+		if c.last.CapabilitiesXML == "" {
+			return out
+		}
+		// What the node is does not change while libvirt is away; a node without memory would be a worse report.
+		info = c.last
+		info.Errors = nil
 	}
+	c.last = info
 	for _, failure := range info.Errors {
 		failed(failure.Reading, failure.Err)
 	}

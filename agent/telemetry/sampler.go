@@ -4,6 +4,7 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -41,14 +42,19 @@ func NewSampler(h hypervisor.Hypervisor, host Host) *Sampler {
 	return &Sampler{hypervisor: h, host: host, guests: map[string]guestTimes{}}
 }
 
+// hypervisorLimit is how long a sample waits for the hypervisor. One that hangs must not make the node look silent.
+const hypervisorLimit = time.Second
+
 // Sample reads everything once.
 func (s *Sampler) Sample(ctx context.Context) *berthv1.NodeTelemetry {
 	begun := time.Now()
 	s.sequence++
 	out := &berthv1.NodeTelemetry{SampledAt: timestamppb.New(begun), Sequence: s.sequence}
 	s.readHost(ctx, out)
-	s.readMemory(ctx, out)
-	s.readGuests(ctx, out)
+	limited, cancel := context.WithTimeout(ctx, hypervisorLimit)
+	defer cancel()
+	s.readMemory(limited, out)
+	s.readGuests(limited, out)
 	out.CollectSeconds = time.Since(begun).Seconds()
 	return out
 }
@@ -74,19 +80,23 @@ func (s *Sampler) readHost(ctx context.Context, out *berthv1.NodeTelemetry) {
 	}
 }
 
-// readMemory takes the hypervisor's view where the operating system's is missing. Both come from the same kernel; the
-// operating system's also knows what can be reclaimed.
+// readMemory holds the hypervisor's view against the operating system's, which also knows what can be reclaimed, and
+// fills in where that is missing. Both come from the same kernel: two that differ mean that one of them is not this node's.
 func (s *Sampler) readMemory(ctx context.Context, out *berthv1.NodeTelemetry) {
-	if out.MemoryTotalBytes != nil && out.MemoryAvailableBytes != nil {
-		return
-	}
 	memory, err := s.hypervisor.Memory(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		failed(out, "hypervisor.memory", err)
-		return
+	case out.MemoryTotalBytes == nil:
+		out.MemoryTotalBytes, out.MemoryFreeBytes, out.MemoryAvailableBytes = &memory.TotalBytes, &memory.FreeBytes, memory.AvailableBytes
+	case differ(memory.TotalBytes, *out.MemoryTotalBytes):
+		failed(out, "memory.total", fmt.Errorf("the operating system has %d bytes, the hypervisor %d: does the agent run on the node itself?",
+			*out.MemoryTotalBytes, memory.TotalBytes))
 	}
-	out.MemoryTotalBytes, out.MemoryFreeBytes, out.MemoryAvailableBytes = &memory.TotalBytes, &memory.FreeBytes, memory.AvailableBytes
 }
+
+// differ tolerates rounding and a node that gains or loses a little between two readings.
+func differ(a, b int64) bool { return max(a, b)-min(a, b) > max(a, b)/64 }
 
 func (s *Sampler) readGuests(ctx context.Context, out *berthv1.NodeTelemetry) {
 	stats, errs, err := s.hypervisor.Stats(ctx)
