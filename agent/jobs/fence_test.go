@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -70,8 +71,15 @@ func TestCommandsOfOneVMWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestUnknownCommand(t *testing.T) {
+func TestMalformedCommands(t *testing.T) {
 	inBubble(t, func(b *bench) {
+		b.start(5)
+		b.node.Edit(vmID, func(d *hypervisor.Domain) { d.Managed, d.Epoch = false, 0 })
+		b.want(b.do(command("op1", 1, 0, stopOrder(0))), refused_, "malformed", unseen)
+		b.want(b.do(command("", 1, 5, stopOrder(0))), refused_, "malformed", unseen)
+		if b.asked("destroy") {
+			b.Error("a domain that is not Berth's was destroyed")
+		}
 		b.want(b.do(command("op1", 1, 5, func(*berthv1.Command) {})), refused_, "unsupported", unseen)
 	})
 }

@@ -238,6 +238,11 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	if command.GetInspect() != nil {
 		return j.inspect(command)
 	}
+	if command.GetOperationId() == "" || command.GetVmId() == "" || command.GetEpoch() == 0 {
+		// Epoch 0 is what domains have that are not Berth's.
+		err := errors.New("a command without operation, VM or epoch")
+		return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "malformed", err, nil)
+	}
 	defer j.take(command.GetVmId())()
 	before, err := j.journal.answered(command.GetOperationId(), command.GetStep())
 	switch {

@@ -9,10 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -68,6 +68,7 @@ const (
 	quickPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	welcomeWait  = 5 * time.Second
+	pulseEvery   = time.Second
 )
 
 // Session keeps one stream to the leader open.
@@ -213,6 +214,9 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	if welcome == nil {
 		return false, nil, fmt.Errorf("the coordinator's first message is a %T, not a welcome", first.GetMessage())
 	}
+	if id := welcome.GetClusterId(); id != s.ClusterID {
+		return false, nil, fmt.Errorf("the coordinator belongs to cluster %s, this node to %s", id, s.ClusterID)
+	}
 	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
 	s.remember(welcome.GetAgentAddresses())
 	redirect, err = c.run(ctx, cancel, welcome)
@@ -221,7 +225,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 
 // reason prefers what the server said over what the transport noticed.
 func (c *connection) reason(err error) error {
-	if strings.Contains(err.Error(), "EOF") {
+	if errors.Is(err, io.EOF) {
 		if _, said := c.stream.Receive(); said != nil {
 			return said
 		}
@@ -350,11 +354,13 @@ func (c *connection) sample(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// watch reports what changes, at once, and everything now and then.
+// watch reports what changes, at once, and everything now and then. A libvirtd that hangs sends no event: so it is looked
+// at every second.
 func (c *connection) watch(ctx context.Context, every time.Duration) error {
-	ticker := time.NewTicker(every)
+	ticker, pulse := time.NewTicker(every), time.NewTicker(pulseEvery)
 	defer ticker.Stop()
-	c.reportLibvirt(ctx)
+	defer pulse.Stop()
+	was := c.reportLibvirt(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -363,20 +369,26 @@ func (c *connection) watch(ctx context.Context, every time.Duration) error {
 			c.report(ctx, event)
 		case <-c.resync:
 			c.reportInventory(ctx)
+		case <-pulse.C:
+			if is, _ := c.Hypervisor.Connected(); is != was {
+				was = c.reportLibvirt(ctx)
+				c.reportInventory(ctx)
+			}
 		case <-ticker.C:
-			c.reportLibvirt(ctx)
+			was = c.reportLibvirt(ctx)
 			c.reportInventory(ctx)
 		}
 	}
 }
 
-func (c *connection) reportLibvirt(ctx context.Context) {
+func (c *connection) reportLibvirt(ctx context.Context) (up bool) {
 	connected, err := c.Hypervisor.Connected()
 	status := &berthv1.LibvirtStatus{Connected: connected}
 	if err != nil {
 		status.Error = err.Error()
 	}
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Libvirt{Libvirt: status}}, false)
+	return connected
 }
 
 func (c *connection) reportInventory(ctx context.Context) {

@@ -226,6 +226,70 @@ func TestComesBackWhenTheLeaderGoes(t *testing.T) {
 	}
 }
 
+// A libvirtd that hangs or goes away is told of at once, not with the next inventory.
+func TestTellsWhenLibvirtGoesAndComes(t *testing.T) {
+	told := make(chan bool, 16)
+	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+		if _, err := stream.Receive(); err != nil {
+			return err
+		}
+		if err := stream.Send(welcome()); err != nil {
+			return err
+		}
+		var last uint64
+		for was := ""; ; {
+			message, err := stream.Receive()
+			if err != nil {
+				return nil
+			}
+			last = message.GetSequence()
+			if status := message.GetLibvirt(); status != nil && status.String() != was {
+				was = status.String()
+				if status.GetConnected() == (status.GetError() != "") {
+					t.Errorf("message %d: %v", last, status)
+				}
+				told <- status.GetConnected()
+			}
+		}
+	}})
+	a := run(t, client, nil, address)
+	if !wait(t, "the first word", told) {
+		t.Fatal("it begins without libvirt")
+	}
+	a.node.Stop()
+	if wait(t, "that it is gone", told) {
+		t.Error("still there")
+	}
+	a.node.Restart()
+	if !wait(t, "that it is back", told) {
+		t.Error("not back")
+	}
+}
+
+func TestKeepsAwayFromAnotherCluster(t *testing.T) {
+	ended := make(chan error, 8)
+	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+		if _, err := stream.Receive(); err != nil {
+			return err
+		}
+		foreign := welcome()
+		foreign.GetWelcome().ClusterId = "another"
+		if err := stream.Send(foreign); err != nil {
+			return err
+		}
+		message, err := stream.Receive()
+		if err == nil {
+			t.Errorf("it reported to another cluster: %v", message)
+		}
+		ended <- err
+		return nil
+	}})
+	run(t, client, nil, address)
+	if err := wait(t, "the end of the stream", ended); err == nil {
+		t.Error("the stream stayed open")
+	}
+}
+
 func TestPauseGrowsAndStaysWithinItsLimit(t *testing.T) {
 	for tries := 1; tries < 100; tries++ {
 		for range 50 {

@@ -59,21 +59,21 @@ func taken(conn *libvirtgo.Connect, info domxml.Info) error {
 	return nil
 }
 
-// on runs a call on one domain. With an epoch above 0, only if the domain has it.
-func (h *Hypervisor) on(ctx context.Context, p *pool, verb, uuid string, epoch uint64, call func(*libvirtgo.Domain) error) error {
+// on runs a call on one domain; with an epoch, only if the domain has it.
+func (h *Hypervisor) on(ctx context.Context, p *pool, verb, uuid string, epoch *uint64, call func(*libvirtgo.Domain) error) error {
 	err := act(ctx, h, p, func(conn *libvirtgo.Connect) error {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return err
 		}
 		defer free(d)
-		if epoch > 0 {
+		if epoch != nil {
 			mark, _, err := markOf(d)
 			if err != nil {
 				return err
 			}
-			if mark.Epoch != epoch {
-				return fmt.Errorf("%w: it has %d, not %d", hypervisor.ErrOtherEpoch, mark.Epoch, epoch)
+			if mark.Epoch != *epoch {
+				return fmt.Errorf("%w: it has %d, not %d", hypervisor.ErrOtherEpoch, mark.Epoch, *epoch)
 			}
 		}
 		if err := ctx.Err(); err != nil {
@@ -89,12 +89,12 @@ func (h *Hypervisor) on(ctx context.Context, p *pool, verb, uuid string, epoch u
 
 // Shutdown implements hypervisor.Hypervisor.
 func (h *Hypervisor) Shutdown(ctx context.Context, uuid string) error {
-	return h.on(ctx, &h.calls, "shut down", uuid, 0, (*libvirtgo.Domain).Shutdown)
+	return h.on(ctx, &h.calls, "shut down", uuid, nil, (*libvirtgo.Domain).Shutdown)
 }
 
 // Destroy implements hypervisor.Hypervisor. It is gentle first, so that QEMU can flush what it has to.
 func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) error {
-	return h.on(ctx, &h.calls, "destroy", uuid, epoch, func(d *libvirtgo.Domain) error {
+	return h.on(ctx, &h.calls, "destroy", uuid, &epoch, func(d *libvirtgo.Domain) error {
 		err := d.DestroyFlags(libvirtgo.DOMAIN_DESTROY_GRACEFUL)
 		if err == nil || is(err, libvirtgo.ERR_NO_DOMAIN, libvirtgo.ERR_OPERATION_INVALID) {
 			return err
@@ -105,10 +105,10 @@ func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) err
 
 // Resume implements hypervisor.Hypervisor.
 func (h *Hypervisor) Resume(ctx context.Context, uuid string, epoch uint64) error {
-	return h.on(ctx, &h.calls, "resume", uuid, epoch, (*libvirtgo.Domain).Resume)
+	return h.on(ctx, &h.calls, "resume", uuid, &epoch, (*libvirtgo.Domain).Resume)
 }
 
 // AbortJob implements hypervisor.Hypervisor.
 func (h *Hypervisor) AbortJob(ctx context.Context, uuid string) error {
-	return h.on(ctx, &h.calls, "abort the job of", uuid, 0, (*libvirtgo.Domain).AbortJob)
+	return h.on(ctx, &h.calls, "abort the job of", uuid, nil, (*libvirtgo.Domain).AbortJob)
 }
