@@ -44,7 +44,7 @@ func identified(records *state.Store, next http.Handler) http.Handler {
 		who := caller{address: hostOf(r.RemoteAddr)}
 		who.Identity, _ = rpc.Caller(r.Context())
 		if who.Role == pki.RolePeer && !isMember(records.Snapshot(), who.ID) {
-			refuse(w, r, removed(who))
+			refuse(w, r, removed(rpc.Denied, who.Name))
 			return
 		}
 		if text := r.Header.Get(forwardedHeader); text != "" && who.Role == pki.RolePeer {

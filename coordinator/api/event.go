@@ -2,12 +2,14 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/wire"
 	"berth/coordinator/cluster"
+	"berth/coordinator/inventory"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -15,8 +17,9 @@ import (
 // leaderCheck is how often a quiet stream of events looks whether this member still leads.
 const leaderCheck = time.Second
 
-// WatchEvents sends the last events, oldest first, and with follow everything that happens from then on. A watcher that
-// reads slowly slows nobody: events wait in the state, as many as that keeps.
+// WatchEvents sends the last events, oldest first, and with follow everything that happens from then on, together with
+// what only the leader sees: nodes that fall silent and come back, and VMs that run twice. A watcher that reads slowly
+// slows nobody: events wait in the state, as many as that keeps.
 func (s *Server) WatchEvents(
 	ctx context.Context, request *connect.Request[berthv1.WatchEventsRequest],
 	stream *connect.ServerStream[berthv1.WatchEventsResponse],
@@ -28,27 +31,83 @@ func (s *Server) WatchEvents(
 	if err := s.Consensus.VerifyRead(ctx); err != nil {
 		return err
 	}
-	snapshot := s.Store.Snapshot()
-	ticker := time.NewTicker(leaderCheck)
-	defer ticker.Stop()
-	var events []cluster.Event
-	if backlog > 0 {
-		events = snapshot.Events(backlog)
+	// The headers at once: a quiet cluster is not a silent coordinator.
+	if err := stream.Send(nil); err != nil {
+		return err
 	}
-	for {
-		for _, event := range events {
-			if err := stream.Send(&berthv1.WatchEventsResponse{Event: wire.Event(event)}); err != nil {
-				return err
-			}
-		}
-		if !request.Msg.GetFollow() {
-			return nil
-		}
-		seen := snapshot.Index()
-		if err := s.next(ctx, snapshot, ticker.C); err != nil {
+	seen := s.Inventory.Subscribe()
+	defer seen.Close()
+	snapshot := s.Store.Snapshot()
+	if backlog > 0 {
+		if err := sendEvents(stream, snapshot.Events(backlog)...); err != nil {
 			return err
 		}
-		snapshot = s.Store.Snapshot()
-		events = snapshot.EventsAfter(seen)
 	}
+	if !request.Msg.GetFollow() {
+		return nil
+	}
+	ticker := time.NewTicker(leaderCheck)
+	defer ticker.Stop()
+	for {
+		var events []cluster.Event
+		select {
+		case soft := <-seen.C:
+			events = s.softEvents(soft)
+		case <-snapshot.Changed():
+			last := snapshot.Index()
+			snapshot = s.Store.Snapshot()
+			events = snapshot.EventsAfter(last)
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.stopping:
+			return stopping()
+		}
+		if err := sendEvents(stream, events...); err != nil {
+			return err
+		}
+		if err := s.leads(); err != nil {
+			return err
+		}
+	}
+}
+
+// softEvents are what is told of something that only the leader saw.
+func (s *Server) softEvents(seen inventory.Event) []cluster.Event {
+	names := (&picture{Snapshot: s.Store.Snapshot()}).nodeName
+	switch seen.Kind {
+	case inventory.LivenessChanged:
+		message := "is heard"
+		if seen.Liveness != cluster.Up {
+			message = because("is "+string(seen.Liveness), seen.What)
+		}
+		return []cluster.Event{{
+			At: seen.At, Kind: "node." + string(seen.Liveness), Subject: "node/" + names(seen.Node), Message: message,
+		}}
+	case inventory.DuplicateFound:
+		nodes := make([]string, 0, len(seen.Duplicate.Nodes))
+		for _, id := range seen.Duplicate.Nodes {
+			nodes = append(nodes, names(id))
+		}
+		return []cluster.Event{{
+			At: seen.At, Kind: "vm.duplicate", Subject: "vm/" + seen.Duplicate.Name,
+			Message: "is on " + strings.Join(nodes, " and ") + " at the same time: look at once",
+		}}
+	case inventory.EventsLost:
+		return []cluster.Event{{
+			At: seen.At, Kind: "events.lost", Subject: "cluster",
+			Message: "this watcher was too slow: some of what the nodes did is missing here",
+		}}
+	default:
+		return nil
+	}
+}
+
+func sendEvents(stream *connect.ServerStream[berthv1.WatchEventsResponse], events ...cluster.Event) error {
+	for _, event := range events {
+		if err := stream.Send(&berthv1.WatchEventsResponse{Event: wire.Event(event)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

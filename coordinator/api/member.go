@@ -50,6 +50,9 @@ func (s *Server) members(p *picture) []*berthv1.Member {
 
 // memberName is what people call a member; its ID before its record has arrived here.
 func (s *Server) memberName(snapshot *state.Snapshot, id string) string {
+	if id == s.Self {
+		return s.SelfName
+	}
 	if member, known := snapshot.Member(id); known {
 		return member.Name
 	}
@@ -91,11 +94,10 @@ func (s *Server) RemoveMember(
 		return nil, notFound("coordinator", ref)
 	}
 	if member.ID == s.Self {
-		lead, err := s.stepAside(ctx, member)
-		if err != nil {
+		if err := s.stepAside(ctx, member); err != nil {
 			return nil, err
 		}
-		return relay(ctx, s.forward, lead, request.Msg, berthv1connect.BerthServiceClient.RemoveMember)
+		return relay(ctx, s.forward, request.Msg, berthv1connect.BerthServiceClient.RemoveMember)
 	}
 	if err := s.Consensus.Remove(ctx, member.ID); err != nil && !errors.Is(err, consensus.ErrNoMember) {
 		return nil, removeRefused(member, request.Msg.GetForce(), err)
@@ -117,29 +119,28 @@ func (s *Server) RemoveMember(
 	return connect.NewResponse(&berthv1.RemoveMemberResponse{SchemaVersion: wire.SchemaVersion}), nil
 }
 
-// stepAside hands the leadership over and tells to whom.
-func (s *Server) stepAside(ctx context.Context, member cluster.Member) (leader, error) {
+// stepAside hands the leadership over, and waits until this member knows to whom.
+func (s *Server) stepAside(ctx context.Context, member cluster.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
 	err := s.Consensus.Transfer(ctx)
 	switch {
 	case errors.Is(err, consensus.ErrQuorum):
-		return leader{}, refusal(rpc.Conflict, "coordinator/"+member.Name,
+		return refusal(rpc.Conflict, "coordinator/"+member.Name,
 			"let another coordinator join first, or stop the whole cluster instead",
 			"coordinator %s is the only one with a vote", member.Name)
 	case err != nil && !errors.Is(err, consensus.ErrNotLeader):
-		return leader{}, err
+		return err
 	}
 	for {
-		lead, err := s.forward.await(ctx)
-		if err != nil {
-			return lead, noLeader(err)
-		}
-		if !lead.self {
-			return lead, nil
-		}
-		if !pause(ctx, leaderPoll) {
-			return lead, refusal(rpc.Unavailable, "coordinator/"+member.Name, repeatStep,
+		lead, lost := s.forward.await(ctx)
+		switch {
+		case lost != nil:
+			return lost
+		case !lead.self:
+			return nil
+		case !pause(ctx, leaderPoll):
+			return refusal(rpc.Unavailable, "coordinator/"+member.Name, repeatStep,
 				"coordinator %s leads the cluster and could not hand that on", member.Name)
 		}
 	}
@@ -165,7 +166,7 @@ func (s *Server) Join(
 	p, err := s.propose(ctx, "", func(p *picture) (state.Command, error) {
 		member, known := p.Member(id)
 		if !known {
-			return state.Command{}, removed(callerOf(ctx))
+			return state.Command{}, removed(rpc.Denied, callerOf(ctx).Name)
 		}
 		moved := member
 		moved.APIAddress, moved.AgentAddress, moved.RaftAddress =
@@ -197,10 +198,10 @@ func (s *Server) Join(
 }
 
 // removed refuses a coordinator that has a good certificate and no record.
-func removed(caller caller) *connect.Error {
-	return refusal(rpc.Denied, "coordinator/"+caller.Name,
+func removed(code, name string) *connect.Error {
+	return refusal(code, "coordinator/"+name,
 		"to take it in again, empty its data directory and run 'berth coordinator join' with a new token",
-		"coordinator %s is not a member of this cluster: it was removed", caller.Name)
+		"coordinator %s is not a member of this cluster: it was removed", name)
 }
 
 func expectMember(m cluster.Member) state.Expectation {

@@ -19,13 +19,18 @@ import (
 // maxReason bounds what a maintenance may be given as its reason, in bytes.
 const maxReason = 512
 
+// node is the message of one node; nil if it has been removed meanwhile.
 func (p *picture) node(id string) *berthv1.Node {
+	view := p.view.Node(id)
+	if view == nil {
+		return nil
+	}
 	var names []string
 	for _, vm := range p.VMsOn(id) {
 		names = append(names, vm.Name)
 	}
 	return wire.Node(wire.NodeReport{
-		View:      p.view.Node(id),
+		View:      view,
 		Inventory: p.soft.Inventory(id),
 		Telemetry: p.soft.Telemetry(id),
 		VMs:       names,

@@ -9,7 +9,6 @@ import (
 
 	"berth/coordinator/api/wire"
 	"berth/coordinator/operation"
-	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
@@ -113,24 +112,28 @@ func (s *Server) WatchOperation(
 		if over {
 			return nil
 		}
-		if err := s.next(ctx, snapshot, ticker.C); err != nil {
+		select {
+		case <-snapshot.Changed():
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.stopping:
+			return stopping()
+		}
+		if err := s.leads(); err != nil {
 			return err
 		}
 	}
 }
 
-// next waits until a watcher has something to look at: a newer state, or a tick.
-func (s *Server) next(ctx context.Context, snapshot *state.Snapshot, tick <-chan time.Time) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.stopping:
-		return refusal(rpc.Unavailable, "", "watch again: another coordinator answers", "this coordinator is shutting down")
-	case <-snapshot.Changed():
-	case <-tick:
+// leads ends a stream on a member that leads no more: what it has may be out of date.
+func (s *Server) leads() error {
+	if s.Consensus.IsLeader() {
+		return nil
 	}
-	if !s.Consensus.IsLeader() {
-		return refusal(rpc.Unavailable, "", "watch again: the new leader answers", "this coordinator does not lead any more")
-	}
-	return nil
+	return refusal(rpc.Unavailable, "", "watch again: the new leader answers", "this coordinator does not lead any more")
+}
+
+func stopping() error {
+	return refusal(rpc.Unavailable, "", "watch again: another coordinator answers", "this coordinator is shutting down")
 }

@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -46,6 +47,8 @@ type Inventory interface {
 	Domains(node string) []*berthv1.Domain
 	// Progress is the last report on a running operation; nil if there is none.
 	Progress(operation string) *berthv1.MigrationStats
+	// Subscribe tells of what is seen from now on.
+	Subscribe() *inventory.Subscription
 }
 
 // Control does to VMs what needs the leader. Package control implements it; its refusals are *control.Error.
@@ -59,6 +62,7 @@ type Control interface {
 // Config is what the API stands on.
 type Config struct {
 	Self      string // ID of this member
+	SelfName  string
 	Authority *pki.Authority
 	Store     *state.Store
 	Consensus Consensus
@@ -116,13 +120,14 @@ func (s *Server) Handler() http.Handler {
 
 // leader is who leads, and where. A member whose record has not arrived here cannot be reached yet.
 func (s *Server) leader() (leader, bool) {
+	snapshot := s.Store.Snapshot()
 	id, known := s.Consensus.Leader()
 	if !known {
-		return leader{}, false
+		return leader{name: s.SelfName, removed: !isMember(snapshot, s.Self)}, false
 	}
 	if id == s.Self {
 		return leader{self: true}, s.Consensus.IsLeader()
 	}
-	member, known := s.Store.Snapshot().Member(id)
+	member, known := snapshot.Member(id)
 	return leader{name: member.Name, address: member.APIAddress}, known && member.APIAddress != ""
 }

@@ -23,16 +23,18 @@ func (s *Server) Status(
 	}
 	waiting, cancel := context.WithTimeout(ctx, leaderPatience)
 	defer cancel()
-	lead, err := s.forward.await(waiting)
-	if err != nil {
-		return nil, noLeader(err)
+	lead, lost := s.forward.await(waiting)
+	if lost != nil {
+		return nil, lost
 	}
 	switch {
 	case lead.self:
 	case callerOf(ctx).forwarded:
-		return nil, refusal(rpc.Unavailable, "", repeatStep, "%w", errMoved)
+		refused := moved()
+		refused.Meta().Set(notLeaderHeader, "1")
+		return nil, refused
 	default:
-		return relay(ctx, s.forward, lead, request.Msg, berthv1connect.BerthServiceClient.Status)
+		return relay(ctx, s.forward, request.Msg, berthv1connect.BerthServiceClient.Status)
 	}
 	p, err := s.verified(ctx)
 	if err != nil {
@@ -49,6 +51,9 @@ func (s *Server) staleStatus() *berthv1.StatusResponse {
 	members := s.members(p)
 	status := s.status(p, members)
 	status.Stale = true
+	if !isMember(p.Snapshot, s.Self) {
+		status.Problems = append(status.Problems, removed(rpc.Unavailable, s.SelfName).Message())
+	}
 	if status.GetLeader() == "" {
 		status.Problems = append(status.Problems, "this coordinator knows no leader: nothing can be changed until there is one")
 	}

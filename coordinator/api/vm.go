@@ -24,10 +24,14 @@ import (
 // maxGrace is the longest time that a guest may be given to shut down.
 const maxGrace = time.Hour
 
-// running tells, by UUID, the names of the nodes that show a running domain of it.
+// running tells, by UUID, the names of the nodes that show a running domain of it. What a node showed before it fell
+// silent does not count.
 func (p *picture) running() map[string][]string {
 	found := make(map[string][]string)
 	for _, node := range p.view.Nodes {
+		if node.Facts.Liveness == cluster.Unreachable || !node.Facts.DomainsKnown {
+			continue
+		}
 		for i := range node.Facts.Domains {
 			if domain := &node.Facts.Domains[i]; domain.State == cluster.DomainRunning {
 				found[domain.UUID] = append(found[domain.UUID], node.Node.Name)

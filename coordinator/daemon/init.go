@@ -2,10 +2,11 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/coordinator/cli/clientconfig"
+	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/shared/pki"
 )
@@ -53,7 +55,7 @@ func Init(ctx context.Context, options InitOptions) (Made, error) {
 		options.ClientConfig = clientconfig.SystemPath
 	}
 	made := Made{
-		Config: settled.Config, ConfigPath: options.ConfigPath, ClusterID: newID(), ClientConfig: options.ClientConfig,
+		Config: settled.Config, ConfigPath: options.ConfigPath, ClusterID: newClusterID(), ClientConfig: options.ClientConfig,
 	}
 	if made.Context, err = freeContext(options.ClientConfig, made.ClusterID); err != nil {
 		return made, err
@@ -170,5 +172,8 @@ func freeContext(path, clusterID string) (string, error) {
 	return "default", nil
 }
 
-// newID makes an ID for a cluster, a member or an operator: 130 random bits.
-func newID() string { return strings.ToLower(rand.Text()) }
+// newClusterID makes an ID that no other cluster has: 130 random bits.
+func newClusterID() string { return strings.ToLower(crand.Text()) }
+
+// newID makes an ID within a cluster.
+func newID() string { return cluster.NewID(time.Now(), rand.Uint64()) }

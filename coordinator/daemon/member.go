@@ -68,11 +68,11 @@ func (d *daemon) askIn(ctx context.Context) bool {
 			d.log.Info("the leader has taken this coordinator in", "asked", contact)
 			return true
 		}
-		level := d.log.Info
-		if rpc.Detail(err).GetCode() == rpc.Denied {
-			level = d.log.Error
+		if detail := rpc.Detail(err); detail.GetCode() == rpc.Denied { // the others would say the same
+			d.log.Error("this coordinator is not taken in", "asked", contact, "reason", err, "next_step", detail.GetNextStep())
+			return false
 		}
-		level("this coordinator is not taken in yet", "asked", contact, "reason", err, "next_step", rpc.Detail(err).GetNextStep())
+		d.log.Info("this coordinator is not taken in yet", "asked", contact, "reason", err)
 	}
 	return false
 }

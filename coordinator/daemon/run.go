@@ -134,7 +134,7 @@ func (d *daemon) assemble() (err error) {
 		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64,
 	})
 	d.api = api.New(api.Config{
-		Self: d.who.ID, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
+		Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
 		Control: d.control, Transport: d.peers.Transport, Disconnect: d.agents.Disconnect, Now: now, Log: d.log.Named("api"),
 	})
 	return nil

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"bytes"
+	"crypto/tls"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+// procedures are all that the protocol has.
+func procedures() []string {
+	var all []string
+	protoregistry.GlobalFiles.RangeFilesByPackage("berth.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				all = append(all, "/"+string(service.FullName())+"/"+string(service.Methods().Get(j).Name()))
+			}
+		}
+		return true
+	})
+	slices.Sort(all)
+	return all
+}
+
+func TestEveryProcedureHasItsRoles(t *testing.T) {
+	listed := slices.Sorted(maps.Keys(access))
+	if all := procedures(); !slices.Equal(all, listed) {
+		t.Errorf("the protocol has\n%q\nand the table\n%q", all, listed)
+	}
+	for procedure, roles := range access {
+		if len(roles) == 0 {
+			t.Errorf("nobody may call %s", procedure)
+		}
+	}
+}
+
+// Every role calls every procedure, and some that do not exist, with a real certificate: it reaches the handlers only if
+// this table says so, which is written down apart from the one that is tested.
+func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
+	may := func(role pki.Role, procedure string) bool {
+		switch procedure {
+		case "/berth.v1.EnrolmentService/Enrol":
+			return true
+		case "/berth.v1.MemberService/Join":
+			return role == pki.RolePeer
+		case "/berth.v1.AgentService/Session":
+			return role == pki.RoleAgent
+		case "/berth.v1.BerthService/Unheard", "/", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status":
+			return false
+		default:
+			return role == pki.RolePeer || role == pki.RoleOperator
+		}
+	}
+	c, url := newGate(t)
+	for _, role := range []pki.Role{anyone, pki.RoleOperator, pki.RoleAgent, pki.RolePeer} {
+		client := c.as(role, "id", "somebody")
+		unknown := []string{"/berth.v1.BerthService/Unheard", "/", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status"}
+		for _, procedure := range append(procedures(), unknown...) {
+			response, err := client.Post(url+procedure, "application/json", bytes.NewReader([]byte("{}")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			reached := response.StatusCode == http.StatusTeapot
+			if reached != may(role, procedure) {
+				t.Errorf("role %q, %s: reached %v, want %v (status %d)", role, procedure, reached, !reached, response.StatusCode)
+			}
+		}
+	}
+}
+
+// newGate serves Authorise alone, in front of something that answers 418.
+func newGate(t *testing.T, members ...cluster.Member) (*cloud, string) {
+	t.Helper()
+	c := newAuthority(t)
+	store, err := state.NewStore()
+	c.check(err)
+	if len(members) > 0 {
+		store = storeWith(t, members...)
+	}
+	settings, err := pki.ServerConfig(c.certify(t.TempDir(), pki.RolePeer, "id", "server"), tls.VerifyClientCertIfGiven)
+	c.check(err)
+	server := httptest.NewUnstartedServer(Authorise(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Caller", callerOf(r.Context()).String())
+		if callerOf(r.Context()).forwarded {
+			w.Header().Set("Forwarded", "yes")
+		}
+		w.WriteHeader(http.StatusTeapot)
+	})))
+	server.EnableHTTP2 = true
+	server.TLS = settings
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return c, server.URL
+}
+
+func TestOnlyCoordinatorsSpeakForOthers(t *testing.T) {
+	c, url := newGate(t, cluster.Member{ID: "id-c1", Name: "c1"})
+	original := caller{
+		Identity: pki.Identity{Role: pki.RoleOperator, ID: "op1", Name: "alice", ClusterID: clusterID}, address: "192.0.2.1",
+	}
+	call := func(client *http.Client, procedure, header string) *http.Response {
+		request, err := http.NewRequest(http.MethodPost, url+procedure, bytes.NewReader([]byte("{}")))
+		c.check(err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set(forwardedHeader, header)
+		response, err := client.Do(request)
+		c.check(err)
+		response.Body.Close()
+		return response
+	}
+	status := berthv1connect.BerthServiceStatusProcedure
+
+	peer := c.as(pki.RolePeer, "id-c1", "c1")
+	if answer := call(peer, status, original.header()); answer.Header.Get("Caller") != "operator/alice" || answer.Header.Get("Forwarded") != "yes" {
+		t.Errorf("a coordinator's word was not taken: status %d, caller %q", answer.StatusCode, answer.Header.Get("Caller"))
+	}
+	agent := caller{Identity: pki.Identity{Role: pki.RoleAgent, ID: "n1", Name: "n1", ClusterID: clusterID}, address: "192.0.2.1"}
+	if answer := call(peer, status, agent.header()); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("a forwarded agent got status %d: the role that counts is the original caller's", answer.StatusCode)
+	}
+	for _, broken := range []string{"nonsense", "role=operator", "%zz", "address=192.0.2.1"} {
+		if answer := call(peer, status, broken); answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("header %q from a coordinator got status %d, want it refused", broken, answer.StatusCode)
+		}
+	}
+
+	asPeer := caller{Identity: pki.Identity{Role: pki.RolePeer, ID: "id-c1", Name: "c1", ClusterID: clusterID}, address: "192.0.2.1"}
+	mallory := c.as(pki.RoleOperator, "op2", "mallory")
+	if answer := call(mallory, berthv1connect.MemberServiceJoinProcedure, asPeer.header()); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("an operator became a coordinator by a header: status %d", answer.StatusCode)
+	}
+	if answer := call(mallory, status, original.header()); answer.Header.Get("Caller") != "operator/mallory" || answer.Header.Get("Forwarded") != "" {
+		t.Errorf("an operator spoke for %q", answer.Header.Get("Caller"))
+	}
+	if answer := call(c.as(anyone, "", ""), status, original.header()); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("nobody became an operator by a header: status %d", answer.StatusCode)
+	}
+	if answer := call(c.as(pki.RolePeer, "id-gone", "gone"), status, original.header()); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("a removed coordinator spoke for others: status %d", answer.StatusCode)
+	}
+}
+
+func TestRefusalsSayWhatToDo(t *testing.T) {
+	c, url := newGate(t, cluster.Member{ID: "id-c1", Name: "c1"})
+	status := func(client *http.Client) error {
+		_, err := berthv1connect.NewBerthServiceClient(client, url).Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+		return err
+	}
+	err := status(c.as(anyone, "", ""))
+	if connect.CodeOf(err) != connect.CodeUnauthenticated || rpc.Detail(err).GetCode() != rpc.Denied || rpc.Detail(err).GetNextStep() == "" {
+		t.Errorf("without a certificate: %v", err)
+	}
+	wantRefusal(t, status(c.as(pki.RoleAgent, "n1", "n1")), rpc.Denied, berthv1connect.BerthServiceStatusProcedure)
+	wantRefusal(t, status(c.as(pki.RolePeer, "id-gone", "gone")), rpc.Denied, "coordinator/gone")
+}
+
+// newAuthority is a cloud without members.
+func newAuthority(t *testing.T) *cloud {
+	t.Helper()
+	authority, err := pki.NewAuthority(clusterID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cloud{t: t, authority: authority}
+}

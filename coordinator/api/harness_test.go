@@ -1,0 +1,393 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"go.uber.org/goleak"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
+	"berth/coordinator/control"
+	"berth/coordinator/inventory"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const clusterID = "test"
+
+// cloud is a cluster of coordinators in this process: real consensus, real mutual TLS on loopback, and a control that
+// does what the test says.
+type cloud struct {
+	t         *testing.T
+	authority *pki.Authority
+	members   []*coordinator
+}
+
+// coordinator is one member.
+type coordinator struct {
+	cloud     *cloud
+	id        string
+	files     pki.Files
+	store     *state.Store
+	consensus *consensus.Consensus
+	inventory *inventory.Store
+	control   *fakeControl
+	api       *Server
+	server    *http.Server
+	record    cluster.Member
+	skew      atomic.Int64 // of its clock
+	gone      []string     // nodes whose session was ended
+	stopped   bool
+}
+
+// newCloud starts a cluster of so many voters.
+func newCloud(t *testing.T, size int) *cloud {
+	t.Helper()
+	authority, err := pki.NewAuthority(clusterID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cloud{t: t, authority: authority}
+	t.Cleanup(c.stop)
+	for i := range size {
+		c.members = append(c.members, c.start(fmt.Sprintf("c%d", i+1), i == 0))
+		added := c.members[i]
+		if i > 0 {
+			c.lead(func(lead *coordinator) error {
+				return lead.consensus.AddNonvoter(t.Context(), added.id, added.record.RaftAddress)
+			})
+		}
+		added.propose(state.Command{
+			Kind: "test", Expect: []state.Expectation{{Table: state.Members, ID: added.id}}, Members: []cluster.Member{added.record},
+		})
+		c.lead(func(lead *coordinator) error { return lead.consensus.Promote(t.Context(), added.id) })
+	}
+	for _, m := range c.members {
+		c.eventually("every member knows all", func() bool { return len(m.store.Snapshot().Members()) == size })
+	}
+	return c
+}
+
+func (c *cloud) start(name string, first bool) *coordinator {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	m := &coordinator{cloud: c, id: "id-" + name, files: c.certify(dir, pki.RolePeer, "id-"+name, name), control: &fakeControl{}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	c.check(err)
+	m.record = cluster.Member{
+		ID: m.id, Name: name, APIAddress: listener.Addr().String(), AgentAddress: "127.0.0.1:7421", RaftAddress: freeAddress(c.t),
+		JoinedAt: time.Now().UTC(),
+	}
+	settings := consensus.Config{
+		DataDir: filepath.Join(dir, "raft"), MemberID: m.id, ClusterID: clusterID, Bind: m.record.RaftAddress,
+		Advertise: m.record.RaftAddress, TLS: m.files, Logger: hclog.NewNullLogger(), Stability: 50 * time.Millisecond,
+		Fatal: func(err error) { c.t.Errorf("member %s cannot go on: %v", name, err) },
+	}
+	if first {
+		c.check(consensus.Bootstrap(settings))
+	}
+	m.store, err = state.NewStore()
+	c.check(err)
+	m.consensus, err = consensus.Open(settings, m.store)
+	c.check(err)
+	go func() {
+		for range m.consensus.Leadership() {
+		}
+	}()
+	m.inventory = inventory.New(m.now, hclog.NewNullLogger())
+	asPeer, err := pki.ClientConfig(m.files, pki.RolePeer)
+	c.check(err)
+	m.api = New(Config{
+		Self: m.id, SelfName: name, Authority: c.authority, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
+		Control: m.control, Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
+		Disconnect: func(node, _ string) { m.gone = append(m.gone, node) },
+	})
+	served, err := pki.ServerConfig(m.files, tls.VerifyClientCertIfGiven)
+	c.check(err)
+	m.server = rpc.NewServer("", m.api.Handler(), served, hclog.NewNullLogger())
+	go func() {
+		if err := m.server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			c.t.Errorf("member %s: %v", name, err)
+		}
+	}()
+	return m
+}
+
+func (m *coordinator) now() time.Time { return time.Now().UTC().Add(time.Duration(m.skew.Load())) }
+
+// kill ends a member without a word to the others.
+func (m *coordinator) kill() {
+	if m.stopped {
+		return
+	}
+	m.stopped = true
+	m.api.Stop()
+	_ = m.server.Close()
+	m.api.Transport.(*http.Transport).CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := m.consensus.Shutdown(ctx); err != nil {
+		m.cloud.t.Errorf("member %s did not stop: %v", m.id, err)
+	}
+}
+
+func (c *cloud) stop() {
+	for _, m := range c.members {
+		m.kill()
+	}
+}
+
+func (c *cloud) check(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cloud) eventually(what string, is func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	c.t.Fatalf("not in time: %s", what)
+}
+
+// leader is the member that leads now.
+func (c *cloud) leader() *coordinator {
+	c.t.Helper()
+	var found *coordinator
+	c.eventually("somebody leads", func() bool {
+		for _, m := range c.members {
+			if !m.stopped && m.consensus.IsLeader() {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func (c *cloud) follower() *coordinator {
+	c.t.Helper()
+	for _, m := range c.members {
+		if !m.stopped && !m.consensus.IsLeader() {
+			return m
+		}
+	}
+	c.t.Fatal("nobody follows")
+	return nil
+}
+
+// certify makes the files of somebody with a certificate of this cluster.
+func (c *cloud) certify(dir string, role pki.Role, id, name string) pki.Files {
+	c.t.Helper()
+	request, key, err := pki.NewRequest(name)
+	c.check(err)
+	certificate, err := c.authority.Sign(request, pki.Identity{Role: role, ID: id, Name: name, ClusterID: clusterID},
+		[]string{"127.0.0.1"}, time.Now(), time.Hour)
+	c.check(err)
+	files := pki.Files{
+		CA: filepath.Join(dir, "ca.pem"), Certificate: filepath.Join(dir, "certificate.pem"), Key: filepath.Join(dir, "key.pem"),
+	}
+	for path, data := range map[string][]byte{files.CA: c.authority.CertificatePEM(), files.Certificate: certificate, files.Key: key} {
+		c.check(os.WriteFile(path, data, 0o600))
+	}
+	return files
+}
+
+// as is an HTTP client with a certificate; with none for the role anyone.
+func (c *cloud) as(role pki.Role, id, name string) *http.Client {
+	c.t.Helper()
+	var settings *tls.Config
+	if role == anyone {
+		fingerprint, err := pki.Fingerprint(c.authority.CertificatePEM())
+		c.check(err)
+		settings = pki.PinnedClientConfig(fingerprint)
+	} else {
+		var err error
+		settings, err = pki.ClientConfig(c.certify(c.t.TempDir(), role, id, name), pki.RolePeer)
+		c.check(err)
+	}
+	client := rpc.NewHTTPClient(settings)
+	c.t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func (m *coordinator) url() string { return "https://" + m.record.APIAddress }
+
+// operator speaks to this member as operator/alice.
+func (m *coordinator) operator() berthv1connect.BerthServiceClient {
+	return berthv1connect.NewBerthServiceClient(m.cloud.as(pki.RoleOperator, "op1", "alice"), m.url())
+}
+
+func (m *coordinator) stranger() berthv1connect.EnrolmentServiceClient {
+	return berthv1connect.NewEnrolmentServiceClient(m.cloud.as(anyone, "", ""), m.url())
+}
+
+// lead does something at the leader, and again at the next one when the leadership moves: this machine may be slow.
+func (c *cloud) lead(do func(lead *coordinator) error) {
+	c.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		err := do(c.leader())
+		if err == nil {
+			return
+		}
+		if moving := errors.Is(err, consensus.ErrNotLeader) || errors.Is(err, consensus.ErrUnknown); !moving || time.Now().After(end) {
+			c.t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// propose commits a command that has to be stored, and returns when this member has applied it.
+func (m *coordinator) propose(command state.Command) {
+	m.cloud.t.Helper()
+	command.At = time.Now().UTC()
+	command.Key = newID(command.At)
+	var result state.Result
+	m.cloud.lead(func(lead *coordinator) (err error) {
+		result, err = lead.consensus.Propose(m.cloud.t.Context(), command)
+		return err
+	})
+	if result.Refusal != nil {
+		m.cloud.t.Fatal(result.Refusal)
+	}
+	m.cloud.eventually("the change is here", func() bool { return m.store.Snapshot().Index() >= result.Index })
+}
+
+func (m *coordinator) addNode(id, name string) {
+	m.cloud.t.Helper()
+	m.propose(state.Command{
+		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: id}},
+		Nodes: []cluster.Node{{ID: id, Name: name, Cluster: cluster.DefaultCluster, HostUUID: "uuid-of-" + id, EnrolledAt: m.now()}},
+	})
+}
+
+func (m *coordinator) addVM(vm cluster.VM) {
+	m.cloud.t.Helper()
+	m.propose(state.Command{Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID}}, VMs: []cluster.VM{vm}})
+}
+
+// begin puts an operation and its VM into the state.
+func (m *coordinator) begin(op operation.Operation) {
+	m.cloud.t.Helper()
+	m.addVM(cluster.VM{ID: op.VM, Name: op.VMName, Desired: cluster.Running, Operation: op.ID})
+	m.update(op)
+}
+
+func (m *coordinator) update(op operation.Operation) {
+	m.cloud.t.Helper()
+	last, _ := m.store.Snapshot().Operation(op.ID)
+	m.propose(state.Command{
+		Kind: "test", Expect: []state.Expectation{{Table: state.Operations, ID: op.ID, Revision: last.Revision}},
+		Operations: []operation.Operation{op},
+	})
+}
+
+// fakeControl answers what the test says, and remembers what it was asked.
+type fakeControl struct {
+	start     func(control.StartVM) (control.Started, error)
+	stop      func(control.StopVM) (operation.Operation, error)
+	migrate   func(control.MigrateVM) (control.Migration, error)
+	cancelled string
+}
+
+func (f *fakeControl) StartVM(_ context.Context, request control.StartVM) (control.Started, error) {
+	return f.start(request)
+}
+
+func (f *fakeControl) StopVM(_ context.Context, request control.StopVM) (operation.Operation, error) {
+	return f.stop(request)
+}
+
+func (f *fakeControl) MigrateVM(_ context.Context, request control.MigrateVM) (control.Migration, error) {
+	return f.migrate(request)
+}
+
+func (f *fakeControl) CancelOperation(_ context.Context, id, caller string) (operation.Operation, error) {
+	f.cancelled = id + " by " + caller
+	return operation.Operation{ID: id, Cancel: true}, nil
+}
+
+// wantRefusal wants an error with this code of the detail, about this subject, with a next step.
+func wantRefusal(t *testing.T, err error, code, subject string) {
+	t.Helper()
+	detail := rpc.Detail(err)
+	if detail == nil {
+		t.Fatalf("want a refusal %s, got %v", code, err)
+	}
+	if detail.GetCode() != code || subject != "" && detail.GetSubject() != subject {
+		t.Errorf("refused as %s about %q (%v), want %s about %q", detail.GetCode(), detail.GetSubject(), err, code, subject)
+	}
+	if detail.GetNextStep() == "" {
+		t.Errorf("no next step: %v", err)
+	}
+	if want := statuses[code]; connect.CodeOf(err) != want && code != rpc.Unavailable {
+		t.Errorf("status %s, want %s", connect.CodeOf(err), want)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// storeWith is a state with these members, without any consensus.
+func storeWith(t *testing.T, members ...cluster.Member) *state.Store {
+	t.Helper()
+	store, err := state.NewStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := state.Command{Key: "members", Kind: "test", At: time.Now(), Members: members}
+	for _, member := range members {
+		command.Expect = append(command.Expect, state.Expectation{Table: state.Members, ID: member.ID})
+	}
+	data, err := command.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := store.FSM().Apply(&raft.Log{Index: 1, Type: raft.LogCommand, Data: data}).(state.Result); result.Refusal != nil {
+		t.Fatal(result.Refusal)
+	}
+	return store
+}
+
+// decisions are made of pairs of ID and VM.
+func decisions(pairs ...string) []placement.Decision {
+	var all []placement.Decision
+	for i := 0; i < len(pairs); i += 2 {
+		all = append(all, placement.Decision{
+			ID: pairs[i], At: time.Now().UTC(), Outcome: placement.Placed, Request: placement.Request{VMName: pairs[i+1]},
+			Nodes: []placement.NodeResult{{Node: "n1", Name: "hv1", Admitted: true}},
+		})
+	}
+	return all
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+func moveMember(m *coordinator, to cluster.Member) state.Command {
+	now, _ := m.store.Snapshot().Member(m.id)
+	return state.Command{Kind: "test", Expect: []state.Expectation{expectMember(now)}, Members: []cluster.Member{to}}
+}
+
+func TestMembers(t *testing.T) {
+	c := newCloud(t, 3)
+	lead, follower := c.leader(), c.follower()
+	remove := func(at *coordinator, member string) error {
+		_, err := at.operator().RemoveMember(t.Context(), connect.NewRequest(&berthv1.RemoveMemberRequest{Member: member}))
+		return err
+	}
+	join := func(as *coordinator, request *berthv1.JoinRequest) (*berthv1.JoinResponse, error) {
+		client := berthv1connect.NewMemberServiceClient(c.as(pki.RolePeer, as.id, as.record.Name), follower.url())
+		answer, err := client.Join(t.Context(), connect.NewRequest(request))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+	addresses := func(m cluster.Member) *berthv1.JoinRequest {
+		return &berthv1.JoinRequest{ApiAddress: m.APIAddress, AgentAddress: m.AgentAddress, RaftAddress: m.RaftAddress}
+	}
+
+	t.Run("join again without effect", func(t *testing.T) {
+		index := lead.store.Snapshot().Index()
+		answer, err := join(follower, addresses(follower.record))
+		if err != nil || !answer.GetVoter() {
+			t.Errorf("%v, %v", answer, err)
+		}
+		if lead.store.Snapshot().Index() != index {
+			t.Error("something was written")
+		}
+	})
+	t.Run("tell their new addresses", func(t *testing.T) {
+		moved := follower.record
+		moved.AgentAddress = "127.0.0.1:9999"
+		if _, err := join(follower, addresses(moved)); err != nil {
+			t.Fatal(err)
+		}
+		if member, _ := lead.store.Snapshot().Member(follower.id); member.AgentAddress != "127.0.0.1:9999" {
+			t.Errorf("recorded %+v", member)
+		}
+		_, err := join(follower, &berthv1.JoinRequest{RaftAddress: "nonsense"})
+		wantRefusal(t, err, rpc.Invalid, "coordinator/"+follower.record.Name)
+	})
+	t.Run("are listed", func(t *testing.T) {
+		list, err := follower.operator().ListMembers(t.Context(), connect.NewRequest(&berthv1.ListMembersRequest{}))
+		if err != nil || list.Msg.GetClusterId() != clusterID || len(list.Msg.GetMembers()) != 3 {
+			t.Errorf("%v, %v", list, err)
+		}
+	})
+	t.Run("that do not exist are not removed", func(t *testing.T) {
+		wantRefusal(t, remove(follower, "c9"), rpc.NotFound, "coordinator/c9")
+	})
+	t.Run("are not removed when the others could not decide", func(t *testing.T) {
+		var third *coordinator
+		for _, m := range c.members {
+			if m != lead && m != follower {
+				third = m
+			}
+		}
+		third.kill()
+		c.eventually("the leader misses the third", func() bool { return !lead.consensus.Stats().Members[third.id].Reachable })
+		wantRefusal(t, remove(lead, follower.record.Name), rpc.Conflict, "coordinator/"+follower.record.Name)
+		if err := remove(lead, third.record.Name); err != nil {
+			t.Errorf("the dead one: %v", err)
+		}
+		_, err := join(third, addresses(third.record))
+		wantRefusal(t, err, rpc.Denied, "coordinator/"+third.record.Name)
+	})
+	t.Run("that lead hand over and go", func(t *testing.T) {
+		if err := remove(lead, lead.record.Name); err != nil {
+			t.Fatal(err)
+		}
+		if c.leader() != follower || len(follower.consensus.Configuration()) != 1 {
+			t.Errorf("the configuration is %v", follower.consensus.Configuration())
+		}
+		wantRefusal(t, remove(follower, follower.record.Name), rpc.Conflict, "coordinator/"+follower.record.Name)
+	})
+	t.Run("that were removed are nobody", func(t *testing.T) {
+		peer := berthv1connect.NewBerthServiceClient(c.as(pki.RolePeer, lead.id, lead.record.Name), follower.url())
+		_, err := peer.ListNodes(t.Context(), connect.NewRequest(&berthv1.ListNodesRequest{}))
+		wantRefusal(t, err, rpc.Denied, "coordinator/"+lead.record.Name)
+	})
+}

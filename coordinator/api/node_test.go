@@ -1,0 +1,157 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+func TestNodes(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client := m.operator()
+	ctx := t.Context()
+	m.addNode("n1", "hv1")
+	m.addNode("n2", "hv2")
+	m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1})
+	set := func(request *berthv1.SetNodeRequest) (*berthv1.Node, error) {
+		answer, err := client.SetNode(ctx, connect.NewRequest(request))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg.GetNode(), nil
+	}
+
+	t.Run("are listed and shown", func(t *testing.T) {
+		list, err := client.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes := list.Msg.GetNodes()
+		if len(nodes) != 2 || nodes[0].GetName() != "hv1" || nodes[1].GetName() != "hv2" {
+			t.Fatalf("listed %v", nodes)
+		}
+		one, err := client.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: "n1"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := one.Msg.GetNode(); got.GetName() != "hv1" || strings.Join(got.GetVms(), " ") != "web" {
+			t.Errorf("shown %v", got)
+		}
+		if got := one.Msg.GetNode(); got.Ledgers != nil || got.TelemetryAgeSeconds != nil || got.Inventory != nil {
+			t.Errorf("a node that never reported shows figures: %v", got)
+		}
+		_, err = client.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: "hv9"}))
+		wantRefusal(t, err, rpc.NotFound, "node/hv9")
+	})
+
+	t.Run("are set and reset", func(t *testing.T) {
+		node, err := set(&berthv1.SetNodeRequest{Node: "hv1", Settings: &berthv1.NodeSettings{
+			RamRatio: new(1.5), OverheadBytes: new(int64(2 * units.GiB)),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own := node.GetOwnSettings(); own.GetRamRatio() != 1.5 || own.CpuRatio != nil || own.GetOverheadBytes() != int64(2*units.GiB) {
+			t.Errorf("own settings %v", own)
+		}
+		if got := node.GetSettings(); got.GetRamRatio() != 1.5 || got.GetCpuRatio() != cluster.DefaultCPURatio {
+			t.Errorf("settings in force %v", got)
+		}
+		node, err = set(&berthv1.SetNodeRequest{Node: "hv1", Reset_: []string{"ram_ratio"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own := node.GetOwnSettings(); own.RamRatio != nil || own.GetOverheadBytes() != int64(2*units.GiB) {
+			t.Errorf("after a reset, own settings %v", own)
+		}
+	})
+
+	for name, request := range map[string]*berthv1.SetNodeRequest{
+		"a ratio that is a percentage": {Node: "hv1", Settings: &berthv1.NodeSettings{RamRatio: new(150.0)}},
+		"a negative overhead":          {Node: "hv1", Settings: &berthv1.NodeSettings{OverheadBytes: new(int64(-1))}},
+		"nothing":                      {Node: "hv1"},
+		"an unknown setting":           {Node: "hv1", Reset_: []string{"disk_ratio"}},
+		"set and reset":                {Node: "hv1", Settings: &berthv1.NodeSettings{CpuRatio: new(2.0)}, Reset_: []string{"cpu_ratio"}},
+	} {
+		t.Run("are not set to "+name, func(t *testing.T) {
+			before := m.store.Snapshot().Index()
+			_, err := set(request)
+			wantRefusal(t, err, rpc.Invalid, "node/hv1")
+			if m.store.Snapshot().Index() != before {
+				t.Error("something was written")
+			}
+		})
+	}
+
+	t.Run("go into maintenance and out of it", func(t *testing.T) {
+		maintain := func(on bool, reason string) *berthv1.Node {
+			answer, err := client.SetNodeMaintenance(ctx, connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{
+				Node: "hv2", On: on, Reason: reason,
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer.Msg.GetNode()
+		}
+		if node := maintain(true, "new disks"); !node.GetMaintenance() || node.GetMaintenanceReason() != "new disks" {
+			t.Errorf("in maintenance: %v", node)
+		}
+		index := m.store.Snapshot().Index()
+		maintain(true, "new disks")
+		if m.store.Snapshot().Index() != index {
+			t.Error("the same maintenance again was written again")
+		}
+		if node := maintain(false, ""); node.GetMaintenance() || node.GetMaintenanceReason() != "" {
+			t.Errorf("out of maintenance: %v", node)
+		}
+		_, err := client.SetNodeMaintenance(ctx, connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{
+			Node: "hv2", On: true, Reason: strings.Repeat("x", maxReason+1),
+		}))
+		wantRefusal(t, err, rpc.Invalid, "node/hv2")
+	})
+
+	t.Run("are removed when nothing needs them", func(t *testing.T) {
+		remove := func(node, request string) error {
+			_, err := client.RemoveNode(ctx, connect.NewRequest(&berthv1.RemoveNodeRequest{Node: node, RequestId: request}))
+			return err
+		}
+		wantRefusal(t, remove("hv1", "r1"), rpc.Conflict, "node/hv1")
+		m.begin(operation.Operation{ID: "o1", Kind: operation.Start, VM: "v2", VMName: "db", Target: "n2", Phase: operation.Dispatched})
+		wantRefusal(t, remove("hv2", "r2"), rpc.Busy, "node/hv2")
+		op, _ := m.store.Snapshot().Operation("o1")
+		op.Phase, op.Result = operation.Ended, operation.Failed
+		m.update(op)
+		if err := remove("hv2", "r3"); err != nil {
+			t.Fatal(err)
+		}
+		if len(m.gone) != 1 || m.gone[0] != "n2" {
+			t.Errorf("sessions ended: %v", m.gone)
+		}
+		if err := remove("hv2", "r3"); err != nil {
+			t.Errorf("the same request again: %v", err)
+		}
+		wantRefusal(t, remove("hv2", "r4"), rpc.NotFound, "node/hv2")
+	})
+
+	t.Run("leave a history with names", func(t *testing.T) {
+		var told []string
+		for _, event := range m.store.Snapshot().Events(0) {
+			told = append(told, event.Kind+" "+event.Subject+" by "+event.Caller)
+		}
+		all := strings.Join(told, "\n")
+		for _, want := range []string{
+			"node.set node/hv1 by operator/alice", "node.maintenance node/hv2 by operator/alice", "node.removed node/hv2 by operator/alice",
+		} {
+			if !strings.Contains(all, want) {
+				t.Errorf("the history lacks %q:\n%s", want, all)
+			}
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+func TestStartVM(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client := m.operator()
+	m.addNode("n1", "hv1")
+	var asked *control.StartVM
+	m.control.start = func(request control.StartVM) (control.Started, error) {
+		asked = &request
+		return control.Started{
+			Operation: operation.Operation{ID: "o1", Kind: operation.Start, VMName: request.Name, TargetName: "hv1"},
+			Decision:  placement.Decision{ID: "d1", Outcome: placement.Placed, WinnerName: "hv1"},
+			VM:        cluster.VM{ID: "v1", Name: request.Name},
+		}, nil
+	}
+	start := func(request *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		asked = nil
+		answer, err := client.StartVM(t.Context(), connect.NewRequest(request))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+	const mib = int64(units.MiB)
+
+	t.Run("reaches control", func(t *testing.T) {
+		answer, err := start(&berthv1.StartVMRequest{
+			Name: "web", Node: "hv1", RequestId: "r1", Spec: &berthv1.VMSpec{
+				MemoryBytes: 512 * mib, Vcpus: 2, Disks: []*berthv1.Disk{{Path: "/srv/web.qcow2", Format: "qcow2", Bus: "virtio"}},
+				Networks: []string{"default"},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked.Name != "web" || asked.Node != "n1" || asked.RequestID != "r1" || asked.Caller != "operator/alice" ||
+			asked.Spec.Memory != 512*units.MiB || asked.Spec.VCPUs != 2 || asked.Spec.Disks[0].Path != "/srv/web.qcow2" {
+			t.Errorf("control was asked %+v", asked)
+		}
+		if answer.GetOperation().GetId() != "o1" || answer.GetDecision().GetWinner() != "hv1" || answer.GetVm().GetName() != "web" {
+			t.Errorf("answered %v", answer)
+		}
+	})
+
+	t.Run("takes an administrator's XML at its word", func(t *testing.T) {
+		const xml = `<domain type='qemu'><name>db</name><uuid>6C8D5F52-1111-4222-8333-444455556666</uuid>
+			<memory unit='MiB'>768</memory><vcpu>3</vcpu><os><type>hvm</type></os></domain>`
+		if _, err := start(&berthv1.StartVMRequest{Spec: &berthv1.VMSpec{Xml: xml}}); err != nil {
+			t.Fatal(err)
+		}
+		if asked.Name != "db" || asked.ID != "6c8d5f52-1111-4222-8333-444455556666" || asked.Spec.Memory != 768*units.MiB || asked.Spec.VCPUs != 3 {
+			t.Errorf("control was asked %+v with %+v", asked, asked.Spec)
+		}
+		for name, request := range map[string]*berthv1.StartVMRequest{
+			"name":   {Name: "web", Spec: &berthv1.VMSpec{Xml: xml}},
+			"memory": {Spec: &berthv1.VMSpec{Xml: xml, MemoryBytes: mib}},
+			"vcpus":  {Spec: &berthv1.VMSpec{Xml: xml, Vcpus: 1}},
+			"kernel": {Spec: &berthv1.VMSpec{Xml: xml, Kernel: "/boot/vmlinuz"}},
+		} {
+			if _, err := start(request); rpc.Detail(err).GetCode() != rpc.Invalid || asked != nil {
+				t.Errorf("contradicted by %s: %v", name, err)
+			}
+		}
+		_, err := start(&berthv1.StartVMRequest{Name: "x", Spec: &berthv1.VMSpec{Xml: "<domain type='qemu'>\n<name>x</name>\n<memory>"}})
+		wantRefusal(t, err, rpc.Invalid, "vm/x")
+		if !strings.Contains(err.Error(), "line 3") {
+			t.Errorf("malformed XML is refused without its line: %v", err)
+		}
+	})
+
+	good := func(change func(*berthv1.VMSpec)) *berthv1.VMSpec {
+		spec := &berthv1.VMSpec{MemoryBytes: 512 * mib, Vcpus: 1}
+		change(spec)
+		return spec
+	}
+	for name, request := range map[string]*berthv1.StartVMRequest{
+		"no name":         {Spec: good(func(*berthv1.VMSpec) {})},
+		"a name for IDs":  {Name: "6c8d5f52-1111-4222-8333-444455556666", Spec: good(func(*berthv1.VMSpec) {})},
+		"a name of signs": {Name: "../etc", Spec: good(func(*berthv1.VMSpec) {})},
+		"negative memory": {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.MemoryBytes = -1 })},
+		"absurd memory":   {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.MemoryBytes = 1 << 62 })},
+		"no vCPUs":        {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Vcpus = 0 })},
+		"absurd vCPUs":    {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Vcpus = 1 << 30 })},
+		"relative path":   {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Kernel = "vmlinuz" })},
+		"probed format":   {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Disks = []*berthv1.Disk{{Path: "/a", Bus: "virtio"}} })},
+	} {
+		t.Run("refuses "+name, func(t *testing.T) {
+			_, err := start(request)
+			wantRefusal(t, err, rpc.Invalid, "")
+			if asked != nil {
+				t.Error("control was asked all the same")
+			}
+		})
+	}
+
+	t.Run("refuses a node that does not exist", func(t *testing.T) {
+		_, err := start(&berthv1.StartVMRequest{Name: "web", Node: "hv9"})
+		wantRefusal(t, err, rpc.NotFound, "node/hv9")
+	})
+
+	t.Run("explains that no node fits", func(t *testing.T) {
+		m.control.start = func(control.StartVM) (control.Started, error) {
+			return control.Started{}, &control.Error{
+				Code: control.NoNodeFits, Subject: "vm/web", Message: "no node fits", NextStep: "ask for less", Decision: &placement.Decision{
+					ID: "d2", Outcome: placement.Refused,
+					Nodes: []placement.NodeResult{{Name: "hv1", Constraints: []placement.ConstraintResult{{Constraint: "memory", Code: "memory_short"}}}},
+				},
+			}
+		}
+		_, err := start(&berthv1.StartVMRequest{Name: "web"})
+		wantRefusal(t, err, rpc.NoNodeFits, "vm/web")
+		detail := rpc.Detail(err)
+		if detail.GetDecisionId() != "d2" || detail.GetDecision().GetNodes()[0].GetConstraints()[0].GetCode() != "memory_short" {
+			t.Errorf("the refusal carries %v", detail)
+		}
+	})
+
+	t.Run("waits for control to begin leading", func(t *testing.T) {
+		calls := 0
+		m.control.start = func(control.StartVM) (control.Started, error) {
+			if calls++; calls < 3 {
+				return control.Started{}, &control.Error{Code: control.NoLeader, Message: "not yet", NextStep: "wait"}
+			}
+			return control.Started{Operation: operation.Operation{ID: "o3"}}, nil
+		}
+		if answer, err := start(&berthv1.StartVMRequest{Name: "web"}); err != nil || answer.GetOperation().GetId() != "o3" {
+			t.Errorf("answered %v, %v", answer, err)
+		}
+	})
+}
+
+func TestVMs(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client := m.operator()
+	ctx := t.Context()
+	m.addNode("n1", "hv1")
+	m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 3, LastNode: "n1", Spec: cluster.VMSpec{XML: "<domain/>"}})
+	m.addVM(cluster.VM{ID: "v2", Name: "db", Desired: cluster.Stopped})
+
+	t.Run("are listed and shown", func(t *testing.T) {
+		list, err := client.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		vms := list.Msg.GetVms()
+		if len(vms) != 2 || vms[0].GetName() != "db" || vms[0].GetState() != berthv1.VMState_VM_STATE_STOPPED ||
+			vms[1].GetNode() != "hv1" || vms[1].GetState() != berthv1.VMState_VM_STATE_UNKNOWN || vms[1].GetSpec().GetXml() != "" {
+			t.Errorf("listed %v", vms)
+		}
+		list, err = client.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{Node: "hv1"}))
+		if err != nil || len(list.Msg.GetVms()) != 1 {
+			t.Errorf("on hv1: %v, %v", list, err)
+		}
+		_, err = client.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{Node: "hv9"}))
+		wantRefusal(t, err, rpc.NotFound, "node/hv9")
+		one, err := client.GetVM(ctx, connect.NewRequest(&berthv1.GetVMRequest{Vm: "v1"}))
+		if err != nil || one.Msg.GetVm().GetSpec().GetXml() != "<domain/>" || one.Msg.GetVm().GetEpoch() != 3 {
+			t.Errorf("shown %v, %v", one, err)
+		}
+		_, err = client.GetVM(ctx, connect.NewRequest(&berthv1.GetVMRequest{Vm: "mail"}))
+		wantRefusal(t, err, rpc.NotFound, "vm/mail")
+	})
+
+	t.Run("are stopped and migrated by control", func(t *testing.T) {
+		m.control.stop = func(request control.StopVM) (operation.Operation, error) {
+			if request.VM != "v1" || request.Grace.Seconds() != 1.5 || request.Caller != "operator/alice" {
+				t.Errorf("control was asked %+v", request)
+			}
+			return operation.Operation{ID: "o1", Kind: operation.Stop}, nil
+		}
+		stop, err := client.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: "web", GraceSeconds: 1.5}))
+		if err != nil || stop.Msg.GetOperation().GetKind() != "stop" {
+			t.Errorf("stop: %v, %v", stop, err)
+		}
+		_, err = client.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: "web", GraceSeconds: -1}))
+		wantRefusal(t, err, rpc.Invalid, "vm/web")
+		m.control.migrate = func(request control.MigrateVM) (control.Migration, error) {
+			if request.VM != "v1" || request.Node != "n1" || request.Bandwidth != units.MiB {
+				t.Errorf("control was asked %+v", request)
+			}
+			return control.Migration{Decision: placement.Decision{Outcome: placement.Stay}}, nil
+		}
+		move, err := client.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: "web", Node: "hv1", BandwidthBps: int64(units.MiB)}))
+		if err != nil || move.Msg.Operation != nil || move.Msg.GetDecision().GetOutcome() != berthv1.DecisionOutcome_DECISION_OUTCOME_STAY {
+			t.Errorf("migrate: %v, %v", move, err)
+		}
+		_, err = client.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: "web", BandwidthBps: -1}))
+		wantRefusal(t, err, rpc.Invalid, "vm/web")
+		_, err = client.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: "web", Node: "hv9"}))
+		wantRefusal(t, err, rpc.NotFound, "node/hv9")
+	})
+
+	t.Run("are deleted when they are stopped", func(t *testing.T) {
+		remove := func(vm, request string) error {
+			_, err := client.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: vm, RequestId: request}))
+			return err
+		}
+		wantRefusal(t, remove("web", "r1"), rpc.Conflict, "vm/web")
+		m.begin(operation.Operation{ID: "o9", Kind: operation.Start, VM: "v3", VMName: "mail", Phase: operation.Dispatched})
+		wantRefusal(t, remove("mail", "r2"), rpc.Busy, "vm/mail")
+		if err := remove("db", "r3"); err != nil {
+			t.Fatal(err)
+		}
+		if _, still := m.store.Snapshot().VMByName("db"); still {
+			t.Error("it is still there")
+		}
+		if err := remove("db", "r3"); err != nil {
+			t.Errorf("the same request again: %v", err)
+		}
+		wantRefusal(t, remove("db", "r4"), rpc.NotFound, "vm/db")
+	})
+}

@@ -1,0 +1,214 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func names(id string) string { return "name-of-" + id }
+
+// whole wants every field of the message set, those of its messages included: a field that is added to the protocol and
+// forgotten here would be missed by nobody else.
+func whole(t *testing.T, message proto.Message) {
+	t.Helper()
+	fill(t, message.ProtoReflect(), string(message.ProtoReflect().Descriptor().Name()))
+}
+
+func fill(t *testing.T, message protoreflect.Message, path string) {
+	t.Helper()
+	fields := message.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		at := path + "." + string(field.Name())
+		if !message.Has(field) {
+			t.Errorf("%s is not set", at)
+			continue
+		}
+		value := message.Get(field)
+		switch {
+		case field.Message() == nil || field.Message().ParentFile().Package() != "berth.v1":
+		case field.IsList():
+			fill(t, value.List().Get(0).Message(), at)
+		default:
+			fill(t, value.Message(), at)
+		}
+	}
+}
+
+func TestNodeIsWhole(t *testing.T) {
+	message := Node(NodeReport{
+		View: &cluster.NodeView{
+			Node: cluster.Node{
+				ID: "n1", Name: "hv1", Cluster: "default", Maintenance: true, MaintenanceReason: "disks", EnrolledAt: noon, Revision: 7,
+				Settings: cluster.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
+			},
+			Settings: cluster.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
+			Facts: cluster.NodeFacts{
+				Liveness: cluster.Degraded, LivenessReason: "libvirt does not answer", Inventory: true, Telemetry: true, TelemetryAt: noon,
+			},
+			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, VCPULimit: 8.9, VCPUsUsed: 2,
+			Allocations: []cluster.Allocation{{VM: "v1"}},
+		},
+		Inventory: &berthv1.NodeInventory{}, Telemetry: &berthv1.NodeTelemetry{}, VMs: []string{"web"}, At: noon.Add(2 * time.Second),
+	})
+	want := &berthv1.NodeLedgers{
+		PromisedLimitBytes: 3 << 30, PromisedUsedBytes: 1 << 30, PromisedFreeBytes: 2 << 30, PhysicalFreeBytes: new(int64(1 << 30)),
+		VcpusLimit: 8, VcpusUsed: 2, Vms: 1,
+	}
+	if !proto.Equal(message.GetLedgers(), want) {
+		t.Errorf("ledgers %v, want %v", message.GetLedgers(), want)
+	}
+	if message.GetTelemetryAgeSeconds() != 2 || message.GetState() != berthv1.NodeState_NODE_STATE_DEGRADED {
+		t.Errorf("age %g, state %s", message.GetTelemetryAgeSeconds(), message.GetState())
+	}
+	message.Inventory, message.Telemetry = nil, nil // the agent's own, passed on as they are
+	fields := message.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if name := fields.Get(i).Name(); !message.ProtoReflect().Has(fields.Get(i)) && name != "inventory" && name != "telemetry" {
+			t.Errorf("Node.%s is not set", name)
+		}
+	}
+}
+
+func TestWhatIsNotKnownStaysAbsent(t *testing.T) {
+	node := Node(NodeReport{View: &cluster.NodeView{Node: cluster.Node{ID: "n1"}, Facts: cluster.NodeFacts{Inventory: true}}, At: noon})
+	if node.Ledgers.PhysicalFreeBytes != nil || node.TelemetryAgeSeconds != nil || node.EnrolledAt != nil || node.OwnSettings.RamRatio != nil {
+		t.Errorf("a node shows what it does not know: %v", node)
+	}
+	op := Operation(operation.Operation{Migration: &operation.MigrationStats{}})
+	if op.EndedAt != nil || op.Migration.DowntimeSeconds != nil || op.Migration.HandoverSeconds != nil {
+		t.Errorf("an operation shows what it does not know: %v", op)
+	}
+	member := Member(MemberReport{})
+	if member.LastContactSeconds != nil {
+		t.Errorf("a member shows when it was heard: %v", member)
+	}
+	vm := VM(VMReport{NodeName: func(id string) string { t.Errorf("asked for the name of %q", id); return "" }})
+	if vm.StartedAt != nil || vm.GetNode() != "" {
+		t.Errorf("a VM shows what it does not know: %v", vm)
+	}
+}
+
+func TestVMIsWhole(t *testing.T) {
+	report := VMReport{
+		VM: cluster.VM{
+			ID: "v1", Name: "web", Holder: "n1", Epoch: 2, Operation: "o1", LastNode: "n2", Decision: "d1", CreatedAt: noon, StartedAt: noon, Revision: 9,
+			Spec: spec(),
+		},
+		State: berthv1.VMState_VM_STATE_RUNNING, Condition: "odd", NodeName: names, Telemetry: &berthv1.DomainTelemetry{
+			Uuid: "v1", CpuRatio: new(0.5), RssBytes: new(int64(1)), BalloonBytes: new(int64(1)), MaximumMemoryBytes: new(int64(1)), Vcpus: new(int32(1)), VcpuDelayRatio: new(0.1),
+		},
+	}
+	message := VM(report)
+	whole(t, message)
+	if message.GetNode() != "name-of-n1" || message.GetLastNode() != "name-of-n2" {
+		t.Errorf("on %s, before on %s", message.GetNode(), message.GetLastNode())
+	}
+}
+
+func spec() cluster.VMSpec {
+	return cluster.VMSpec{
+		Memory: units.GiB, VCPUs: 2, Kernel: "/k", Initrd: "/i", Cmdline: "c", Networks: []string{"default"}, XML: "<domain/>",
+		Disks: []cluster.Disk{{Path: "/d", Format: "raw", Bus: "sata", ReadOnly: true}},
+	}
+}
+
+func TestSpecAndSettingsComeBack(t *testing.T) {
+	if diff := cmp.Diff(spec(), SpecFrom(Spec(spec()))); diff != "" {
+		t.Error(diff)
+	}
+	want := cluster.NodeSettings{RAMRatio: new(1.5), Overhead: new(units.GiB)}
+	if diff := cmp.Diff(want, SettingsFrom(settings(want))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(cluster.NodeSettings{}, SettingsFrom(nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOperationIsWhole(t *testing.T) {
+	message := Operation(operation.Operation{
+		ID: "o1", Kind: operation.Migrate, Caller: "operator/alice", VM: "v1", VMName: "web", Source: "n1", Target: "n2", SourceName: "hv1",
+		TargetName: "hv2", Epoch: 3, Phase: operation.Ended, Attempt: 1, Decision: "d1", Result: operation.Done, Message: "m", Evidence: []string{"e"},
+		CreatedAt: noon, UpdatedAt: noon, EndedAt: noon, Migration: &operation.MigrationStats{
+			Elapsed: time.Second, DataTotal: 1, DataProcessed: 1, DataRemaining: 1, MemoryBPS: 1, DirtyRate: 1, Iteration: 1,
+			Downtime: new(300 * time.Millisecond), Handover: new(40 * time.Millisecond),
+		},
+	})
+	whole(t, message)
+	if message.GetMigration().GetDowntimeSeconds() != 0.3 || message.GetSource() != "hv1" {
+		t.Errorf("shown %v", message)
+	}
+	for result, want := range map[operation.Result]berthv1.OperationResult{
+		operation.Pending: berthv1.OperationResult_OPERATION_RESULT_RUNNING, operation.Done: berthv1.OperationResult_OPERATION_RESULT_DONE,
+		operation.Failed: berthv1.OperationResult_OPERATION_RESULT_FAILED, operation.Parked: berthv1.OperationResult_OPERATION_RESULT_PARKED,
+	} {
+		if got := Operation(operation.Operation{Result: result}).GetResult(); got != want {
+			t.Errorf("result %q is shown as %s", result, got)
+		}
+	}
+}
+
+func TestDecisionIsWhole(t *testing.T) {
+	d := placement.Decision{
+		ID: "d1", At: noon, Caller: "operator/alice", Operation: "o1", DryRun: true, Policy: "affinity", Seed: 1, Outcome: placement.Placed,
+		Winner: "n1", WinnerName: "hv1", Margin: 0.5, Reason: "r", Counterfactual: "c", Order: "o", Gate: "g", Selector: "s",
+		Request: placement.Request{
+			Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: 1, VCPUs: 1, Pinned: "n1", Excluded: []string{"n9"}, Current: "n2",
+		},
+		Nodes: []placement.NodeResult{{
+			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Band: 1,
+			Constraints: []placement.ConstraintResult{{
+				Constraint: "memory", Passed: true, Code: "c", Message: "m", Needed: new(1.0), Available: new(2.0), Unit: "bytes", AgeSeconds: new(0.0),
+			}},
+			Terms: []placement.Term{{Weigher: "w", Key: "#RAM", Raw: 1, Proximity: new(1.0), Weight: 1, Contribution: 1}},
+		}, {Node: "n2", Name: "hv2"}},
+	}
+	message := Decision(d)
+	whole(t, message)
+	got := []string{message.GetRequest().GetPinnedNode(), message.GetRequest().GetCurrentNode(), message.GetRequest().GetExcludedNodes()[0]}
+	if diff := cmp.Diff([]string{"hv1", "hv2", "n9"}, got); diff != "" {
+		t.Errorf("the request's nodes, by the decision's own names: %s", diff)
+	}
+	if summary := DecisionSummary(d); len(summary.GetNodes()) > 0 || summary.GetReason() != "r" {
+		t.Errorf("summary %v", summary)
+	}
+}
+
+func TestEventAndMemberAreWhole(t *testing.T) {
+	whole(t, Event(cluster.Event{
+		Index: 1, At: noon, Kind: "k", Subject: "s", Message: "m", Caller: "c", Operation: "o", Decision: "d",
+	}))
+	whole(t, Member(MemberReport{
+		Member: cluster.Member{ID: "i", Name: "n", RaftAddress: "r", APIAddress: "a", AgentAddress: "g"},
+		Voter:  true, Leader: true, Self: true, Reachable: true, LastIndex: 1, LastContact: new(time.Second),
+	}))
+}
+
+func TestBriefLeavesTheOriginalAlone(t *testing.T) {
+	inventory := &berthv1.NodeInventory{CapabilitiesXml: "<capabilities/>", CpuFeatures: []string{"avx"}, HostName: "hv1"}
+	telemetry := &berthv1.NodeTelemetry{Domains: []*berthv1.DomainTelemetry{{Uuid: "v1"}}, Sequence: 4}
+	brief := Brief(&berthv1.Node{Inventory: inventory, Telemetry: telemetry})
+	if brief.GetInventory().GetCapabilitiesXml() != "" || len(brief.GetTelemetry().GetDomains()) > 0 ||
+		brief.GetInventory().GetHostName() != "hv1" || brief.GetTelemetry().GetSequence() != 4 {
+		t.Errorf("brief %v", brief)
+	}
+	if inventory.GetCapabilitiesXml() == "" || len(inventory.GetCpuFeatures()) != 1 || len(telemetry.GetDomains()) != 1 {
+		t.Error("the agent's report was changed")
+	}
+	if Brief(&berthv1.Node{Name: "hv1"}).GetName() != "hv1" {
+		t.Error("a node without reports was lost")
+	}
+}
