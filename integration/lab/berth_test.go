@@ -20,7 +20,8 @@ func TestALabWithBerth(t *testing.T) {
 	if err != nil || result.Code != 4 || !strings.Contains(result.Stderr, "nobody") {
 		t.Errorf("an unknown VM: %+v, %v, want exit code 4", result, err)
 	}
-	if _, err := l.Berth(ctx, "vm", "start", "first", "--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline); err != nil {
+	start := []string{"vm", "start", "first", "--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
+	if _, err := l.Berth(ctx, start...); err != nil {
 		t.Fatal(err)
 	}
 	source, err := l.HostOf("first")

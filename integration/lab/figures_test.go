@@ -87,7 +87,8 @@ func TestShapedFilesKeepTheirLength(t *testing.T) {
 	if len(small) != len(large) || !strings.HasPrefix(large, "MemTotal:        4294967296 kB\nMemFree:         3221225472 kB\n") {
 		t.Errorf("meminfo:\n%s%s", small, large)
 	}
-	if a, b := loadavg([3]float64{}, 0), loadavg([3]float64{1, 2, 3}, 1000); len(a) != len(b) || !strings.HasPrefix(b, "1001.00 1002.00 1003.00 1/") {
+	a, b := loadavg([3]float64{}, 0), loadavg([3]float64{1, 2, 3}, 1000)
+	if len(a) != len(b) || !strings.HasPrefix(b, "1001.00 1002.00 1003.00 1/") {
 		t.Errorf("loadavg: %q %q", a, b)
 	}
 }

@@ -202,7 +202,8 @@ func (t Tick) After(earlier Tick) error {
 	case t.Boot != earlier.Boot:
 		return fmt.Errorf("the guest has booted again: boot %s was %s", t.Boot, earlier.Boot)
 	case t.Count <= earlier.Count || t.Uptime <= earlier.Uptime:
-		return fmt.Errorf("the guest went back in time: tick %d at %v after tick %d at %v", t.Count, t.Uptime, earlier.Count, earlier.Uptime)
+		return fmt.Errorf("the guest went back in time: tick %d at %v after tick %d at %v",
+			t.Count, t.Uptime, earlier.Count, earlier.Uptime)
 	case !t.Intact:
 		return errors.New("the guest's memory is damaged")
 	}

@@ -10,29 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"berth/shared/units"
 )
-
-// Options says what to raise.
-type Options struct {
-	Name         string        // letters and digits; part of the directory's name; default "lab"
-	Hosts        int           // hypervisors, 0 to 200
-	Coordinators int           // 0 for a lab of hypervisors only, at most 5
-	HostMemory   []units.Bytes // of the hosts in turn, over and over; default 4 GiB each
-	HostReserve  units.Bytes   // part of it that is never free, default 512 MiB
-	Binaries     string        // directory of berth and berth-agent, default bin/ of the module
-	Bare         bool          // raise coordinators and hosts, but leave Berth on them unconfigured and stopped
-	Keep         bool          // the lab outlives this process, until Down or `berth-lab down`
-	Log          io.Writer     // what is being done, a line each; default none
-}
 
 // Lab is a raised lab.
 type Lab struct {
@@ -58,75 +39,6 @@ type record struct {
 }
 
 const recordFile = "lab.json"
-
-var validName = regexp.MustCompile(`^[A-Za-z0-9]{1,20}$`)
-
-// complete fills in the defaults and refuses what cannot be raised.
-func (o Options) complete() (Options, error) {
-	if o.Name == "" {
-		o.Name = "lab"
-	}
-	if len(o.HostMemory) == 0 {
-		o.HostMemory = []units.Bytes{4 * units.GiB}
-	}
-	if o.HostReserve == 0 {
-		o.HostReserve = 512 * units.MiB
-	}
-	if o.Log == nil {
-		o.Log = io.Discard
-	}
-	switch {
-	case !validName.MatchString(o.Name):
-		return o, fmt.Errorf("lab name %q: want up to 20 letters and digits", o.Name)
-	case o.Hosts < 0 || o.Hosts > 200 || o.Coordinators < 0 || o.Coordinators > 5:
-		return o, fmt.Errorf("a lab of %d hosts and %d coordinators is out of range", o.Hosts, o.Coordinators)
-	case o.HostReserve < 0 || slices.Min(o.HostMemory) <= o.HostReserve:
-		return o, fmt.Errorf("a host of %v with %v reserved has no memory", slices.Min(o.HostMemory), o.HostReserve)
-	case os.Geteuid() != 0:
-		return o, errors.New("a lab needs root: it makes namespaces and mounts")
-	}
-	for _, tool := range []string{"ip", "nft", "nsenter", "bash"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return o, fmt.Errorf("%w; install what a lab needs with: make deps", err)
-		}
-	}
-	if o.Binaries == "" {
-		root, err := moduleRoot()
-		if err != nil {
-			return o, err
-		}
-		o.Binaries = filepath.Join(root, "bin")
-	}
-	var err error
-	if o.Binaries, err = filepath.Abs(o.Binaries); err != nil {
-		return o, err
-	}
-	for _, binary := range []struct {
-		name   string
-		wanted bool
-	}{{"berth", o.Coordinators > 0}, {"berth-agent", o.Coordinators > 0 && o.Hosts > 0}} {
-		if _, err := os.Stat(filepath.Join(o.Binaries, binary.name)); binary.wanted && err != nil {
-			return o, fmt.Errorf("%w; build it with: make build", err)
-		}
-	}
-	return o, nil
-}
-
-// moduleRoot is the directory of go.mod, upwards from the working directory.
-func moduleRoot() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == "/" {
-			return "", fmt.Errorf("no go.mod in %s or above it: say where the binaries are", start)
-		}
-	}
-}
 
 // Up raises a lab and returns when every node and coordinator is ready. On an error nothing is left of it, but the
 // error has the ends of the logs that explain it.
@@ -221,100 +133,6 @@ func (l *Lab) layOut(coordinators, hosts int) {
 	for i := range hosts {
 		l.Hosts = append(l.Hosts, &Host{machine(fmt.Sprintf("node%d", i+1), 21+i)})
 	}
-}
-
-// raise builds the lab from nothing.
-func (l *Lab) raise(ctx context.Context) error {
-	l.layOut(l.options.Coordinators, l.options.Hosts)
-	authority, err := newAuthority()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(l.build(authority), l.prepareGuests()); err != nil {
-		return err
-	}
-	if err := l.boot(ctx); err != nil {
-		return err
-	}
-	l.logf("%d hosts and %d coordinators have booted; guests run under %s", len(l.Hosts), len(l.Coordinators), l.VirtType)
-	if len(l.Coordinators) > 0 && !l.options.Bare {
-		if err := l.enrolHosts(ctx); err != nil {
-			return err
-		}
-		l.logf("%d coordinators and %d nodes are ready", len(l.Coordinators), len(l.Hosts))
-	}
-	return l.leaveRecord()
-}
-
-// boot brings the machines and what runs on them up, as much as possible at once.
-func (l *Lab) boot(ctx context.Context) error {
-	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return l.raiseCoordinators(ctx) })
-	for _, h := range l.Hosts {
-		all.Go(func() error {
-			if err := h.PowerOn(ctx); err != nil {
-				return err
-			}
-			return h.StartLibvirtd(ctx)
-		})
-	}
-	return all.Wait()
-}
-
-// raiseCoordinators brings up what the hosts do not need to boot: the operator, the answer which virtualisation guests
-// can have, and the cluster without nodes.
-func (l *Lab) raiseCoordinators(ctx context.Context) error {
-	power, powering := errgroup.WithContext(ctx)
-	power.Go(func() error { return l.Operator.PowerOn(powering) })
-	for _, c := range l.Coordinators {
-		power.Go(func() error { return c.PowerOn(powering) })
-	}
-	if err := power.Wait(); err != nil {
-		return err
-	}
-	rest, ctx := errgroup.WithContext(ctx)
-	rest.Go(func() (err error) {
-		l.VirtType, err = l.probeOnce(ctx)
-		return err
-	})
-	if len(l.Coordinators) > 0 && !l.options.Bare {
-		rest.Go(func() error { return l.foundCluster(ctx) })
-	}
-	return rest.Wait()
-}
-
-// build makes the directories of all machines.
-func (l *Lab) build(authority *authority) error {
-	for _, dir := range []string{"shared/bin", "shared/serial", "shared/images"} {
-		if err := os.MkdirAll(filepath.Join(l.Dir, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	hosts := "127.0.0.1 localhost\n"
-	for _, m := range l.Machines() {
-		hosts += m.Address + " " + m.Name + "\n"
-	}
-	spec := machineSpec{Binaries: l.options.Binaries, Kind: kindOperator}
-	if err := l.Operator.build(spec, hosts); err != nil {
-		return err
-	}
-	spec.Kind = kindCoordinator
-	for _, c := range l.Coordinators {
-		if err := c.build(spec, hosts); err != nil {
-			return err
-		}
-	}
-	spec.Kind = kindHost
-	for i, h := range l.Hosts {
-		if err := h.build(spec, hosts); err != nil {
-			return err
-		}
-		memory := l.options.HostMemory[i%len(l.options.HostMemory)]
-		if err := h.configure(authority, Shape{Memory: memory, Reserve: l.options.HostReserve}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // leaveRecord lets other processes find the lab, and keeps it if that was asked for.

@@ -59,7 +59,8 @@ func tracesOf(t *testing.T, dir string) traces {
 	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range processes {
 		text, _ := os.ReadFile(path)
-		if !strings.HasPrefix(string(text), roleInit) && !strings.HasPrefix(string(text), roleMachine) || !strings.Contains(string(text), dir) {
+		init := strings.HasPrefix(string(text), roleInit) || strings.HasPrefix(string(text), roleMachine)
+		if !init || !strings.Contains(string(text), dir) {
 			continue
 		}
 		for _, kind := range []string{"pid", "mnt", "net", "uts", "ipc"} {
@@ -193,7 +194,8 @@ func TestTwoLabsSideBySide(t *testing.T) {
 	var labs [2]*Lab
 	for i, name := range []string{"left", "right"} {
 		labs[i] = raise(t, Options{Name: name, Hosts: 1})
-		if _, err := labs[i].Hosts[0].startGuest(t.Context(), "twin", "", "</name>", "</name><uuid>8d3f0c6e-1f0e-4a53-9f4c-3c0f7c0de111</uuid>"); err != nil {
+		const uuid = "</name><uuid>8d3f0c6e-1f0e-4a53-9f4c-3c0f7c0de111</uuid>"
+		if _, err := labs[i].Hosts[0].startGuest(t.Context(), "twin", "", "</name>", uuid); err != nil {
 			t.Fatal(err)
 		}
 	}

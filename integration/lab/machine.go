@@ -28,7 +28,8 @@ var ErrPoweredOff = errors.New("machine is powered off")
 
 func (m *Machine) dir() string { return machineDir(m.lab.Dir, m.Name) }
 
-// Path is where a file of the machine is found from outside: /etc and /var on disk, anything else only while it runs.
+// Path is where a file of the machine is found from outside: its own in /etc and /var on disk, so also while it is
+// powered off, anything else only while it runs. What LimitDisk covers is not seen.
 func (m *Machine) Path(inside string) string {
 	for _, kept := range []string{"/etc/", "/var/"} {
 		if strings.HasPrefix(inside, kept) && !strings.HasPrefix(inside, SharedDir) {
@@ -86,13 +87,13 @@ func environment() []string {
 }
 
 // enter prepares a command inside the namespaces of a process. It dies with its context, its children too.
-func enter(ctx context.Context, pid int, env []string, argv ...string) (*exec.Cmd, error) {
+func enter(ctx context.Context, pid int, argv ...string) (*exec.Cmd, error) {
 	if pid == 0 {
 		return nil, ErrPoweredOff
 	}
 	args := append([]string{"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "--"}, argv...)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
-	cmd.Env = append(environment(), env...)
+	cmd.Env = environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd, nil
@@ -110,12 +111,12 @@ func enterRole(ctx context.Context, pid int, service bool, role string, args ...
 	if service {
 		argv = append([]string{"setsid", "-f"}, argv...)
 	}
-	return enter(ctx, pid, nil, argv...)
+	return enter(ctx, pid, argv...)
 }
 
 // Command prepares a command on the machine, for a caller who wants its streams.
 func (m *Machine) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
-	return enter(ctx, m.initPid(), nil, argv...)
+	return enter(ctx, m.initPid(), argv...)
 }
 
 // Exec runs a command on the machine and returns its standard output. The error has its standard error.
@@ -134,10 +135,6 @@ func (m *Machine) Exec(ctx context.Context, argv ...string) (string, error) {
 
 // Start starts a service that stays, with its output in /var/log/NAME.log. A service of that name must not run.
 func (m *Machine) Start(ctx context.Context, name string, argv ...string) error {
-	return m.start(ctx, nil, name, argv...)
-}
-
-func (m *Machine) start(ctx context.Context, env []string, name string, argv ...string) error {
 	if m.Pid(name) != 0 {
 		return fmt.Errorf("%s already runs on %s", name, m.Name)
 	}
@@ -148,7 +145,7 @@ func (m *Machine) start(ctx context.Context, env []string, name string, argv ...
 	defer log.Close()
 	// The shell's process ID becomes the service's; setsid leaves it to the machine's init.
 	script := `echo $$ >"$0.new" && mv "$0.new" "$0" && exec "$@"`
-	cmd, err := enter(ctx, m.initPid(), env, append([]string{"setsid", "-f", "sh", "-c", script, pidFile(name)}, argv...)...)
+	cmd, err := enter(ctx, m.initPid(), append([]string{"setsid", "-f", "sh", "-c", script, pidFile(name)}, argv...)...)
 	if err != nil {
 		return fmt.Errorf("start %s on %s: %w", name, m.Name, err)
 	}
@@ -260,7 +257,7 @@ func (m *Machine) FillDisk(ctx context.Context, directory string) error {
 	if _, err := m.Exec(ctx, "mountpoint", "-q", directory); err != nil {
 		return fmt.Errorf("%s is not limited, filling it would fill this machine's disk: %w", directory, err)
 	}
-	file, err := os.OpenFile(fmt.Sprintf("/proc/%d/root%s/%s", m.initPid(), directory, filler), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(m.fillerPath(directory), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -278,7 +275,12 @@ func (m *Machine) FillDisk(ctx context.Context, directory string) error {
 
 // FreeDisk takes back what FillDisk did.
 func (m *Machine) FreeDisk(directory string) error {
-	return os.Remove(fmt.Sprintf("/proc/%d/root%s/%s", m.initPid(), directory, filler))
+	return os.Remove(m.fillerPath(directory))
+}
+
+// fillerPath leads through the machine's own mounts, in which the limit is.
+func (m *Machine) fillerPath(directory string) string {
+	return fmt.Sprintf("/proc/%d/root%s/%s", m.initPid(), directory, filler)
 }
 
 // Shell runs a command on the machine with the caller's terminal.

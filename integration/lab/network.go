@@ -29,7 +29,7 @@ const cutTable = `table bridge lab {
 
 // inLab runs a command in the lab's own namespaces, where the switch is.
 func (l *Lab) inLab(ctx context.Context, argv ...string) error {
-	cmd, err := enter(ctx, l.initPid(), nil, argv...)
+	cmd, err := enter(ctx, l.initPid(), argv...)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,9 @@ func meminfo(prefix string, total, free units.Bytes) string {
 	} else {
 		line("MemUsed", total-free)
 	}
-	for _, name := range []string{"Buffers", "Cached", "SwapCached", "Active", "Inactive", "SwapTotal", "SwapFree", "Shmem", "Slab", "SReclaimable"} {
+	for _, name := range []string{
+		"Buffers", "Cached", "SwapCached", "Active", "Inactive", "SwapTotal", "SwapFree", "Shmem", "Slab", "SReclaimable",
+	} {
 		line(name, 0)
 	}
 	return b.String()

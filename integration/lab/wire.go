@@ -43,7 +43,8 @@ func runWire(port, delayText, lossText string) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", port, err)
 	}
-	if err := runInput(fmt.Sprintf("link set %s nomaster\nlink set %s master %s up\n", port, port+wireSuffix, bridge), "ip", "-batch", "-"); err != nil {
+	plug := fmt.Sprintf("link set %s nomaster\nlink set %s master %s up\n", port, port+wireSuffix, bridge)
+	if err := runInput(plug, "ip", "-batch", "-"); err != nil {
 		return err
 	}
 	ended := make(chan error, 2)
@@ -117,7 +118,7 @@ func carry(from, to int, delay time.Duration, loss float64, ended chan<- error) 
 	buffer := make([]byte, frameLimit)
 	for {
 		n, err := unix.Read(from, buffer)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {

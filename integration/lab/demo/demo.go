@@ -105,7 +105,8 @@ func (d *demo) showNodes(ctx context.Context) error {
 }
 
 func (d *demo) start(ctx context.Context, name string) error {
-	err := d.berth(ctx, "vm", "start", name, "--memory", vmMemory, "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline)
+	err := d.berth(ctx, "vm", "start", name, "--memory", vmMemory,
+		"--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline)
 	if err == nil {
 		d.started++
 	}
@@ -184,7 +185,8 @@ func (d *demo) migrate(ctx context.Context) error {
 		return fmt.Errorf("the last operation of %s has no figures of a migration", name)
 	}
 	d.migration.ElapsedSeconds, d.migration.DowntimeSeconds = stats.GetElapsedSeconds(), stats.DowntimeSeconds
-	d.printf("\nthe guest says: up %.1f s, the same boot %s, its memory intact; it is on %s now\n", after.Uptime.Seconds(), after.Boot, target.Name)
+	d.printf("\nthe guest says: up %.1f s, the same boot %s, its memory intact; it is on %s now\n",
+		after.Uptime.Seconds(), after.Boot, target.Name)
 	d.printf("libvirt says: %.1f s, %.0f ms of downtime; the QEMU process on %s is gone\n",
 		stats.GetElapsedSeconds(), 1000*stats.GetDowntimeSeconds(), source.Name)
 	return errors.Join(source.SetLoad(ctx, 0), source.SetMemory(ctx, shape.Memory, shape.Reserve))

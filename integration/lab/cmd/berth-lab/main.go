@@ -21,7 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := command().ExecuteContext(ctx)
-	var ended commandEnded
+	var ended exitError
 	switch {
 	case errors.As(err, &ended):
 		os.Exit(int(ended))
@@ -31,10 +31,10 @@ func main() {
 	}
 }
 
-// commandEnded is the exit code of a command on a machine, which has said itself what is wrong.
-type commandEnded int
+// exitError is the exit code of a command on a machine, which has said itself what is wrong.
+type exitError int
 
-func (c commandEnded) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func command() *cobra.Command {
 	root := &cobra.Command{
@@ -169,7 +169,7 @@ func onMachine(ctx context.Context, name, on string, argv []string) error {
 	err = machine.Shell(context.WithoutCancel(ctx), os.Stdin, os.Stdout, os.Stderr, argv...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
-		return commandEnded(exit.ExitCode())
+		return exitError(exit.ExitCode())
 	}
 	return err
 }
