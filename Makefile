@@ -12,7 +12,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint test lab lab-down demo bench packages acceptance clean
+.PHONY: help deps build generate lint test lab lab-down demo fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -45,6 +45,13 @@ lab-down: ## take all labs down
 
 demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
 	@$(GO) run ./integration/lab/demo
+
+fuzz: ## fuzz every parser, FUZZTIME (30s) each
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' agent coordinator shared | xargs -n1 dirname | sort -u); do \
+	  for target in $$(grep -ho --include='*_test.go' 'func Fuzz[A-Za-z0-9]*' -r $$package | awk '{ print $$2 }'); do \
+	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),30s) ./$$package || exit 1; \
+	  done; \
+	done
 
 bench: deps build ## measure the goals and print them beside the figures
 	@$(GO) run ./integration/bench
