@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -18,8 +19,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent/hoststat"
-	"berth/agent/hypervisor/libvirt"
 	"berth/shared/domxml"
+	"berth/shared/pki"
+	"berth/shared/rpc"
 )
 
 // finding is one line of the doctor's report.
@@ -103,23 +105,59 @@ func examineEnrolment(settings *Settings) finding {
 	return finding{"enrolment", fmt.Sprintf("%s (%s)", who.Name, who.NodeID), "", good}
 }
 
+// How far a clock may be off: certificates are made valid from ten minutes ago.
+const (
+	clockWarning = 10 * time.Second
+	clockFailure = 10 * time.Minute
+)
+
+// examineCoordinators opens the connection that the agent will open, certificates and all.
 func examineCoordinators(ctx context.Context, settings *Settings) []finding {
+	tlsConfig, err := pki.ClientConfig(settings.files(), pki.RolePeer)
+	if err != nil {
+		return []finding{{"coordinators", err.Error(), "berth-agent join --force COORDINATOR TOKEN", bad}}
+	}
+	client := rpc.NewHTTPClient(tlsConfig)
+	defer client.CloseIdleConnections()
 	var findings []finding
-	for _, address := range settings.Coordinators {
-		dialer := net.Dialer{Timeout: 3 * time.Second}
-		connection, err := dialer.DialContext(ctx, "tcp", address)
-		if err != nil {
-			findings = append(findings, finding{"coordinator " + address, err.Error(), "is it up, and the port open?", warning})
-			continue
-		}
-		_ = connection.Close()
-		findings = append(findings, finding{"coordinator " + address, "reachable", "", good})
+	for _, address := range settings.members() {
+		findings = append(findings, examineCoordinator(ctx, client, address))
+	}
+	if len(findings) == 0 {
+		return []finding{{"coordinators", "none is configured", "add 'coordinators: [host:7421]', or join again with --force", bad}}
 	}
 	return findings
 }
 
+func examineCoordinator(ctx context.Context, client *http.Client, address string) finding {
+	check := "coordinator " + address
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/", nil)
+	if err != nil {
+		return finding{check, err.Error(), "mend 'coordinators'", bad}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return finding{check, err.Error(), "is it up, and the port open?", warning}
+	}
+	_ = response.Body.Close()
+	theirs, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return finding{check, "reachable; it does not tell the time", "", good}
+	}
+	off := time.Until(theirs).Abs()
+	switch {
+	case off > clockFailure:
+		return finding{check, fmt.Sprintf("reachable; the clocks differ by %s", off.Round(time.Second)), "set the clock: chronyc makestep", bad}
+	case off > clockWarning:
+		return finding{check, fmt.Sprintf("reachable; the clocks differ by %s", off.Round(time.Second)), "run chronyd or systemd-timesyncd", warning}
+	}
+	return finding{check, "reachable; the clocks agree", "", good}
+}
+
 func examineLibvirt(ctx context.Context, settings *Settings) []finding {
-	h := libvirt.Open(settings.LibvirtURI, hclog.NewNullLogger())
+	h := settings.libvirt(hclog.NewNullLogger())
 	defer h.Close()
 	if err := awaitLibvirt(ctx, h, 5*time.Second); err != nil {
 		return []finding{{"libvirt", err.Error(), "systemctl status libvirtd; may this user open its socket?", bad}}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,14 +17,13 @@ import (
 
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor/libvirt"
+	"berth/agent/jobs"
 	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
-
-const apiPort = "7420"
 
 func joinCommand() *cobra.Command {
 	var name, dataDir, libvirtURI string
@@ -41,20 +39,22 @@ Make a token on any machine with the berth command line: berth token create --fo
 		Args:    exactly("HOST", "TOKEN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, _ := cmd.Flags().GetString("config")
-			settings := defaults()
-			if err := config.Load(path, &settings); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e := enroller{cmd: cmd, path: path, settings: defaults(), name: name, force: force}
+			if err := config.Load(path, &e.settings); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 			if dataDir != "" {
-				settings.DataDir = dataDir
+				e.settings.DataDir = dataDir
+				e.changes = append(e.changes, change{"data_dir", dataDir})
 			}
 			if libvirtURI != "" {
-				settings.LibvirtURI = libvirtURI
+				e.settings.LibvirtURI = libvirtURI
+				e.changes = append(e.changes, change{"libvirt_uri", libvirtURI})
 			}
-			if err := settings.check(); err != nil {
+			if err := e.settings.check(); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			return join(cmd, &settings, path, args[0], args[1], name, force)
+			return e.join(args[0], args[1])
 		},
 	}
 	addConfigFlag(cmd)
@@ -65,8 +65,19 @@ Make a token on any machine with the berth command line: berth token create --fo
 	return cmd
 }
 
-func join(cmd *cobra.Command, settings *Settings, path, address, text, name string, force bool) error {
-	if before, err := settings.enrolment(); err == nil && !force {
+// enroller is one run of join.
+type enroller struct {
+	cmd      *cobra.Command
+	path     string // of the configuration
+	settings Settings
+	changes  []change // of the configuration
+	name     string
+	force    bool
+}
+
+func (e *enroller) join(host, text string) error {
+	before, err := e.settings.enrolment()
+	if err == nil && !e.force {
 		return fmt.Errorf("this node is enrolled already, as %s (%s): remove it first with 'berth node remove %s', then use --force",
 			before.Name, before.NodeID, before.Name)
 	}
@@ -77,43 +88,54 @@ func join(cmd *cobra.Command, settings *Settings, path, address, text, name stri
 	if token.Purpose != pki.PurposeAgent {
 		return fmt.Errorf("this token enrols a %s, not an agent: make one with 'berth token create --for agent'", token.Purpose)
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		address = net.JoinHostPort(strings.Trim(address, "[]"), apiPort)
+	address, err := rpc.Address(host, rpc.PortAPI)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
-	defer cancel()
+	// Whoever runs now works under the old identity and would go on under it.
+	if err := jobs.Unused(e.settings.journalPath()); err != nil {
+		return fmt.Errorf("%w: stop it first with 'systemctl stop berth-agent'", err)
+	}
+	answer, key, err := e.enrol(address, token)
+	if err != nil {
+		return err
+	}
+	if err := e.store(answer, key, before); err != nil {
+		return fmt.Errorf("enrolled as %s, but it could not be stored: %w: remove the node with 'berth node remove %s' and join again",
+			answer.GetId(), err, e.name)
+	}
+	fmt.Fprintf(e.cmd.OutOrStdout(), "node %s (%s) is enrolled\n\nnext:\n  berth-agent doctor --config %s\n  systemctl enable --now berth-agent\n",
+		e.name, answer.GetId(), e.path)
+	return nil
+}
 
+func (e *enroller) enrol(address string, token pki.Token) (answer *berthv1.EnrolResponse, key []byte, err error) {
+	ctx, cancel := context.WithTimeout(e.cmd.Context(), 30*time.Second)
+	defer cancel()
 	identity, err := hoststat.New().Identity(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if name == "" {
-		name, _, _ = strings.Cut(identity.HostName, ".")
+	if e.name == "" {
+		e.name, _, _ = strings.Cut(identity.HostName, ".")
 	}
-	hostUUID, err := hostUUID(ctx, settings.LibvirtURI)
+	hostUUID, err := hostUUID(ctx, &e.settings)
 	if err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: libvirt does not answer yet, so its host UUID is not checked: %v\n", err)
+		fmt.Fprintf(e.cmd.ErrOrStderr(), "warning: libvirt does not answer yet, so its host UUID is not checked: %v\n", err)
 	}
-	request, key, err := pki.NewRequest(name)
+	request, key, err := pki.NewRequest(e.name)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	client := berthv1connect.NewEnrolmentServiceClient(
 		rpc.NewHTTPClient(pki.PinnedClientConfig(token.CAFingerprint)), "https://"+address)
-	answer, err := client.Enrol(ctx, connect.NewRequest(&berthv1.EnrolRequest{
-		TokenSecret: token.Secret, Name: name, CsrPem: request, HostUuid: hostUUID, MachineId: identity.MachineID,
+	response, err := client.Enrol(ctx, connect.NewRequest(&berthv1.EnrolRequest{
+		TokenSecret: token.Secret, Name: e.name, CsrPem: request, HostUuid: hostUUID, MachineId: identity.MachineID,
 	}))
 	if err != nil {
-		return explain(address, err)
+		return nil, nil, explain(address, err)
 	}
-	settings.Coordinators = answer.Msg.GetAgentAddresses()
-	if err := store(settings, path, answer.Msg, name, key); err != nil {
-		return fmt.Errorf("enrolled as %s, but it could not be stored: %w: remove the node with 'berth node remove %s' and join again",
-			answer.Msg.GetId(), err, name)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "node %s (%s) is enrolled\n\nnext:\n  berth-agent doctor --config %s\n  systemctl enable --now berth-agent\n",
-		name, answer.Msg.GetId(), path)
-	return nil
+	return response.Msg, key, nil
 }
 
 // explain adds what to do to what the server or the network said.
@@ -123,16 +145,33 @@ func explain(address string, err error) error {
 		return fmt.Errorf("%s\nnext: %s", said.Message(), detail.GetNextStep())
 	}
 	return fmt.Errorf("the coordinator at %s does not let this node in: %w: check the address, that 'berth coordinator run' is up there, "+
-		"and that port %s is open", address, err, apiPort)
+		"and that its port is open", address, err)
 }
 
 // store writes what the node needs: key and certificates first, the identity last, because it is what says "enrolled".
-func store(settings *Settings, path string, answer *berthv1.EnrolResponse, name string, key []byte) error {
+func (e *enroller) store(answer *berthv1.EnrolResponse, key []byte, before enrolment) error {
+	settings := &e.settings
 	files := settings.files()
 	if err := os.MkdirAll(filepath.Dir(files.CA), 0o700); err != nil {
 		return err
 	}
-	identity, err := json.MarshalIndent(enrolment{NodeID: answer.GetId(), Name: name, ClusterID: answer.GetClusterId()}, "", "  ")
+	if before.ClusterID != answer.GetClusterId() {
+		// Terms and epochs of another cluster would have this node refuse every order of the new one.
+		if err := os.Remove(settings.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(e.path), 0o755); err != nil {
+		return err
+	}
+	if err := amend(e.path, append(e.changes, change{"coordinators", answer.GetAgentAddresses()})); err != nil {
+		return err
+	}
+	members, err := json.Marshal(answer.GetAgentAddresses())
+	if err != nil {
+		return err
+	}
+	identity, err := json.MarshalIndent(enrolment{NodeID: answer.GetId(), Name: e.name, ClusterID: answer.GetClusterId()}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -143,20 +182,18 @@ func store(settings *Settings, path string, answer *berthv1.EnrolResponse, name 
 		{files.Key, key},
 		{files.Certificate, answer.GetCertificatePem()},
 		{files.CA, answer.GetCaPem()},
+		{settings.membersPath(), members},
 		{settings.identityPath(), append(identity, '\n')},
 	} {
 		if err := config.WriteFile(file.path, file.data, 0o600); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return config.Write(path, settings, 0o644)
+	return nil
 }
 
-func hostUUID(ctx context.Context, uri string) (string, error) {
-	h := libvirt.Open(uri, hclog.NewNullLogger())
+func hostUUID(ctx context.Context, settings *Settings) (string, error) {
+	h := settings.libvirt(hclog.NewNullLogger())
 	defer h.Close()
 	if err := awaitLibvirt(ctx, h, 5*time.Second); err != nil {
 		return "", err

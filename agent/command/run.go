@@ -11,12 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent/hoststat"
-	"berth/agent/hypervisor/libvirt"
 	"berth/agent/jobs"
 	"berth/agent/session"
 	"berth/agent/telemetry"
 	"berth/shared/buildinfo"
-	"berth/shared/config"
 	"berth/shared/logging"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -52,7 +50,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	if err != nil {
 		return err
 	}
-	if len(settings.Coordinators) == 0 {
+	if len(settings.members()) == 0 {
 		return fmt.Errorf("%s names no coordinators: add 'coordinators: [host:7421]', or join again with --force", path)
 	}
 	tlsConfig, err := pki.ClientConfig(settings.files(), pki.RolePeer)
@@ -64,7 +62,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	if err != nil {
 		return err
 	}
-	hypervisor := libvirt.Open(settings.LibvirtURI, log.Named("libvirt"))
+	hypervisor := settings.libvirt(log.Named("libvirt"))
 	defer hypervisor.Close()
 	work, err := jobs.Open(jobs.Config{
 		Journal: settings.journalPath(), Hypervisor: hypervisor, NodeID: who.NodeID, VirtType: settings.VirtType,
@@ -80,11 +78,10 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	s := session.New(session.Config{
 		NodeID: who.NodeID, ClusterID: who.ClusterID, Version: buildinfo.Version(),
 		Incarnation: fmt.Sprintf("%s/%d", identity.BootID, begun.UnixNano()),
-		Addresses:   settings.Coordinators,
+		Addresses:   settings.members(),
 		Remember: func(addresses []string) {
-			settings.Coordinators = addresses
-			if err := config.Write(path, settings, 0o644); err != nil {
-				log.Warn("the coordinators' new addresses could not be stored", "error", err)
+			if err := settings.rememberMembers(addresses); err != nil {
+				log.Warn("the coordinators' addresses could not be stored", "error", err)
 			}
 		},
 		Client:     rpc.NewHTTPClient(tlsConfig),
@@ -97,7 +94,11 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Jobs:   work,
 		Logger: log.Named("session"),
 	})
-	go watchdog(ctx, log)
+	go watchdog(ctx, log, func() {
+		// Neither may ever block. If one does, a restart is what mends it.
+		_ = work.Running()
+		_, _ = hypervisor.Connected()
+	})
 	err = s.Run(ctx)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	if errors.Is(err, context.Canceled) {
@@ -109,7 +110,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 
 // watchdog tells the service manager that the agent lives. It is ready from the start: being without libvirt or without a
 // leader is a state that it reports, not one that a restart would mend.
-func watchdog(ctx context.Context, log hclog.Logger) {
+func watchdog(ctx context.Context, log hclog.Logger, probe func()) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.Warn("the service manager could not be told", "error", err)
 	}
@@ -124,6 +125,7 @@ func watchdog(ctx context.Context, log hclog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			probe()
 			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
 		}
 	}

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"berth/agent/hypervisor/libvirt"
 	"berth/shared/config"
 	"berth/shared/pki"
 )
@@ -67,6 +69,14 @@ func (s *Settings) check() error {
 			return fmt.Errorf("coordinators: %q: want host:port", address)
 		}
 	}
+	if s.MinimumLibvirt != "" {
+		if _, err := libvirt.ParseVersion(s.MinimumLibvirt); err != nil {
+			return fmt.Errorf("minimum_libvirt: %w", err)
+		}
+	}
+	if s.MigrateDataAddress != "" && net.ParseIP(s.MigrateDataAddress) == nil {
+		return fmt.Errorf("migrate_data_address %q: want an address of this node, for instance 10.0.1.1", s.MigrateDataAddress)
+	}
 	if s.MigrationURI != "" {
 		if parsed, err := url.Parse(s.MigrationURI); err != nil || parsed.Host == "" {
 			return fmt.Errorf("migration_uri %q: want a libvirt URI with a host, for instance qemu+tls://node1/system", s.MigrationURI)
@@ -98,8 +108,43 @@ func (s *Settings) files() pki.Files {
 	}
 }
 
+// libvirt starts to connect to the configured libvirt.
+func (s *Settings) libvirt(log hclog.Logger) *libvirt.Hypervisor {
+	minimum, _ := libvirt.ParseVersion(s.MinimumLibvirt) // checked; empty gives 0, which is no demand
+	return libvirt.OpenWith(s.LibvirtURI, log, libvirt.Options{MinVersion: minimum})
+}
+
+func (s *Settings) membersPath() string  { return filepath.Join(s.DataDir, "coordinators.json") }
 func (s *Settings) identityPath() string { return filepath.Join(s.DataDir, "identity.json") }
 func (s *Settings) journalPath() string  { return filepath.Join(s.DataDir, "journal.db") }
+
+// members are the addresses to dial: the configured ones, and those that coordinators have named since. The configuration
+// is the administrator's, so what is learnt stands in a file of its own.
+func (s *Settings) members() []string {
+	known := slices.Clone(s.Coordinators)
+	text, err := os.ReadFile(s.membersPath())
+	if err != nil {
+		return known
+	}
+	var learnt []string
+	if json.Unmarshal(text, &learnt) != nil {
+		return known // a hint that is lost costs nothing: any coordinator tells it again
+	}
+	for _, address := range learnt {
+		if !slices.Contains(known, address) {
+			known = append(known, address)
+		}
+	}
+	return known
+}
+
+func (s *Settings) rememberMembers(addresses []string) error {
+	text, err := json.Marshal(addresses)
+	if err != nil {
+		return err
+	}
+	return config.WriteFile(s.membersPath(), append(text, '\n'), 0o600)
+}
 
 // enrolment is who this node became when it joined.
 type enrolment struct {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -76,6 +78,21 @@ func openJournal(path string) (*journal, error) {
 		return nil, fmt.Errorf("prepare the journal %s: %w", path, err)
 	}
 	return &journal{db: db}, nil
+}
+
+// Unused tells whether nobody works with the journal now. A journal that does not exist is unused.
+func Unused(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
+	switch {
+	case errors.Is(err, bbolt.ErrTimeout):
+		return errors.New("a berth-agent runs on this node")
+	case err != nil:
+		return nil // damaged, perhaps, but not in use
+	}
+	return db.Close()
 }
 
 func (j *journal) close() error { return j.db.Close() }
