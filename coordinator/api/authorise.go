@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -12,6 +13,9 @@ import (
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
+
+// strangersTime is how long a caller without a certificate may take to send its message.
+const strangersTime = 10 * time.Second
 
 // anyone is the role of a caller without a certificate.
 const anyone pki.Role = ""
@@ -65,6 +69,10 @@ func Authorise(records *state.Store, next http.Handler) http.Handler {
 		if !slices.Contains(access[r.URL.Path], caller.Role) {
 			refuse(w, r, denied(caller, r.URL.Path))
 			return
+		}
+		if caller.Role == anyone {
+			// A stranger has not long to say what it wants. Where this cannot be set, the message is still bounded.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangersTime))
 		}
 		next.ServeHTTP(w, r)
 	}))

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func applySettings(s *cluster.NodeSettings, wanted cluster.NodeSettings, reset [
 		said = append(said, name+" back to the default")
 	}
 	if len(said) == 0 {
-		return "", fmt.Errorf("nothing to set")
+		return "", errors.New("nothing to set")
 	}
 	return strings.Join(said, ", "), nil
 }

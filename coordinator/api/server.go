@@ -118,16 +118,17 @@ func (s *Server) Handler() http.Handler {
 	return Authorise(s.Store, s.forward.wrap(mux))
 }
 
-// leader is who leads, and where. A member whose record has not arrived here cannot be reached yet.
+// leader is who leads, and where. A leader without a record does not answer yet: nobody could be told where it is. That is
+// the case for some milliseconds in the life of a cluster, after its first member has been elected for the first time.
 func (s *Server) leader() (leader, bool) {
 	snapshot := s.Store.Snapshot()
 	id, known := s.Consensus.Leader()
 	if !known {
 		return leader{name: s.SelfName, removed: !isMember(snapshot, s.Self)}, false
 	}
-	if id == s.Self {
-		return leader{self: true}, s.Consensus.IsLeader()
-	}
 	member, known := snapshot.Member(id)
+	if id == s.Self {
+		return leader{self: true}, known && s.Consensus.IsLeader()
+	}
 	return leader{name: member.Name, address: member.APIAddress}, known && member.APIAddress != ""
 }

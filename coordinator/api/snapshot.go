@@ -62,8 +62,8 @@ func (s *Server) RestoreSnapshot(
 	return connect.NewResponse(&berthv1.RestoreSnapshotResponse{
 		SchemaVersion: wire.SchemaVersion,
 		Index:         p.Index(),
-		Nodes:         int32(len(p.Nodes())), //nolint:gosec // some thousands
-		Vms:           int32(len(p.VMs())),   //nolint:gosec // likewise
+		Nodes:         int32(len(p.Nodes())),
+		Vms:           int32(len(p.VMs())),
 	}), nil
 }
 

@@ -73,9 +73,9 @@ func (s *Server) status(p *picture, members []*berthv1.Member) *berthv1.StatusRe
 		Term:              stats.Term,
 		AppliedIndex:      stats.AppliedIndex,
 		Members:           members,
-		NodesTotal:        int32(len(p.view.Nodes)),         //nolint:gosec // some thousands
-		VmsTotal:          int32(len(p.VMs())),              //nolint:gosec // likewise
-		OperationsRunning: int32(len(p.LiveOperations())),   //nolint:gosec // likewise
+		NodesTotal:        int32(len(p.view.Nodes)),
+		VmsTotal:          int32(len(p.VMs())),
+		OperationsRunning: int32(len(p.LiveOperations())),
 		AnsweredBy:        s.memberName(p.Snapshot, s.Self), // of this member, whoever was asked
 	}
 	if stats.Leader != "" {

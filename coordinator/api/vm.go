@@ -121,6 +121,9 @@ func (s *Server) StartVM(
 		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
 		Caller: callerOf(ctx).String(),
 	}
+	if message.GetSpec() == nil && message.GetName() == "" {
+		return nil, invalid("vm", "name the VM to start, or describe a new one", errors.New("neither a name nor a specification is given"))
+	}
 	if message.GetSpec() != nil {
 		if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
 			return nil, invalid("vm/"+wanted.Name, "see 'berth vm start --help'", err)

@@ -89,6 +89,7 @@ func TestStartVM(t *testing.T) {
 		return spec
 	}
 	for name, request := range map[string]*berthv1.StartVMRequest{
+		"nothing":         {},
 		"no name":         {Spec: good(func(*berthv1.VMSpec) {})},
 		"a name for IDs":  {Name: "6c8d5f52-1111-4222-8333-444455556666", Spec: good(func(*berthv1.VMSpec) {})},
 		"a name of signs": {Name: "../etc", Spec: good(func(*berthv1.VMSpec) {})},

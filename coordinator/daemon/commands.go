@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -109,6 +111,9 @@ func runCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, err := LoadConfig(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: 'berth coordinator init' and 'berth coordinator join' write it", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -17,12 +17,12 @@ type doorkeeper struct {
 	log hclog.Logger
 
 	mu      sync.Mutex
-	new     map[net.Conn]string
+	fresh   map[net.Conn]string
 	waiting map[string]int
 }
 
 func newDoorkeeper(log hclog.Logger) *doorkeeper {
-	return &doorkeeper{log: log, new: make(map[net.Conn]string), waiting: make(map[string]int)}
+	return &doorkeeper{log: log, fresh: make(map[net.Conn]string), waiting: make(map[string]int)}
 }
 
 // watch is an http.Server's ConnState.
@@ -37,7 +37,7 @@ func (k *doorkeeper) watch(c net.Conn, state http.ConnState) {
 	if err != nil {
 		host = c.RemoteAddr().String()
 	}
-	k.new[c] = host
+	k.fresh[c] = host
 	k.waiting[host]++
 	if k.waiting[host] > maxNew {
 		k.log.Warn("too many connections that say nothing; the newest is closed", "address", host, "limit", maxNew)
@@ -46,11 +46,11 @@ func (k *doorkeeper) watch(c net.Conn, state http.ConnState) {
 }
 
 func (k *doorkeeper) forget(c net.Conn) {
-	host, waits := k.new[c]
+	host, waits := k.fresh[c]
 	if !waits {
 		return
 	}
-	delete(k.new, c)
+	delete(k.fresh, c)
 	if k.waiting[host]--; k.waiting[host] == 0 {
 		delete(k.waiting, host)
 	}

@@ -44,9 +44,12 @@ func (d *daemon) stayMember(ctx context.Context) {
 	}
 }
 
-// isPart tells whether this member's Raft configuration has it, under the right address.
+// isPart tells whether this member's Raft configuration has it, and everybody knows its right addresses.
 func (d *daemon) isPart() bool {
-	_, _, raft := d.config.addresses()
+	api, agent, raft := d.config.addresses()
+	if recorded, known := d.store.Snapshot().Member(d.who.ID); known && (recorded.APIAddress != api || recorded.AgentAddress != agent) {
+		return false
+	}
 	for _, server := range d.consensus.Configuration() {
 		if server.ID == d.who.ID {
 			return server.Address == raft

@@ -131,11 +131,12 @@ func TestAMemberMoves(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, c, hclog.NewNullLogger()) }()
 	m.stop = func() error { cancel(); return <-ended }
-	_, _, raft := c.addresses()
+	api, agent, raft := c.addresses()
 	first.status("", func(s *berthv1.StatusResponse) bool {
 		for _, member := range s.GetMembers() {
 			if member.GetName() == "c2" {
-				return member.GetAddress() == raft && member.GetReachable() && member.GetVoter()
+				return member.GetAddress() == raft && member.GetApiAddress() == api && member.GetAgentAddress() == agent &&
+					member.GetReachable() && member.GetVoter()
 			}
 		}
 		return false

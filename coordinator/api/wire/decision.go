@@ -53,7 +53,7 @@ func decisionRequest(d placement.Decision) *berthv1.DecisionRequest {
 	}
 	message := &berthv1.DecisionRequest{
 		MemoryBytes: int64(d.Request.Memory),
-		Vcpus:       int32(d.Request.VCPUs), //nolint:gosec // at most cluster.MaxVCPUs
+		Vcpus:       int32(d.Request.VCPUs),
 		PinnedNode:  nameOf(name, d.Request.Pinned),
 		CurrentNode: nameOf(name, d.Request.Current),
 	}
@@ -82,9 +82,9 @@ func decisionNode(node placement.NodeResult) *berthv1.DecisionNode {
 		NodeId:   node.Node,
 		Admitted: node.Admitted,
 		Score:    node.Score,
-		Rank:     int32(node.Rank), //nolint:gosec // at most the number of nodes
-		Tier:     int32(node.Tier), //nolint:gosec // likewise
-		Band:     int32(node.Band), //nolint:gosec // likewise
+		Rank:     int32(node.Rank),
+		Tier:     int32(node.Tier),
+		Band:     int32(node.Band),
 		Current:  node.Current,
 	}
 	for _, c := range node.Constraints {

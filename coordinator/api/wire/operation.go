@@ -57,7 +57,7 @@ func migration(stats *operation.MigrationStats) *berthv1.MigrationStats {
 		DataRemainingBytes: int64(stats.DataRemaining),
 		MemoryBps:          int64(stats.MemoryBPS),
 		DirtyRatePages:     stats.DirtyRate,
-		Iteration:          int32(stats.Iteration), //nolint:gosec // libvirt counts rounds, some dozens
+		Iteration:          int32(stats.Iteration),
 		DowntimeSeconds:    seconds(stats.Downtime),
 		HandoverSeconds:    seconds(stats.Handover),
 	}

@@ -48,7 +48,7 @@ func nameOf(name func(string) string, id string) string {
 func Spec(spec cluster.VMSpec) *berthv1.VMSpec {
 	message := &berthv1.VMSpec{
 		MemoryBytes: int64(spec.Memory),
-		Vcpus:       int32(spec.VCPUs), //nolint:gosec // at most cluster.MaxVCPUs
+		Vcpus:       int32(spec.VCPUs),
 		Kernel:      spec.Kernel,
 		Initrd:      spec.Initrd,
 		Cmdline:     spec.Cmdline,
