@@ -28,11 +28,19 @@ func Parse(text string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
+	var info Info
+	// What a person gets wrong most often comes first: our own errors name element and line, the model's name neither.
+	if info.MemoryBytes, err = document.memory(); err != nil {
+		return Info{}, err
+	}
+	if info.VCPUs, err = document.vcpus(); err != nil {
+		return Info{}, err
+	}
 	var model libvirtxml.Domain
 	if err := model.Unmarshal(text); err != nil {
 		return Info{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	info := Info{Type: model.Type}
+	info.Type = model.Type
 	if info.Type != "kvm" && info.Type != "qemu" {
 		return Info{}, fmt.Errorf("%w: line %d: domain type %q: write type='kvm' or type='qemu'", ErrInvalid, document.root.line, info.Type)
 	}
@@ -45,12 +53,6 @@ func Parse(text string) (Info, error) {
 	if info.UUID != "" && !validUUID(info.UUID) {
 		return Info{}, fmt.Errorf("%w: line %d: <uuid> %q: write 8-4-4-4-12 hexadecimal digits, or leave it out",
 			ErrInvalid, document.children["uuid"][0].line, info.UUID)
-	}
-	if info.MemoryBytes, err = document.memory(); err != nil {
-		return Info{}, err
-	}
-	if info.VCPUs, err = document.vcpus(); err != nil {
-		return Info{}, err
 	}
 	if model.OS != nil && model.OS.Type != nil {
 		info.Arch, info.Machine = model.OS.Type.Arch, model.OS.Type.Machine
