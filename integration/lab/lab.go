@@ -24,18 +24,21 @@ type Lab struct {
 	Operator     *Machine // where the CLI runs
 	// VirtType is "kvm" where KVM has booted a probe guest, else "qemu" (TCG).
 	VirtType string
+	// Kept tells that the lab outlives the process that has raised it.
+	Kept bool
 
 	options Options
 	reaper  *exec.Cmd // nil in a process that has not raised the lab
 	owner   io.Closer // the pipe to the reaper
 }
 
-// record is what a kept lab leaves for Open.
+// record is what a lab leaves for Open.
 type record struct {
 	Name         string
 	VirtType     string
 	Hosts        int
 	Coordinators int
+	Kept         bool
 }
 
 const recordFile = "lab.json"
@@ -47,7 +50,7 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Name: options.Name, options: options}
+	l := &Lab{Name: options.Name, Kept: options.Keep, options: options}
 	if err := l.startReaper(); err != nil {
 		return nil, fmt.Errorf("raise lab %s: %w", l.Name, err)
 	}
@@ -137,14 +140,14 @@ func (l *Lab) layOut(coordinators, hosts int) {
 
 // leaveRecord lets other processes find the lab, and keeps it if that was asked for.
 func (l *Lab) leaveRecord() error {
-	text, err := json.MarshalIndent(record{l.Name, l.VirtType, len(l.Hosts), len(l.Coordinators)}, "", "  ")
+	text, err := json.MarshalIndent(record{l.Name, l.VirtType, len(l.Hosts), len(l.Coordinators), l.Kept}, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(l.Dir, recordFile), text, 0o644); err != nil {
 		return err
 	}
-	if !l.options.Keep {
+	if !l.Kept {
 		return nil
 	}
 	if _, err := io.WriteString(l.owner.(io.Writer), sayKeep); err != nil {
@@ -189,7 +192,7 @@ func (l *Lab) Down() error {
 	return nil
 }
 
-// Open finds a lab that was kept, by its name or directory.
+// Open finds a lab of this machine by its name or directory.
 func Open(name string) (*Lab, error) {
 	labs, err := List()
 	if err != nil {
@@ -224,7 +227,7 @@ func List() ([]*Lab, error) {
 		holder, lockErr := lockHolder(filepath.Join(dir, lockFile))
 		switch {
 		case err == nil:
-			l := &Lab{Name: found.Name, Dir: dir, VirtType: found.VirtType}
+			l := &Lab{Name: found.Name, Dir: dir, VirtType: found.VirtType, Kept: found.Kept}
 			l.layOut(found.Coordinators, found.Hosts)
 			labs = append(labs, l)
 		case lockErr == nil && holder == 0:

@@ -23,6 +23,7 @@ type demo struct {
 	started   int
 	migration berthv1.MigrationStats
 	failover  time.Duration
+	dead      *lab.Coordinator
 }
 
 const (
@@ -50,9 +51,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer func() {
 		if !d.keep {
 			err = errors.Join(err, d.lab.Down())
+		} else {
+			d.printf("\n%s", d.lab.Hints("bin/berth-lab"))
 		}
 		if err == nil {
-			d.finish()
+			d.printf("\ndemo: %d VMs started, migration %.1f s with %.0f ms downtime, failover %.1f s\n",
+				d.started, d.migration.ElapsedSeconds, 1000*d.migration.GetDowntimeSeconds(), d.failover.Seconds())
 		}
 	}()
 	watch := d.lab.Observe()
@@ -218,6 +222,7 @@ func (d *demo) killLeader(ctx context.Context) error {
 	if err := leader.Kill(); err != nil {
 		return err
 	}
+	d.dead = leader
 	died := time.Now()
 	for ctx, cancel := context.WithTimeout(ctx, 30*time.Second); ; {
 		next, err := d.lab.Leader(ctx)
@@ -246,8 +251,17 @@ func (d *demo) killLeader(ctx context.Context) error {
 }
 
 func (d *demo) startAfter(ctx context.Context) error {
-	d.say("Work goes on", "A VM is started with two of three coordinators.")
-	return d.start(ctx, fmt.Sprintf("vm%d", vms+1))
+	d.say("Work goes on", "A VM is started with two of three coordinators. Then the dead one is started again and catches up.")
+	if err := d.start(ctx, fmt.Sprintf("vm%d", vms+1)); err != nil {
+		return err
+	}
+	if err := d.dead.Start(ctx); err != nil {
+		return err
+	}
+	if err := d.lab.AwaitReady(ctx); err != nil {
+		return err
+	}
+	return d.berth(ctx, "coordinator", "list")
 }
 
 // checkGuests ends the demo with what someone outside of the product has seen.
@@ -271,13 +285,4 @@ func (d *demo) checkGuests(ctx context.Context, watch *lab.Observer) error {
 	}
 	d.printf("\nAll %d guests tick. An observer outside of Berth saw none of them run twice, at no time.\n", d.started)
 	return nil
-}
-
-// finish prints the last lines.
-func (d *demo) finish() {
-	if d.keep {
-		d.printf("\n%s", d.lab.Hints("bin/berth-lab"))
-	}
-	d.printf("\ndemo: %d VMs started, migration %.1f s with %.0f ms downtime, failover %.1f s\n",
-		d.started, d.migration.ElapsedSeconds, 1000*d.migration.GetDowntimeSeconds(), d.failover.Seconds())
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -84,21 +85,23 @@ func upCommand() *cobra.Command {
 
 func downCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "down [NAME...]", Short: "Take labs down, all that stay if none is named",
+		Use: "down [NAME...]", Short: "Take labs down: those named, or all that stay and what crashed ones have left",
 		RunE: func(_ *cobra.Command, args []string) error {
-			labs, err := lab.List()
+			all, err := lab.List()
 			if err != nil {
 				return err
 			}
+			// A lab that does not stay belongs to a program that runs and takes it down itself.
+			labs := slices.DeleteFunc(all, func(l *lab.Lab) bool { return l.Alive() && !l.Kept })
 			if len(args) > 0 {
 				labs = nil
-				for _, name := range args {
-					l, err := lab.Open(name)
-					if err != nil {
-						return err
-					}
-					labs = append(labs, l)
+			}
+			for _, name := range args {
+				l, err := lab.Open(name)
+				if err != nil {
+					return err
 				}
+				labs = append(labs, l)
 			}
 			for _, l := range labs {
 				err = errors.Join(err, l.Down())
@@ -111,13 +114,16 @@ func downCommand() *cobra.Command {
 
 func listCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the labs that stay", Args: cobra.NoArgs,
+		Use: "list", Short: "List the labs of this machine", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			labs, err := lab.List()
 			for _, l := range labs {
 				state := "up"
-				if !l.Alive() {
+				switch {
+				case !l.Alive():
 					state = "crashed"
+				case l.Kept:
+					state = "kept"
 				}
 				fmt.Printf("%s\t%s\t%d hosts\t%d coordinators\t%s\n", l.Name, state, len(l.Hosts), len(l.Coordinators), l.Dir)
 			}
