@@ -77,8 +77,8 @@ func seconds(s float64) string {
 	}
 }
 
-// mebibytes writes an amount of memory given in bytes.
-func mebibytes(b float64) string { return digits(b/(1<<20)) + " MiB" }
+// megabytes writes an amount of memory given in bytes, in the unit of the goals.
+func megabytes(b float64) string { return digits(b/1e6) + " MB" }
 
 // times writes a ratio.
 func times(ratio float64) string { return digits(ratio) + "x" }

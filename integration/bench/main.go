@@ -73,7 +73,7 @@ func run() error {
 	flag.BoolVar(&b.quick, "quick", false, "few repetitions: to see that everything works, not to quote")
 	flag.StringVar(&only, "only", "", "goals to measure, with commas between: "+strings.Join(goals(), ","))
 	flag.StringVar(&b.programs, "bin", "bin", "directory of berth and berth-agent")
-	flag.StringVar(&b.dir, "dir", "", "directory for data, on the disk to measure (default: a temporary one)")
+	flag.StringVar(&b.dir, "dir", "/var/tmp", "where data goes: on the disk to measure, not on a tmpfs")
 	flag.IntVar(&b.guests, "guests", 200, "guests on the host of A1 to A4; the goals are for 200")
 	flag.Parse()
 	chosen, err := choose(only)

@@ -102,17 +102,32 @@ func cpuTimes(pids ...int) (time.Duration, error) {
 	return sum, nil
 }
 
-// resident is the memory of a process in bytes.
-func resident(pid int) (float64, error) {
+// memory is what a process has resident, in bytes.
+type memory struct {
+	all float64
+	own float64 // anonymous: not pages of files, which it shares with whoever else uses them
+}
+
+func (m memory) String() string {
+	return fmt.Sprintf("%s, %s of it its own", megabytes(m.all), megabytes(m.own))
+}
+
+// resident reads a process's memory (proc(5), VmRSS and RssAnon of status).
+func resident(pid int) (m memory, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, err
+		return m, err
 	}
-	_, line, _ := strings.Cut(string(text), "\nVmRSS:")
-	line, _, _ = strings.Cut(line, "\n")
-	kibibytes, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), "kB")), 64)
-	if err != nil {
-		return 0, fmt.Errorf("resident memory of process %d: %w", pid, err)
+	for _, field := range []struct {
+		name  string
+		value *float64
+	}{{"VmRSS", &m.all}, {"RssAnon", &m.own}} {
+		_, line, _ := strings.Cut(string(text), "\n"+field.name+":")
+		var kibibytes float64
+		if _, err := fmt.Sscanf(line, "%f kB", &kibibytes); err != nil {
+			return m, fmt.Errorf("%s of process %d: %w", field.name, pid, err)
+		}
+		*field.value = kibibytes * 1024
 	}
-	return kibibytes * 1024, nil
+	return m, nil
 }
