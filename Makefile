@@ -53,8 +53,9 @@ fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	  done; \
 	done
 
-bench: deps build ## measure the goals and print them beside the figures
-	@$(GO) run ./integration/bench
+bench: deps build ## measure the goals and print them beside the figures; ARGS='-quick -only R1' for a part
+	@integration/lab/install-deps.sh bin/lab prometheus-libvirt-exporter
+	@$(GO) run ./integration/bench $(ARGS)
 
 packages: ## build the RPM and DEB packages
 	@packaging/build
