@@ -56,15 +56,15 @@ type Domain struct {
 // DomainStats are one active domain's figures. A nil field could not be read.
 type DomainStats struct {
 	UUID         string
-	At           time.Time      // when the cheap figures were read
+	At           time.Time
 	CPUTime      *time.Duration // grows while it runs
+	RSSBytes     *int64
 	BalloonBytes *int64
 	MaximumBytes *int64
 	VCPUs        *int
 
-	// What the hypervisor has to ask the guest's process for is read less often.
-	SlowAt    time.Time // when; zero if never
-	RSSBytes  *int64
+	// The delay may be older than the rest, because it costs more to read.
+	DelayAt   time.Time
 	VCPUDelay *time.Duration // sum over vCPUs of the time they waited for a CPU; grows
 }
 

@@ -32,7 +32,7 @@ type Sampler struct {
 type guestTimes struct {
 	at      time.Time
 	cpu     *time.Duration
-	slowAt  time.Time
+	delayAt time.Time
 	delay   *time.Duration
 	delayed *float64 // last known delay ratio; the counter is read less often than samples are taken
 }
@@ -138,9 +138,9 @@ func (s *Sampler) guest(now hypervisor.DomainStats, before guestTimes) *berthv1.
 		out.Vcpus = &vcpus
 	}
 	out.CpuRatio = rate(before.cpu, now.CPUTime, now.At.Sub(before.at), 1)
-	times := guestTimes{at: now.At, cpu: now.CPUTime, slowAt: now.SlowAt, delay: now.VCPUDelay, delayed: before.delayed}
-	if now.VCPUs != nil && now.SlowAt.After(before.slowAt) {
-		times.delayed = rate(before.delay, now.VCPUDelay, now.SlowAt.Sub(before.slowAt), *now.VCPUs)
+	times := guestTimes{at: now.At, cpu: now.CPUTime, delayAt: now.DelayAt, delay: now.VCPUDelay, delayed: before.delayed}
+	if now.VCPUs != nil && now.DelayAt.After(before.delayAt) {
+		times.delayed = rate(before.delay, now.VCPUDelay, now.DelayAt.Sub(before.delayAt), *now.VCPUs)
 	}
 	out.VcpuDelayRatio = times.delayed
 	s.guests[now.UUID] = times

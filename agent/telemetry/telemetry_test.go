@@ -170,8 +170,8 @@ func TestShares(t *testing.T) {
 	vcpus := 2
 	node := &half{Hypervisor: fake.NewWire().Host("n1")}
 	s := NewSampler(node, healthy())
-	sample := func(after, slowAfter time.Duration, cpu, delay *time.Duration) *berthv1.DomainTelemetry {
-		node.stats = []hypervisor.DomainStats{{UUID: "a", At: at.Add(after), CPUTime: cpu, VCPUs: &vcpus, SlowAt: at.Add(slowAfter), VCPUDelay: delay}}
+	sample := func(after, delayAfter time.Duration, cpu, delay *time.Duration) *berthv1.DomainTelemetry {
+		node.stats = []hypervisor.DomainStats{{UUID: "a", At: at.Add(after), CPUTime: cpu, VCPUs: &vcpus, DelayAt: at.Add(delayAfter), VCPUDelay: delay}}
 		return s.Sample(t.Context()).GetDomains()[0]
 	}
 	check := func(what string, got *float64, want float64) {

@@ -173,8 +173,8 @@ func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyp
 		cpu := time.Duration(float64(now.Sub(d.started)) * h.guests[uuid].CPUShare)
 		memory, vcpus, delay := d.MemoryBytes, d.VCPUs, time.Duration(0)
 		stats = append(stats, hypervisor.DomainStats{
-			UUID: uuid, At: now, CPUTime: &cpu, BalloonBytes: &memory, MaximumBytes: &memory, VCPUs: &vcpus,
-			SlowAt: now, RSSBytes: &memory, VCPUDelay: &delay,
+			UUID: uuid, At: now, CPUTime: &cpu, RSSBytes: &memory, BalloonBytes: &memory, MaximumBytes: &memory, VCPUs: &vcpus,
+			DelayAt: now, VCPUDelay: &delay,
 		})
 	}
 	slices.SortFunc(stats, func(a, b hypervisor.DomainStats) int { return cmp.Compare(a.UUID, b.UUID) })

@@ -77,8 +77,8 @@ func checkStats(t *testing.T, hv hypervisor.Hypervisor, g guest) {
 	var last hypervisor.DomainStats
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		all, failed, err := hv.Stats(t.Context())
-		if err != nil || len(failed) > 0 {
-			t.Fatalf("Stats: %v, %v", err, failed)
+		if err != nil {
+			t.Fatalf("Stats: %v", err)
 		}
 		i := slices.IndexFunc(all, func(s hypervisor.DomainStats) bool { return s.UUID == g.id.UUID })
 		if i < 0 {
@@ -91,14 +91,14 @@ func checkStats(t *testing.T, hv hypervisor.Hypervisor, g guest) {
 		if *last.MaximumBytes != 64<<20 || *last.BalloonBytes != 64<<20 || *last.VCPUs != 1 {
 			t.Fatalf("wrong figures: maximum %d, balloon %d, vCPUs %d", *last.MaximumBytes, *last.BalloonBytes, *last.VCPUs)
 		}
-		if last.RSSBytes != nil && last.VCPUDelay != nil && !last.SlowAt.IsZero() {
-			if *last.RSSBytes <= 0 {
-				t.Errorf("RSS is %d", *last.RSSBytes)
+		if last.RSSBytes != nil && last.VCPUDelay != nil && !last.DelayAt.IsZero() {
+			if *last.RSSBytes <= 0 || len(failed) > 0 {
+				t.Errorf("RSS is %d, failed are %v", *last.RSSBytes, failed)
 			}
 			return
 		}
 	}
-	t.Errorf("slow figures never came: %+v", last)
+	t.Errorf("some figures never came: %+v", last)
 }
 
 func clashes(t *testing.T, bench Bench) {

@@ -18,27 +18,10 @@ import (
 // jobTimeout is how long the question for a domain's job may wait for the guest's process.
 const jobTimeout = time.Second
 
-// Domains implements hypervisor.Hypervisor.
+// Domains implements hypervisor.Hypervisor. Three lists tell which domains there are, which run and which are defined; the
+// rest is known of most.
 func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	domains, err := query(ctx, h, func(conn *libvirtgo.Connect) ([]hypervisor.Domain, error) {
-		list, err := conn.ListAllDomains(0)
-		if err != nil {
-			return nil, err
-		}
-		defer freeAll(list)
-		domains := make([]hypervisor.Domain, 0, len(list))
-		for i := range list {
-			domain, err := describe(&list[i])
-			if is(err, libvirtgo.ERR_NO_DOMAIN) {
-				continue // it ended while we looked
-			}
-			if err != nil {
-				return nil, err
-			}
-			domains = append(domains, domain)
-		}
-		return domains, nil
-	})
+	domains, err := query(ctx, h, h.readDomains)
 	if err != nil {
 		return nil, fmt.Errorf("list domains: %w", err)
 	}
@@ -50,9 +33,84 @@ func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 			return nil, fmt.Errorf("%w: list domains: libvirtd has not answered the start of %s", hypervisor.ErrUnavailable, uuid)
 		}
 	}
-	h.markJobs(ctx, domains)
+	h.markJobs(ctx, domains, h.quiet.is)
 	slices.SortFunc(domains, func(a, b hypervisor.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	return domains, nil
+}
+
+func (h *Hypervisor) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, error) {
+	defined, err := conn.ListAllDomains(libvirtgo.CONNECT_LIST_DOMAINS_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	defer freeAll(defined)
+	persistent := make(map[string]bool, len(defined))
+	for i := range defined {
+		uuid, err := defined[i].GetUUIDString()
+		if err != nil {
+			return nil, err
+		}
+		persistent[uuid] = true
+	}
+	running, err := conn.ListAllDomains(libvirtgo.CONNECT_LIST_DOMAINS_RUNNING)
+	if err != nil {
+		return nil, err
+	}
+	defer freeAll(running)
+	runs := make(map[string]bool, len(running))
+	for i := range running {
+		uuid, err := running[i].GetUUIDString()
+		if err != nil {
+			return nil, err
+		}
+		runs[uuid] = true
+	}
+	all, err := conn.ListAllDomains(0)
+	if err != nil {
+		return nil, err
+	}
+	defer freeAll(all)
+	h.guests.mu.Lock()
+	defer h.guests.mu.Unlock()
+	domains := make([]hypervisor.Domain, 0, len(all))
+	for i := range all {
+		domain, err := h.summarize(&all[i], runs)
+		if is(err, libvirtgo.ERR_NO_DOMAIN) {
+			continue // it ended while we looked
+		}
+		if err != nil {
+			return nil, err
+		}
+		domain.Persistent = persistent[domain.UUID]
+		domains = append(domains, domain)
+	}
+	return domains, nil
+}
+
+// summarize describes a domain. Of one that runs, what is known suffices; any other is asked. The guests are locked.
+func (h *Hypervisor) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervisor.Domain, error) {
+	uuid, err := d.GetUUIDString()
+	if err != nil {
+		return hypervisor.Domain{}, err
+	}
+	if !runs[uuid] {
+		return describe(d)
+	}
+	one, _, err := h.guest(d)
+	if err != nil {
+		return describe(d) // it has just been switched off
+	}
+	if err := one.ask(d, time.Now()); err != nil {
+		return hypervisor.Domain{}, err
+	}
+	if err := one.askMark(d); err != nil {
+		return hypervisor.Domain{}, err
+	}
+	name, err := d.GetName()
+	return hypervisor.Domain{
+		UUID: uuid, Name: name, State: hypervisor.Running, Reason: one.reason, MemoryBytes: one.memory, VCPUs: one.vcpus,
+		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation,
+	}, err
 }
 
 // Lookup implements hypervisor.Hypervisor.
@@ -73,7 +131,7 @@ func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain
 		return hypervisor.Domain{}, fmt.Errorf("look domain %s up: %w", uuid, err)
 	}
 	one := []hypervisor.Domain{domain}
-	h.markJobs(ctx, one)
+	h.markJobs(ctx, one, func(string) bool { return false })
 	return one[0], nil
 }
 
@@ -137,20 +195,21 @@ func markOf(d *libvirtgo.Domain) (domxml.Mark, bool, error) {
 	return mark, ok, nil
 }
 
-// markJobs fills JobActive in. That question waits for the guest's process, so each one is bounded, and a domain that
-// does not answer is busy with something: that is what JobActive warns of.
-func (h *Hypervisor) markJobs(ctx context.Context, domains []hypervisor.Domain) {
+// markJobs fills JobActive in, except for domains that surely have none. That question waits for the guest's process, so each one is
+// bounded, and a domain that does not answer is busy with something: that is what JobActive warns of.
+func (h *Hypervisor) markJobs(ctx context.Context, domains []hypervisor.Domain, none func(uuid string) bool) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, 4)
 	for i := range domains {
 		domain := &domains[i]
-		if !domain.Managed || domain.State == hypervisor.Shutoff {
+		if !domain.Managed || domain.State == hypervisor.Shutoff || domain.State != hypervisor.PausedMigration && none(domain.UUID) {
 			continue
 		}
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			domain.JobActive = h.jobActive(ctx, domain.UUID)
+			h.quiet.set(domain.UUID, !domain.JobActive)
 		})
 	}
 	group.Wait()

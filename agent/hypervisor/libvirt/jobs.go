@@ -53,6 +53,39 @@ func (c *completed) get(uuid string) (finished, bool) {
 	return f, found
 }
 
+// quiet are the domains that were asked for a migration job and had none, with nothing heard of them since. The others
+// may have one. To ask all of them with every listing would take a lock of each. The zero value is ready.
+type quiet struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (q *quiet) set(uuid string, is bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !is {
+		delete(q.known, uuid)
+		return
+	}
+	if q.known == nil {
+		q.known = map[string]bool{}
+	}
+	q.known[uuid] = true
+}
+
+// reset is for a new connection: anything may have happened.
+func (q *quiet) reset() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.known = nil
+}
+
+func (q *quiet) is(uuid string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.known[uuid]
+}
+
 // onJobCompleted hears of jobs that ended well. The event does not carry the type that an answer to a question has.
 func (h *Hypervisor) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventJobCompleted) {
 	stats := event.Info

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,9 @@ type Hypervisor struct {
 	calls   pool
 	moves   pool
 	watch   watch
-	slow    slowStats
+	runDir  string
+	guests  guests
+	quiet   quiet
 	done    completed
 	jobs    singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 
@@ -46,6 +49,8 @@ var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
 type Options struct {
 	// MinVersion refuses an older libvirt, as libvirt counts: 9000000 is 9.0.0. Below MinVersion it has no effect.
 	MinVersion uint32
+	// RunDir is where libvirt keeps the process IDs of its guests, if not in /run/libvirt/qemu.
+	RunDir string
 }
 
 // ParseVersion reads a version such as 9.0.0 the way libvirt counts.
@@ -66,6 +71,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	h := &Hypervisor{
 		log:     log,
 		minimum: max(MinVersion, options.MinVersion),
+		runDir:  cmp.Or(options.RunDir, defaultRunDir),
 		queries: pool{uri: uri},
 		calls:   pool{uri: uri},
 		moves:   pool{uri: uri},

@@ -69,6 +69,14 @@ func TestEventsFromTheTestDriver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = h.Subscribe(ctx, func(e hypervisor.Event) { events <- e }) }()
+	for subscribed := false; !subscribed; {
+		h.Publish(hypervisor.Event{Kind: "are you there?"})
+		select {
+		case <-events:
+			subscribed = true
+		case <-time.After(time.Millisecond):
+		}
+	}
 	domains, err := h.Domains(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +85,16 @@ func TestEventsFromTheTestDriver(t *testing.T) {
 	if err := h.Shutdown(t.Context(), domains[0].UUID); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case e := <-events:
-		if e.UUID != domains[0].UUID || e.Name != "test" || e.Kind != "stopped" || e.Detail != "shut down" {
-			t.Errorf("got %+v", e)
+	e := hypervisor.Event{}
+	for deadline := time.After(20 * time.Second); e.UUID == ""; {
+		select {
+		case e = <-events:
+		case <-deadline:
+			t.Fatal("no event")
 		}
-	case <-time.After(20 * time.Second):
-		t.Error("no event")
+	}
+	if e.UUID != domains[0].UUID || e.Name != "test" || e.Kind != "stopped" || e.Detail != "shut down" {
+		t.Errorf("got %+v", e)
 	}
 }
 

@@ -31,6 +31,7 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 		return err
 	}
 	h.done.drop(uuid)
+	h.quiet.set(uuid, false)
 	err = h.on(ctx, &h.moves, "migrate", uuid, nil, func(d *libvirtgo.Domain) error {
 		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
 		if options.Paused {

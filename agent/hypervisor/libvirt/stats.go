@@ -3,10 +3,8 @@ package libvirt
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	libvirtgo "libvirt.org/go/libvirt"
@@ -14,181 +12,101 @@ import (
 	"berth/agent/hypervisor"
 )
 
-const (
-	// slowEvery is how many samples share one reading of what libvirtd has to ask each guest's process for: such a
-	// reading costs it seven times as much as the rest of a sample.
-	slowEvery = 5
-	// slowFresh is how old such a reading may be before it is worth nothing.
-	slowFresh = 45 * time.Second
-	// slowTimeout is when the reading is given up; a guest hangs then, and holds that one call until it does not.
-	slowTimeout = time.Second
-	maxHung     = 4
-)
+// delayEvery is how old the delay of a guest's vCPUs may be: it takes a file a vCPU.
+const delayEvery = 9 * time.Second
 
-// slowStats is the last slow reading of every domain.
-type slowStats struct {
-	mu      sync.Mutex
-	sample  int
-	hung    int
-	reading bool
-	err     error
-	domains map[string]slowReading
-}
-
-type slowReading struct {
-	at    time.Time
-	rss   *int64
-	delay *time.Duration
-}
-
-// Stats implements hypervisor.Hypervisor. CPU time and memory come from virDomainGetInfo, which libvirtd answers from
-// its own books and /proc.
+// Stats implements hypervisor.Hypervisor. CPU time, resident memory and delay come from the guests' processes, where
+// libvirtd itself would read them: asking it takes a round trip a guest, also in bulk as the Go binding does it, and for
+// resident memory one to QEMU. Sizes are asked for when a guest appears and when libvirt tells that they changed. So a
+// sample costs libvirtd one call, however many guests there are, and none of them can hold it up.
 func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {
-	stats, err := query(ctx, h, readInfo)
+	stats, err := query(ctx, h, h.readStats)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read domain statistics: %w", err)
 	}
 	slices.SortFunc(stats, func(a, b hypervisor.DomainStats) int { return cmp.Compare(a.UUID, b.UUID) })
-	if h.slow.due() {
-		go h.readSlow()
+	var failed []hypervisor.ReadingError
+	unseen := 0
+	for _, one := range stats {
+		if one.RSSBytes == nil {
+			unseen++
+		}
 	}
-	slowErr := h.slow.merge(stats, time.Now())
-	if slowErr != nil {
-		return stats, []hypervisor.ReadingError{{Reading: "domain.memory", Err: slowErr}}, nil
+	if unseen > 0 {
+		failed = append(failed, hypervisor.ReadingError{Reading: "domain.process", Err: fmt.Errorf(
+			"the processes of %d guests are not to be seen: their resident memory is not known", unseen)})
 	}
-	return stats, nil, nil
+	return stats, failed, nil
 }
 
-func readInfo(conn *libvirtgo.Connect) ([]hypervisor.DomainStats, error) {
+func (h *Hypervisor) readStats(conn *libvirtgo.Connect) ([]hypervisor.DomainStats, error) {
 	list, err := conn.ListAllDomains(libvirtgo.CONNECT_LIST_DOMAINS_ACTIVE)
 	if err != nil {
 		return nil, err
 	}
 	defer freeAll(list)
+	h.guests.mu.Lock()
+	defer h.guests.mu.Unlock()
 	stats := make([]hypervisor.DomainStats, 0, len(list))
+	present := make(map[string]bool, len(list))
+	var buffer [1024]byte
 	for i := range list {
-		uuid, err := list[i].GetUUIDString()
-		if err != nil {
-			return nil, err
-		}
-		info, err := list[i].GetInfo()
+		one, err := h.readGuest(&list[i], buffer[:])
 		if is(err, libvirtgo.ERR_NO_DOMAIN) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		cpu, balloon, maximum, vcpus := time.Duration(info.CpuTime), int64(info.Memory)<<10, int64(info.MaxMem)<<10, int(info.NrVirtCpu)
-		stats = append(stats, hypervisor.DomainStats{
-			UUID: uuid, At: time.Now(), CPUTime: &cpu, BalloonBytes: &balloon, MaximumBytes: &maximum, VCPUs: &vcpus,
-		})
+		present[one.UUID] = true
+		stats = append(stats, one)
 	}
+	h.guests.keep(present)
 	return stats, nil
 }
 
-// due tells whether this sample starts a slow reading.
-func (s *slowStats) due() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	turn := s.sample%slowEvery == 0
-	s.sample++
-	if !turn || s.reading {
-		return false
-	}
-	if s.hung >= maxHung {
-		s.err = fmt.Errorf("%d readings wait for guests that do not answer", s.hung)
-		return false
-	}
-	s.reading = true
-	return true
-}
-
-// merge adds what is known of each domain and forgets domains that are gone.
-func (s *slowStats) merge(stats []hypervisor.DomainStats, now time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	present := make(map[string]slowReading, len(stats))
-	for i := range stats {
-		reading, found := s.domains[stats[i].UUID]
-		if !found {
-			continue
-		}
-		present[stats[i].UUID] = reading
-		if now.Sub(reading.at) < slowFresh {
-			stats[i].SlowAt, stats[i].RSSBytes, stats[i].VCPUDelay = reading.at, reading.rss, reading.delay
-		}
-	}
-	s.domains = present
-	return s.err
-}
-
-// readSlow asks for everything in one bulk call that skips busy domains. If a guest hangs the call hangs with it, holding
-// that guest's job lock: so the next call skips the guest, and nobody else is held up.
-func (h *Hypervisor) readSlow() {
-	ctx, cancel := context.WithTimeout(context.Background(), slowTimeout)
-	defer cancel()
-	left := make(chan struct{})
-	readings, began, err := ask(ctx, &h.calls, func(conn *libvirtgo.Connect) (map[string]slowReading, error) {
-		defer close(left)
-		return bulk(conn)
-	})
-	h.slow.mu.Lock()
-	defer h.slow.mu.Unlock()
-	h.slow.reading = false
-	if began && errors.Is(err, errHung) {
-		h.slow.hung++
-		h.slow.err = errors.New("a guest's process does not answer")
-		go func() {
-			<-left
-			h.slow.mu.Lock()
-			h.slow.hung--
-			h.slow.mu.Unlock()
-		}()
-		return
-	}
-	if h.slow.err = err; err != nil {
-		return
-	}
-	if h.slow.domains == nil {
-		h.slow.domains = map[string]slowReading{}
-	}
-	for uuid, reading := range readings {
-		h.slow.domains[uuid] = reading
-	}
-}
-
-func bulk(conn *libvirtgo.Connect) (map[string]slowReading, error) {
-	list, err := conn.GetAllDomainStats(nil, libvirtgo.DOMAIN_STATS_BALLOON|libvirtgo.DOMAIN_STATS_VCPU,
-		libvirtgo.CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE|libvirtgo.CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT)
+// readGuest reads one domain. The guests are locked.
+func (h *Hypervisor) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.DomainStats, error) {
+	one, uuid, err := h.guest(d)
 	if err != nil {
-		return nil, err
+		return hypervisor.DomainStats{}, err
 	}
 	now := time.Now()
-	readings := make(map[string]slowReading, len(list))
-	for i := range list {
-		defer free(list[i].Domain)
-		uuid, err := list[i].Domain.GetUUIDString()
-		if err != nil {
-			return nil, err
-		}
-		reading := slowReading{at: now}
-		if b := list[i].Balloon; b != nil && b.RssSet {
-			rss := int64(b.Rss) << 10
-			reading.rss = &rss
-		}
-		var delay time.Duration
-		var told bool
-		for _, vcpu := range list[i].Vcpu {
-			if vcpu.DelaySet {
-				delay, told = delay+time.Duration(vcpu.Delay), true
-			}
-		}
-		if told {
-			reading.delay = &delay
-		}
-		if reading.rss != nil || reading.delay != nil {
-			readings[uuid] = reading
-		}
+	if err := one.ask(d, now); err != nil {
+		return hypervisor.DomainStats{}, err
 	}
-	return readings, nil
+	memory, balloon, vcpus := one.memory, one.balloon, one.vcpus
+	stats := hypervisor.DomainStats{UUID: uuid, At: now, MaximumBytes: &memory, BalloonBytes: &balloon, VCPUs: &vcpus}
+	if one.process != nil {
+		if cpu, rss, err := one.process.usage(buffer); err == nil {
+			stats.CPUTime, stats.RSSBytes = &cpu, &rss
+			one.readDelay(now)
+			stats.DelayAt, stats.VCPUDelay = one.delayAt, one.delay
+			return stats, nil
+		}
+		one.drop()
+	}
+	info, err := d.GetInfo()
+	if err != nil {
+		return hypervisor.DomainStats{}, err
+	}
+	cpu := time.Duration(info.CpuTime)
+	stats.CPUTime = &cpu
+	return stats, nil
+}
+
+// guest finds what is kept of a domain. The guests are locked.
+func (h *Hypervisor) guest(d *libvirtgo.Domain) (one *guest, uuid string, err error) {
+	if uuid, err = d.GetUUIDString(); err != nil {
+		return nil, "", err
+	}
+	name, err := d.GetName()
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := d.GetID()
+	if err != nil {
+		return nil, "", err
+	}
+	return h.guests.of(uuid, id, name, h.runDir), uuid, nil
 }

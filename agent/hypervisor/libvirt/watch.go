@@ -68,6 +68,8 @@ func (h *Hypervisor) keepWatch(ctx context.Context) {
 			h.watch.set(err)
 		} else {
 			h.log.Info("connected to libvirt", "uri", h.watch.uri)
+			h.guests.news.reconnected()
+			h.quiet.reset()
 			h.watch.set(nil)
 			if !first {
 				h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
@@ -152,13 +154,45 @@ func (h *Hypervisor) register(w *watched) error {
 		return fmt.Errorf("%w: register for lifecycle events: %w", hypervisor.ErrUnavailable, explain(err))
 	}
 	w.callbacks = append(w.callbacks, lifecycle)
-	completed, err := w.conn.DomainEventJobCompletedRegister(nil, h.onJobCompleted)
-	if err != nil {
-		h.log.Warn("no figures of completed migrations", "error", explain(err))
-		return nil
+	for what, register := range map[string]func() (int, error){
+		"figures of completed migrations": func() (int, error) { return w.conn.DomainEventJobCompletedRegister(nil, h.onJobCompleted) },
+		"migrations under way":            func() (int, error) { return w.conn.DomainEventMigrationIterationRegister(nil, h.onIteration) },
+		"changed memory":                  func() (int, error) { return w.conn.DomainEventBalloonChangeRegister(nil, h.onBalloon) },
+		"changed devices":                 func() (int, error) { return w.conn.DomainEventDeviceAddedRegister(nil, h.onDevice) },
+		"changed metadata":                func() (int, error) { return w.conn.DomainEventMetadataChangeRegister(nil, h.onMetadata) },
+	} {
+		id, err := register()
+		if err != nil { // the test driver has none of them, and all are found out otherwise, only later
+			h.log.Debug("libvirt does not tell of everything", "what", what, "error", explain(err))
+			continue
+		}
+		w.callbacks = append(w.callbacks, id)
 	}
-	w.callbacks = append(w.callbacks, completed)
 	return nil
+}
+
+func (h *Hypervisor) onIteration(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMigrationIteration) {
+	if uuid, err := d.GetUUIDString(); err == nil {
+		h.quiet.set(uuid, false)
+	}
+}
+
+func (h *Hypervisor) onMetadata(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMetadataChange) {
+	h.heard(d)
+}
+
+func (h *Hypervisor) onBalloon(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventBalloonChange) {
+	h.heard(d)
+}
+
+func (h *Hypervisor) onDevice(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventDeviceAdded) {
+	h.heard(d)
+}
+
+func (h *Hypervisor) heard(d *libvirtgo.Domain) {
+	if uuid, err := d.GetUUIDString(); err == nil {
+		h.guests.news.heard(uuid)
+	}
 }
 
 func (h *Hypervisor) checkVersion(conn *libvirtgo.Connect) error {
@@ -192,6 +226,8 @@ func (h *Hypervisor) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, even
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected, Detail: "an event without a domain"})
 		return
 	}
+	h.guests.news.heard(uuid)
+	h.quiet.set(uuid, false)
 	name, _ := d.GetName() // only for people
 	kind, detail := eventWords(event)
 	h.Publish(hypervisor.Event{UUID: uuid, Name: name, Kind: kind, Detail: detail})

@@ -1,0 +1,159 @@
+package libvirt
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	libvirtgo "libvirt.org/go/libvirt"
+
+	"berth/shared/domxml"
+)
+
+// guestFresh is how long what libvirt said of a guest is believed without an event that says otherwise.
+const guestFresh = 5 * time.Minute
+
+// guest is what is kept of an active domain, so that a sample need not ask for it: it changes rarely, and then libvirt
+// tells. A guest is known by UUID and libvirt's ID, which every start of it changes.
+type guest struct {
+	id      uint
+	version uint64 // of the news that what follows is as new as
+
+	at              time.Time // when the next three were read
+	memory, balloon int64
+	vcpus           int
+	mark            domxml.Mark
+	managed, marked bool   // marked: these and the reason were read
+	reason          string // why it runs
+
+	process *process // nil: not to be seen, and not looked for again
+
+	delayAt time.Time
+	delay   *time.Duration
+}
+
+// guests are the active domains by UUID. The lock is held while libvirtd is asked: libvirt's event loop must never wait
+// for it, because it is what finds out that libvirtd hangs. What events have to say goes into news.
+type guests struct {
+	mu    sync.Mutex
+	known map[string]*guest
+	news  news
+}
+
+// news counts what was heard of each domain. The zero value is ready.
+type news struct {
+	mu   sync.Mutex
+	all  uint64 // counts for every domain: connections
+	each map[string]uint64
+}
+
+func (n *news) heard(uuid string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.each == nil {
+		n.each = map[string]uint64{}
+	}
+	n.each[uuid]++
+}
+
+// reconnected is for a new connection: events may have been missed.
+func (n *news) reconnected() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all++
+}
+
+// keep forgets all domains but these.
+func (n *news) keep(present map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.each, func(uuid string, _ uint64) bool { return !present[uuid] })
+}
+
+func (n *news) version(uuid string) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all + n.each[uuid]
+}
+
+// of gives the guest that a domain is, a new one if need be. The caller holds the lock.
+func (g *guests) of(uuid string, id uint, name, runDir string) *guest {
+	if g.known == nil {
+		g.known = map[string]*guest{}
+	}
+	version := g.news.version(uuid)
+	one := g.known[uuid]
+	switch {
+	case one == nil:
+	case one.id != id:
+		one.drop()
+		one = nil
+	case one.version != version:
+		one.at, one.marked, one.version = time.Time{}, false, version
+	}
+	if one == nil {
+		one = &guest{id: id, version: version}
+		one.process, _ = findProcess(runDir, name, uuid) // without it libvirt is asked
+		g.known[uuid] = one
+	}
+	return one
+}
+
+// drop gives the process up, for good.
+func (one *guest) drop() {
+	if one.process != nil {
+		one.process.close()
+		one.process = nil
+	}
+}
+
+// readDelay reads the delay of the vCPUs if it is time.
+func (one *guest) readDelay(now time.Time) {
+	if now.Sub(one.delayAt) < delayEvery {
+		return
+	}
+	one.delayAt, one.delay = now, nil
+	if delay, err := one.process.delay(one.vcpus); err == nil {
+		one.delay = &delay
+	}
+}
+
+// keep forgets all guests but these. The caller holds the lock.
+func (g *guests) keep(present map[string]bool) {
+	for uuid, one := range g.known {
+		if !present[uuid] {
+			one.drop()
+			delete(g.known, uuid)
+		}
+	}
+	g.news.keep(present)
+}
+
+// ask reads what a guest is from libvirt, if it is not known or too old.
+func (one *guest) ask(d *libvirtgo.Domain, now time.Time) error {
+	if now.Sub(one.at) < guestFresh {
+		return nil
+	}
+	info, err := d.GetInfo()
+	if err != nil {
+		return err
+	}
+	one.at = now
+	one.memory, one.balloon, one.vcpus = int64(info.MaxMem)<<10, int64(info.Memory)<<10, int(info.NrVirtCpu)
+	return nil
+}
+
+// askMark reads Berth's mark and the reason from libvirt, if they are not known.
+func (one *guest) askMark(d *libvirtgo.Domain) (err error) {
+	if one.marked {
+		return nil
+	}
+	state, reason, err := d.GetState()
+	if err != nil {
+		return err
+	}
+	_, one.reason = stateOf(state, reason)
+	one.mark, one.managed, err = markOf(d)
+	one.marked = err == nil
+	return err
+}

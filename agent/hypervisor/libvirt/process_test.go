@@ -1,0 +1,130 @@
+package libvirt
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+func TestParseStat(t *testing.T) {
+	const line = "4513 (qemu) x (86) S 1 4512 4512 0 -1 138412416 4824 0 3 0 10 31 7 9 20 0 5 0 704063 1479700480 9282 18446744073709551615\n"
+	cpu, rss, err := parseStat([]byte(line))
+	if err != nil || cpu != 410*time.Millisecond || rss != 9282*pageSize {
+		t.Errorf("got %s, %d, %v", cpu, rss, err)
+	}
+	for _, line := range []string{"", "1 (x) S 1 2", "1 (x) S a b c d e f g h i j k l m n o p q r s t u v w"} {
+		if _, _, err := parseStat([]byte(line)); !errors.Is(err, errNotHere) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+func TestParseSchedstat(t *testing.T) {
+	if delay, err := parseSchedstat("387880337 283793892 1396\n"); err != nil || delay != 283793892 {
+		t.Errorf("got %d, %v", delay, err)
+	}
+	for _, text := range []string{"", "5", "5 x 7"} {
+		if delay, err := parseSchedstat(text); err == nil {
+			t.Errorf("%q: got %s", text, delay)
+		}
+	}
+}
+
+const guestUUID = "11111111-2222-4333-8444-555555555555"
+
+// A process stands for a guest's when it has the UUID on its command line.
+func TestProcessOfAGuest(t *testing.T) {
+	dir := t.TempDir()
+	guest := exec.Command("sleep", "1000")
+	guest.Args = []string{"sleep", "1000"}
+	if err := guest.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := func() { _ = guest.Process.Kill(); _ = guest.Wait() }
+	defer stop()
+	if err := os.WriteFile(filepath.Join(dir, "web-1.pid"), []byte(strconv.Itoa(guest.Process.Pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := findProcess(dir, "web-1", guestUUID); !errors.Is(err, errNotHere) {
+		t.Errorf("somebody else's process was taken for the guest's: %v", err)
+	}
+	p, err := findProcess(dir, "web-1", "1000") // what is on its command line
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	var buffer [1024]byte
+	if cpu, rss, err := p.usage(buffer[:]); err != nil || rss <= 0 || cpu < 0 {
+		t.Errorf("got %s, %d, %v", cpu, rss, err)
+	}
+	if _, err := p.delay(1); !errors.Is(err, errNotHere) {
+		t.Errorf("a delay without vCPUs: %v", err)
+	}
+	stop()
+	if cpu, rss, err := p.usage(buffer[:]); !errors.Is(err, errNotHere) {
+		t.Errorf("of a dead process: %s, %d, %v", cpu, rss, err)
+	}
+}
+
+func TestNoProcess(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"garbled": "x", "gone": "999999999"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".pid"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"garbled", "gone", "missing"} {
+		if _, err := findProcess(dir, name, guestUUID); !errors.Is(err, errNotHere) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What is kept of a guest holds until libvirt tells of it, or until it is another one.
+func TestGuestsAreForgottenWhenThereIsNews(t *testing.T) {
+	var g guests
+	one := g.of(guestUUID, 7, "web-1", t.TempDir())
+	one.at, one.marked = time.Now(), true
+	if again := g.of(guestUUID, 7, "web-1", t.TempDir()); again != one || !again.marked {
+		t.Errorf("it was forgotten: %+v", again)
+	}
+	g.news.heard("another")
+	if again := g.of(guestUUID, 7, "web-1", t.TempDir()); !again.marked {
+		t.Error("another's news")
+	}
+	for what, event := range map[string]func(){"its news": func() { g.news.heard(guestUUID) }, "a new connection": g.news.reconnected} {
+		one.at, one.marked = time.Now(), true
+		event()
+		if again := g.of(guestUUID, 7, "web-1", t.TempDir()); again != one || again.marked || !again.at.IsZero() {
+			t.Errorf("%s: still known: %+v", what, again)
+		}
+	}
+	if again := g.of(guestUUID, 8, "web-1", t.TempDir()); again == one {
+		t.Error("another start is another guest")
+	}
+	g.keep(nil)
+	if len(g.known) != 0 {
+		t.Error("what is gone is kept")
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	var q quiet
+	if q.is("a") {
+		t.Error("nobody has been asked")
+	}
+	q.set("a", true)
+	q.set("b", true)
+	q.set("b", false)
+	if !q.is("a") || q.is("b") {
+		t.Errorf("got %v", q.known)
+	}
+	q.reset()
+	if q.is("a") {
+		t.Error("after a reconnect anything may run")
+	}
+}
