@@ -69,3 +69,6 @@ const (
 	MaxNetworks      = 32
 	MaxXMLLength     = 256 << 10
 )
+
+// EpochsGiven is the highest epoch that the VM was ever given. The next one has to be above it.
+func (v *VM) EpochsGiven() uint64 { return max(v.Epoch, v.LastEpoch) }

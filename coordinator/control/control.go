@@ -56,7 +56,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	for _, op := range live {
 		c.drive(op.ID)
 	}
-	<-ctx.Done()
+	c.reconcile(ctx) // to the end of the leadership
 	c.mu.Lock()
 	c.term = 0
 	runners := c.runners

@@ -68,6 +68,9 @@ func (c *Control) startOnce(ctx context.Context, request StartVM) (started Start
 		return Started{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
+	if err := quarantined(snapshot); err != nil {
+		return Started{}, decided, err
+	}
 	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 		vm, _ := snapshot.VM(op.VM)
 		decision, _ := snapshot.Decision(op.Decision)
@@ -276,6 +279,9 @@ func copyDeadline(memory units.Bytes) time.Duration {
 func (c *Control) held(snapshot *state.Snapshot, id string) (cluster.VM, error) {
 	if _, _, leading := c.leading(); !leading {
 		return cluster.VM{}, errNotLeading
+	}
+	if err := quarantined(snapshot); err != nil {
+		return cluster.VM{}, err
 	}
 	vm, exists := snapshot.VM(id)
 	switch {

@@ -71,8 +71,8 @@ func (w *write) store(command *Command) *Refusal {
 // deleteRecords runs before putRecords, so that a name is free for a record of the same command.
 func (w *write) deleteRecords(command *Command) {
 	for _, record := range command.Delete {
-		if vm, ok := w.before.VM(record.ID); ok && record.Table == VMs && vm.Epoch > 0 {
-			put(w, tableEpochs, vm.ID, &epochRow{VM: vm.ID, Epoch: vm.Epoch, Index: w.index})
+		if vm, ok := w.before.VM(record.ID); ok && record.Table == VMs && vm.EpochsGiven() > 0 {
+			put(w, tableEpochs, vm.ID, &epochRow{VM: vm.ID, Epoch: vm.EpochsGiven(), Index: w.index})
 			w.applied.Epochs++
 		}
 		w.remove(string(record.Table), record.ID, w.row(string(record.Table), record.ID))

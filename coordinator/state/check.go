@@ -185,8 +185,11 @@ func (w *write) revision(table Table, id string) uint64 {
 func (w *write) checkChanges(command *Command) *Refusal {
 	for i := range command.VMs {
 		vm := &command.VMs[i]
-		if last := w.before.LastEpoch(vm.ID); vm.Epoch < last {
-			return invalid(VMs, vm.ID, "the epoch of VM %q cannot go from %d to %d", vm.Name, last, vm.Epoch)
+		if before, exists := w.before.VM(vm.ID); exists && vm.Epoch < before.Epoch {
+			return invalid(VMs, vm.ID, "the epoch of VM %q cannot go from %d to %d", vm.Name, before.Epoch, vm.Epoch)
+		}
+		if last := w.before.LastEpoch(vm.ID); vm.EpochsGiven() < last {
+			return invalid(VMs, vm.ID, "the epochs given to VM %q cannot go from %d to %d", vm.Name, last, vm.EpochsGiven())
 		}
 	}
 	for i := range command.Operations {

@@ -17,7 +17,7 @@ const epochJump = 1 << 20
 // gone on since the backup was made, so that it is a claim and not a fact:
 //
 //   - Meta tells by MetaQuarantine that no VM may be started, stopped or moved until the nodes were compared.
-//   - Every epoch jumps, also that of a VM which the backup does not know.
+//   - Every VM's next epoch jumps, also that of a VM which the backup does not know.
 //   - Operations that were at work are parked: how they ended is not in the backup.
 //   - Tokens go: one that has been used since would be good again.
 //   - The members are the present ones, as Raft keeps its present configuration.
@@ -60,7 +60,8 @@ func (w *write) parkOperations(at time.Time, reason string) {
 func (w *write) jumpEpochs(present *Snapshot) {
 	vms := w.before.VMs()
 	for i := range vms {
-		vms[i].Epoch = max(vms[i].Epoch, present.LastEpoch(vms[i].ID)) + epochJump
+		// The epoch that the guest runs under is a fact of its node; only the next one has to be above everything.
+		vms[i].LastEpoch = max(vms[i].EpochsGiven(), present.LastEpoch(vms[i].ID)) + epochJump
 	}
 	w.putRecords(&Command{VMs: vms})
 	gone := append(w.before.deletedEpochs(), present.deletedEpochs()...)

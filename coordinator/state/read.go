@@ -72,7 +72,7 @@ func (x *Snapshot) VMsOn(node string) []cluster.VM {
 // is made with a used ID has to go on from there.
 func (x *Snapshot) LastEpoch(vm string) uint64 {
 	if row, ok := one(x, string(VMs), byID, vm, copied[cluster.VM]); ok {
-		return row.Epoch
+		return row.EpochsGiven()
 	}
 	row, _ := one(x, tableEpochs, byID, vm, copied[epochRow])
 	return row.Epoch

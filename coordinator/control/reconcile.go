@@ -1,0 +1,145 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+)
+
+// reconcileEvery is between two looks at whether all nodes have reported after a restore.
+const reconcileEvery = 2 * time.Second
+
+// quarantined refuses work on VMs while the records come from a backup that was not yet compared with the nodes.
+func quarantined(snapshot *state.Snapshot) error {
+	reason := snapshot.Meta(state.MetaQuarantine)
+	if reason == "" {
+		return nil
+	}
+	return &Error{
+		Code: Unavailable, Subject: "cluster", Message: "no VM is started, stopped or moved: the state was " + reason,
+		NextStep: "wait until every node has reported, see 'berth node list'; take a node that is gone out with 'berth node remove'",
+	}
+}
+
+// reconcile watches for a quarantine until the context ends, and lifts it once every node has shown what it runs. Where record and node differ, the node is right:
+// guests went on while the backup lay on a shelf. No guest is touched.
+func (c *Control) reconcile(ctx context.Context) {
+	ticker := time.NewTicker(reconcileEvery)
+	defer ticker.Stop()
+	told := ""
+	for {
+		snapshot := c.Store.Snapshot()
+		if snapshot.Meta(state.MetaQuarantine) != "" {
+			running, missing := c.inventories(snapshot)
+			if len(missing) == 0 {
+				c.lift(ctx, snapshot, running)
+				continue
+			}
+			if waiting := strings.Join(missing, ", "); waiting != told {
+				c.Logger.Warn("quarantined after a restore until these nodes report", "nodes", waiting)
+				told = waiting
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// copyOf is a domain on a node.
+type copyOf struct {
+	node   cluster.Node
+	domain cluster.Domain
+}
+
+// inventories are all domains that hold memory, by UUID, and the names of the nodes that have not told theirs.
+func (c *Control) inventories(snapshot *state.Snapshot) (running map[string][]copyOf, missing []string) {
+	running = map[string][]copyOf{}
+	for _, node := range snapshot.Nodes() {
+		facts := c.Inventory.Facts(node.ID, c.Now())
+		if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown {
+			missing = append(missing, node.Name)
+			continue
+		}
+		for _, domain := range facts.Domains {
+			if domain.State.Holds() {
+				running[domain.UUID] = append(running[domain.UUID], copyOf{node, domain})
+			}
+		}
+	}
+	slices.Sort(missing)
+	return running, missing
+}
+
+func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running map[string][]copyOf) {
+	at := c.Now()
+	command := state.Command{
+		Key: c.newID(), Kind: "reconcile", Caller: "berth", At: at, Meta: map[string]string{state.MetaQuarantine: ""},
+		Events: []cluster.Event{{
+			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: "berth",
+			Message: "every node has reported: VMs may be started, stopped and moved again",
+		}},
+	}
+	for _, vm := range snapshot.VMs() {
+		after, why := agreed(vm, running[vm.ID])
+		if why == "" && vm.Operation == "" {
+			continue
+		}
+		after.Operation = "" // what was at work when the backup was made is parked
+		command.VMs = append(command.VMs, after)
+		command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+		if why != "" {
+			command.Events = append(command.Events, cluster.Event{
+				At: at, Kind: "vm.reconciled", Subject: "vm/" + vm.Name, Message: why, Caller: "berth",
+			})
+		}
+	}
+	result, err := c.propose(ctx, command)
+	switch {
+	case err != nil:
+		c.Logger.Warn("the quarantine could not be lifted", "error", err)
+	case result.Refusal != nil:
+		c.Logger.Warn("the quarantine could not be lifted", "refusal", result.Refusal.Message)
+	default:
+		c.Logger.Info("quarantine lifted", "changed_vms", len(command.VMs))
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(reconcileEvery):
+	}
+}
+
+// agreed is the record that says what the nodes show, and in words what changed; empty when nothing did.
+func agreed(vm cluster.VM, copies []copyOf) (after cluster.VM, why string) {
+	after = vm
+	switch {
+	case len(copies) > 1:
+		var names []string
+		for _, one := range copies {
+			names = append(names, one.node.Name)
+		}
+		after.Condition = "its UUID is on " + strings.Join(names, " and ") + ": stop one copy by hand"
+		return after, after.Condition
+	case len(copies) == 0 && vm.Holder == "":
+		return vm, ""
+	case len(copies) == 0:
+		after.Holder = ""
+		after.Condition = "it ran when the backup was made, and no node shows it now"
+		return after, after.Condition
+	}
+	here := copies[0]
+	if vm.Holder == here.node.ID && vm.Epoch == here.domain.Epoch {
+		return vm, ""
+	}
+	after.Holder, after.LastNode, after.Desired, after.Condition = here.node.ID, here.node.ID, cluster.Running, ""
+	after.Epoch = max(vm.Epoch, here.domain.Epoch)
+	return after, fmt.Sprintf("runs on %s, epoch %d, as its node shows", here.node.Name, here.domain.Epoch)
+}

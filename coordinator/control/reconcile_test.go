@@ -1,0 +1,72 @@
+package control
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+)
+
+// After a restore nothing is started, stopped or moved until every node has shown what it runs; then the nodes are right.
+func TestARestoredStateIsComparedWithTheNodesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		moved, gone, same := w.running("moved"), w.running("gone"), w.running("same")
+		w.lose()
+		// Since the backup "moved" went to another node under epoch 7, and "gone" powered off. One node is away.
+		elsewhere := other(moved.Holder)
+		w.facts.change(moved.Holder, without(moved.ID))
+		w.facts.change(gone.Holder, without(gone.ID))
+		w.facts.change(elsewhere, func(f *cluster.NodeFacts) {
+			f.Domains = append(f.Domains, cluster.Domain{UUID: moved.ID, State: cluster.DomainRunning, Managed: true, Epoch: 7})
+		})
+		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		if _, err := w.log.Propose(t.Context(), state.Command{
+			Key: "restore", Kind: "restore", At: time.Now(), Meta: map[string]string{state.MetaQuarantine: "restored from a backup"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.lead(2)
+		time.Sleep(time.Minute)
+		if _, err := w.start("new"); !isCode(err, Unavailable) {
+			t.Errorf("a start while a node is away: %v", err)
+		}
+		if _, err := w.StopVM(t.Context(), StopVM{VM: same.ID}); !isCode(err, Unavailable) {
+			t.Errorf("a stop while a node is away: %v", err)
+		}
+		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
+		time.Sleep(time.Minute)
+		snapshot := w.Store.Snapshot()
+		if after, _ := snapshot.VM(moved.ID); after.Holder != elsewhere || after.Epoch != 7 {
+			t.Errorf("moved: %+v", after)
+		}
+		if after, _ := snapshot.VM(gone.ID); after.Holder != "" || after.Condition == "" {
+			t.Errorf("gone: %+v", after)
+		}
+		if after, _ := snapshot.VM(same.ID); after.Revision != same.Revision {
+			t.Errorf("same: %+v", after)
+		}
+		if _, err := w.start("new"); err != nil {
+			t.Errorf("a start after the comparison: %v", err)
+		}
+		synctest.Wait()
+		if orders := len(w.agents.orders); orders != 4 {
+			t.Errorf("%d orders: only the four starts were to be ordered", orders)
+		}
+	})
+}
+
+func without(vm string) func(*cluster.NodeFacts) {
+	return func(f *cluster.NodeFacts) {
+		var left []cluster.Domain
+		for _, domain := range f.Domains {
+			if domain.UUID != vm {
+				left = append(left, domain)
+			}
+		}
+		f.Domains = left
+	}
+}
