@@ -272,7 +272,6 @@ func (c *Consensus) Shutdown(ctx context.Context) error {
 func (c *Consensus) end() {
 	defer close(c.ended)
 	close(c.stop)
-	c.stream.Close()
 	err := c.raft.Load().Shutdown().Error()
 	c.transport.CloseStreams()
 	close(c.stopped)

@@ -21,6 +21,10 @@ func checkDisk(dir string, least units.Bytes) error {
 	}
 	size := units.Bytes(int64(fs.Blocks) * fs.Bsize)
 	free := units.Bytes(int64(fs.Bavail) * fs.Bsize)
+	return enough(dir, free, size, least)
+}
+
+func enough(dir string, free, size, least units.Bytes) error {
 	if least = min(least, size/16); free < least {
 		return fmt.Errorf("%w: %s has %s free, at least %s are needed; free some space there", ErrDiskLow, dir, free, least)
 	}

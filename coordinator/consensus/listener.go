@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -69,6 +70,15 @@ type inbound struct {
 	net.Conn
 	member string
 	from   *listener
+}
+
+// Read implements net.Conn. The transport takes every other error than EOF for a fault worth logging.
+func (c *inbound) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, net.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // Close implements net.Conn.

@@ -1,11 +1,8 @@
 package consensus
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -38,6 +35,9 @@ func openBolt(dir string) (backend, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, storeFile)
+	if err := checkFile(path); err != nil {
+		return nil, opened(path, err)
+	}
 	var store *raftboltdb.BoltStore
 	err := protect(func() (err error) {
 		store, err = raftboltdb.New(raftboltdb.Options{
@@ -48,20 +48,31 @@ func openBolt(dir string) (backend, error) {
 		})
 		return err
 	})
+	if err != nil {
+		return nil, opened(path, err)
+	}
+	return &checked{backend: store}, nil
+}
+
+// opened makes an error of opening the file tell what to do.
+func opened(path string, err error) error {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
-		return nil, fmt.Errorf("%w: another coordinator has %s open", ErrInUse, path)
-	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
-		return nil, damaged(path, err)
-	case err != nil:
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return fmt.Errorf("%w: another coordinator has %s open", ErrInUse, path)
+	case errors.Is(err, ErrDamaged), errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum),
+		errors.Is(err, bbolterrors.ErrVersionMismatch):
+		return damaged(path, err)
+	default:
+		return fmt.Errorf("open %s: %w", path, err)
 	}
-	return &checked{store}, nil
 }
 
 func damaged(what string, err error) error {
-	return fmt.Errorf("%w: %s: %w; remove this coordinator with 'berth coordinator remove' on another one, "+
-		"empty its data directory and let it join again", ErrDamaged, what, err)
+	if !errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return fmt.Errorf("%s: %w; remove this coordinator with 'berth coordinator remove' on another one, "+
+		"empty its data directory and let it join again", what, err)
 }
 
 // protect makes an error of a panic: bbolt trusts its file, and follows a damaged one out of bounds.
@@ -73,93 +84,6 @@ func protect(open func() error) (err error) {
 		}
 	}()
 	return open()
-}
-
-// checked adds a sum to every entry and value, because bbolt has none for its data: a flipped bit must not become a
-// command, a term or a vote.
-type checked struct{ backend }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// sumOf covers what Raft acts on.
-func sumOf(log *raft.Log) []byte {
-	var head [17]byte
-	binary.BigEndian.PutUint64(head[:], log.Index)
-	binary.BigEndian.PutUint64(head[8:], log.Term)
-	head[16] = byte(log.Type)
-	crc := crc32.Update(0, castagnoli, head[:])
-	crc = crc32.Update(crc, castagnoli, log.Data)
-	crc = crc32.Update(crc, castagnoli, log.Extensions)
-	return binary.BigEndian.AppendUint32(nil, crc)
-}
-
-// StoreLog implements raft.LogStore.
-func (c *checked) StoreLog(log *raft.Log) error { return c.StoreLogs([]*raft.Log{log}) }
-
-// StoreLogs implements raft.LogStore. The sum travels at the end of Extensions, in the store only.
-func (c *checked) StoreLogs(logs []*raft.Log) error {
-	stored := make([]*raft.Log, len(logs))
-	for i, log := range logs {
-		with := *log
-		with.Extensions = append(bytes.Clone(log.Extensions), sumOf(log)...)
-		stored[i] = &with
-	}
-	return c.backend.StoreLogs(stored)
-}
-
-// GetLog implements raft.LogStore.
-func (c *checked) GetLog(index uint64, log *raft.Log) error {
-	if err := c.backend.GetLog(index, log); err != nil {
-		return err
-	}
-	at := len(log.Extensions) - crc32.Size
-	if at < 0 || log.Index != index {
-		return fmt.Errorf("%w: entry %d", ErrDamaged, index)
-	}
-	sum := log.Extensions[at:]
-	if log.Extensions = log.Extensions[:at]; at == 0 {
-		log.Extensions = nil
-	}
-	if !bytes.Equal(sum, sumOf(log)) {
-		return fmt.Errorf("%w: entry %d", ErrDamaged, index)
-	}
-	return nil
-}
-
-// Set implements raft.StableStore.
-func (c *checked) Set(key, value []byte) error {
-	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
-	return c.backend.Set(key, binary.BigEndian.AppendUint32(bytes.Clone(value), sum))
-}
-
-// Get implements raft.StableStore.
-func (c *checked) Get(key []byte) ([]byte, error) {
-	stored, err := c.backend.Get(key)
-	if err != nil {
-		return nil, err
-	}
-	at := len(stored) - crc32.Size
-	if at < 0 || binary.BigEndian.Uint32(stored[at:]) != crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, stored[:at]) {
-		return nil, fmt.Errorf("%w: value %q", ErrDamaged, key)
-	}
-	return stored[:at], nil
-}
-
-// SetUint64 implements raft.StableStore.
-func (c *checked) SetUint64(key []byte, value uint64) error {
-	return c.Set(key, binary.BigEndian.AppendUint64(nil, value))
-}
-
-// GetUint64 implements raft.StableStore.
-func (c *checked) GetUint64(key []byte) (uint64, error) {
-	value, err := c.Get(key)
-	if err != nil {
-		return 0, err
-	}
-	if len(value) != 8 {
-		return 0, fmt.Errorf("%w: value %q has %d bytes", ErrDamaged, key, len(value))
-	}
-	return binary.BigEndian.Uint64(value), nil
 }
 
 // guarded ends the process when the store fails or hangs.
@@ -232,34 +156,4 @@ func (g *guarded) GetUint64(key []byte) (value uint64, err error) {
 func (g *guarded) Close() error {
 	g.closed.Store(true)
 	return g.backend.Close()
-}
-
-// verifyLog reads all of the log before Raft trusts it. snapshot is the index of the newest good snapshot: entries above
-// it must be there, since nothing else has them; below it there may be a gap, where a backup was restored.
-func verifyLog(logs raft.LogStore, snapshot uint64) error {
-	first, err := logs.FirstIndex()
-	if err != nil {
-		return err
-	}
-	last, err := logs.LastIndex()
-	if err != nil {
-		return err
-	}
-	if last == 0 {
-		return nil
-	}
-	if first > snapshot+1 {
-		return fmt.Errorf("%w: the log begins at entry %d, the newest good snapshot ends at %d", ErrDamaged, first, snapshot)
-	}
-	for index := first; index <= last; index++ {
-		var log raft.Log
-		err := logs.GetLog(index, &log)
-		if errors.Is(err, raft.ErrLogNotFound) && index <= snapshot {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("entry %d of the log: %w", index, err)
-		}
-	}
-	return nil
 }

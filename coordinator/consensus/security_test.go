@@ -1,0 +1,141 @@
+package consensus
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"berth/shared/pki"
+)
+
+// knock dials the Raft port with a certificate and tells whether the other side keeps the connection.
+func knock(t *testing.T, at string, files pki.Files) error {
+	t.Helper()
+	config, err := pki.ClientConfig(files, pki.RolePeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.NextProtos = []string{alpn}
+	// The other cluster's server would be refused by the client first, and this is about the server.
+	config.InsecureSkipVerify, config.VerifyConnection = true, nil
+	conn, err := tls.Dial("tcp", at, config)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Read(make([]byte, 1))
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return nil // it waits for what this one has to say
+	}
+	return err
+}
+
+func TestOnlyMembersSpeakOnTheRaftPort(t *testing.T) {
+	ca := newAuthority(t, "c1")
+	all := newTeam(t, ca, 2)
+	all.leader()
+	at := all[0].cfg.Bind
+	if err := knock(t, at, all[1].cfg.TLS); err != nil {
+		t.Errorf("a member was refused: %v", err)
+	}
+	for name, files := range map[string]pki.Files{
+		"an agent":                    ca.files(t, pki.RoleAgent, "m2"),
+		"an operator":                 ca.files(t, pki.RoleOperator, "m2"),
+		"a peer that is no member":    ca.files(t, pki.RolePeer, "m9"),
+		"a peer of another authority": newAuthority(t, "c1").files(t, pki.RolePeer, "m2"),
+		"a peer of another cluster":   newAuthority(t, "c2").files(t, pki.RolePeer, "m2"),
+	} {
+		if err := knock(t, at, files); err == nil {
+			t.Errorf("%s was let in", name)
+		}
+	}
+	plain, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := plain.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(plain); err == nil && strings.Contains(string(answer), "HTTP/1.1 200") {
+		t.Errorf("answered in clear: %q", answer)
+	}
+}
+
+func TestARemovedMemberIsCutOff(t *testing.T) {
+	all := newTeam(t, newAuthority(t, "c1"), 3)
+	leader := all.leader()
+	var gone *peer
+	for _, p := range all {
+		if p != leader {
+			gone = p
+		}
+	}
+	// A connection that stands, as a candidate's would.
+	conn, err := gone.stream.Dial(raft.ServerAddress(leader.cfg.Advertise), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	held := func() (member bool) {
+		leader.stream.mu.Lock()
+		defer leader.stream.mu.Unlock()
+		for in := range leader.stream.conns {
+			member = member || in.member == gone.cfg.MemberID
+		}
+		return member
+	}
+	eventually(t, "the connection is accepted", held)
+	if err := leader.Remove(t.Context(), gone.cfg.MemberID); err != nil {
+		t.Fatal(err)
+	}
+	leader.stream.sweep()
+	eventually(t, "the standing connection is closed", func() bool { return !held() })
+	if err := knock(t, leader.cfg.Bind, gone.cfg.TLS); err == nil {
+		t.Error("a removed member was let in")
+	}
+}
+
+func TestAStrangerIsNotDialledForAMember(t *testing.T) {
+	all := newTeam(t, newAuthority(t, "c1"), 2)
+	leader := all.leader()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// Two members at one address would be one member with two votes.
+	if err := leader.AddNonvoter(ctx, "m3", all[1].cfg.Advertise); err == nil {
+		t.Error("two members at one address")
+	}
+	// The same by another name of the address.
+	_, port, err := net.SplitHostPort(all[1].cfg.Advertise)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alias := raft.ServerAddress(net.JoinHostPort("127.0.0.1", port) + "")
+	conn, err := all[0].stream.Dial(alias, time.Second)
+	if err != nil {
+		t.Fatalf("a member at its own address: %v", err)
+	}
+	conn.Close()
+	all[0].stream.members = stranger{}
+	if conn, err := all[0].stream.Dial(alias, time.Second); err == nil {
+		conn.Close()
+		t.Error("the member at that address is another one, and was dialled")
+	}
+}
+
+// stranger expects m7 everywhere.
+type stranger struct{}
+
+func (stranger) admit(string) error                 { return nil }
+func (stranger) memberAt(raft.ServerAddress) string { return "m7" }
