@@ -1,10 +1,13 @@
 package libvirt
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -37,15 +40,34 @@ func TestParseSchedstat(t *testing.T) {
 const guestUUID = "11111111-2222-4333-8444-555555555555"
 
 // A process stands for a guest's when it has the UUID on its command line.
+// TestStandsForAGuest is the process that TestProcessOfAGuest looks at. Run as a test it has nothing to do.
+func TestStandsForAGuest(*testing.T) {
+	if os.Getenv("STAND_FOR_A_GUEST") == "" {
+		return
+	}
+	held := bytes.Repeat([]byte{1}, 64<<20)
+	fmt.Println("ready")
+	time.Sleep(time.Minute) // killed long before
+	runtime.KeepAlive(held)
+}
+
 func TestProcessOfAGuest(t *testing.T) {
 	dir := t.TempDir()
-	guest := exec.Command("sleep", "1000")
-	guest.Args = []string{"sleep", "1000"}
+	// Something of a guest's size: the kernel counts the memory of small processes in batches, and says 0 for a while.
+	guest := exec.Command(os.Args[0], "-test.run=^TestStandsForAGuest$", "1000")
+	guest.Env = append(os.Environ(), "STAND_FOR_A_GUEST=1")
+	ready, err := guest.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := guest.Start(); err != nil {
 		t.Fatal(err)
 	}
 	stop := func() { _ = guest.Process.Kill(); _ = guest.Wait() }
 	defer stop()
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "web-1.pid"), []byte(strconv.Itoa(guest.Process.Pid)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
