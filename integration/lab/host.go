@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -176,11 +177,22 @@ func (h *Host) QEMUs() []QEMU {
 	if err != nil {
 		return nil
 	}
+	// The host's own /proc has a few processes where this machine's has hundreds.
+	own := fmt.Sprintf("/proc/%d/root/proc", first)
+	entries, _ := os.ReadDir(own)
 	var guests []QEMU
-	for _, pid := range processesIn(namespace) {
-		args := arguments(pid)
+	for _, entry := range entries {
+		inner, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		args := argumentsIn(filepath.Join(own, entry.Name(), "cmdline"))
 		if len(args) == 0 || args[0] != qemuMoved || !slices.Contains(args, "-uuid") {
 			continue
+		}
+		pid := h.known.outer(namespace, inner)
+		if pid == 0 {
+			continue // it has just ended
 		}
 		name, _, _ := strings.Cut(after(args, "-name"), ",")
 		guests = append(guests, QEMU{

@@ -30,6 +30,7 @@ type Lab struct {
 	options Options
 	reaper  *exec.Cmd // nil in a process that has not raised the lab
 	owner   io.Closer // the pipe to the reaper
+	known   processes
 }
 
 // record is what a lab leaves for Open.
@@ -98,7 +99,7 @@ func (l *Lab) startReaper() error {
 }
 
 // initPid is process 1 of the lab as seen from outside, 0 when it is down.
-func (l *Lab) initPid() int { return findRole(roleInit, l.Dir) }
+func (l *Lab) initPid() int { return l.known.role(roleInit, l.Dir) }
 
 // Machines are all of them: the operator, the coordinators, the hosts.
 func (l *Lab) Machines() []*Machine {

@@ -21,6 +21,7 @@ type Machine struct {
 	Name    string
 	Address string
 	lab     *Lab
+	known   processes
 }
 
 // ErrPoweredOff says that a machine has no processes.
@@ -40,7 +41,7 @@ func (m *Machine) Path(inside string) string {
 }
 
 // initPid is process 1 of the machine as seen from outside, 0 when it is powered off.
-func (m *Machine) initPid() int { return findRole(roleMachine, m.lab.Dir, m.Name) }
+func (m *Machine) initPid() int { return m.known.role(roleMachine, m.lab.Dir, m.Name) }
 
 // Running tells whether the machine is powered on.
 func (m *Machine) Running() bool { return m.initPid() != 0 }
@@ -201,12 +202,7 @@ func (m *Machine) find(name string) (pid int, namespace string) {
 	if err != nil || inner == 0 {
 		return 0, ""
 	}
-	for _, pid := range processesIn(namespace) {
-		if innerPid(pid) == inner {
-			return pid, namespace
-		}
-	}
-	return 0, namespace
+	return m.known.outer(namespace, inner), namespace
 }
 
 // Signal sends a signal to a service. A service that does not run is an error.

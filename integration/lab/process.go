@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,16 +23,56 @@ import (
 
 // findRole is the live process that runs as a role with these first arguments, or 0.
 func findRole(role string, args ...string) int {
-	want := role + "\x00" + strings.Join(args, "\x00") + "\x00"
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err == nil && strings.HasPrefix(string(text), want) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		pid, _ := strconv.Atoi(filepath.Base(path))
+		if hasRole(pid, role, args...) {
 			return pid
 		}
 	}
 	return 0
+}
+
+func hasRole(pid int, role string, args ...string) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && strings.HasPrefix(string(text), role+"\x00"+strings.Join(args, "\x00")+"\x00")
+}
+
+// processes remembers where a machine's processes were found, because looking for one reads something of every process
+// here. What is remembered is checked before it is believed. The zero value is ready.
+type processes struct {
+	first atomic.Int64 // process 1
+
+	mu     sync.Mutex
+	outers map[int]int // the ID here by the ID there
+}
+
+// role is findRole, for one role.
+func (p *processes) role(role string, args ...string) int {
+	if pid := int(p.first.Load()); pid != 0 && hasRole(pid, role, args...) {
+		return pid
+	}
+	pid := findRole(role, args...)
+	p.first.Store(int64(pid))
+	return pid
+}
+
+// outer is the ID here of a process that has another one in its namespace, 0 if it has ended.
+func (p *processes) outer(namespace string, inner int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pid := p.outers[inner]; pid != 0 && innerPid(pid) == inner {
+		if found, err := pidNamespace(pid); err == nil && found == namespace {
+			return pid
+		}
+	}
+	p.outers = map[int]int{}
+	for _, pid := range processesIn(namespace) {
+		if inner := innerPid(pid); inner != 0 {
+			p.outers[inner] = pid
+		}
+	}
+	return p.outers[inner]
 }
 
 // pidNamespace identifies the PID namespace of a process.
@@ -69,9 +111,9 @@ func innerPid(pid int) int {
 	return inner
 }
 
-// arguments is the command line of a process, empty if it has ended.
-func arguments(pid int) []string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+// argumentsIn is the command line in a file of /proc, empty if the process has ended.
+func argumentsIn(path string) []string {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil
 	}
