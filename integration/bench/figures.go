@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"time"
 )
+
+var errNothing = errors.New("nothing was measured")
 
 // figures are repeated measurements of one thing, in the order in which they were taken.
 type figures []float64
@@ -33,15 +36,6 @@ func (f figures) less(other figures) figures {
 		differences[i] = f[i] - other[i]
 	}
 	return differences
-}
-
-// per divides each measurement.
-func (f figures) per(n float64) figures {
-	shares := make(figures, len(f))
-	for i := range f {
-		shares[i] = f[i] / n
-	}
-	return shares
 }
 
 // spread is "median [min-max] n=" with a unit.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -11,12 +10,11 @@ import (
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
 
+	"berth/integration/simagent"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/units"
-
-	"berth/integration/simagent"
 )
 
 // simulatedSize is far more than the starts of one run need.
@@ -125,5 +123,3 @@ func awaitEnd(ctx context.Context, api berthv1connect.BerthServiceClient, id str
 	}
 	return last, nil
 }
-
-var errNothing = errors.New("nothing was measured")

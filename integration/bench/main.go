@@ -2,7 +2,8 @@
 // whether the goal is reached. Whatever a goal compares to something else is measured side by side with it in the same
 // run, in turns, because figures of two runs or two machines say nothing about each other.
 //
-//	go run ./integration/bench [-quick] [-only R1,R4]
+//	make bench
+//	make bench ARGS='-quick -only R1,R4'
 //
 // Nothing fails here because it is slow: the exit code is 1 only when a measurement could not be taken. Run it as root,
 // on a machine that does nothing else.

@@ -14,12 +14,12 @@ import (
 // twoNodes are a fleet without coordinators.
 func twoNodes() (source, target *jobs) {
 	fleet := &Fleet{}
-	make := func(name string) *jobs {
+	add := func(name string) *jobs {
 		n := newNode(Identity{NodeID: name, Name: name, HostUUID: uuidOf(name)}, Size{Memory: 8 * units.GiB, CPUs: 4})
 		fleet.add(n)
 		return newJobs(n, fleet)
 	}
-	return make("source"), make("target")
+	return add("source"), add("target")
 }
 
 const vm = "6c0e8bd2-6f4f-4c55-8b3e-0f6a5f0a1c01"
