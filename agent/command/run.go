@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -40,8 +41,13 @@ connects as soon as it does.`,
 	return cmd
 }
 
+// heapGrowth is how far the heap may grow before it is collected, in per cent. The agent allocates little and shares its
+// machine with guests, so memory counts for more than the time of a collection.
+const heapGrowth = 50
+
 func run(cmd *cobra.Command, settings Settings, path string) error {
 	ctx := cmd.Context()
+	debug.SetGCPercent(heapGrowth)
 	log, err := logging.New("berth-agent", settings.LogLevel, cmd.ErrOrStderr())
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

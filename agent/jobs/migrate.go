@@ -146,6 +146,8 @@ func notMigrated(runner *migration.Runner, err error) error {
 		return fmt.Errorf("%w: cancelled", hypervisor.ErrAborted)
 	case err == nil:
 		return errors.New("the migration ended and the guest is still here")
+	case errors.Is(err, hypervisor.ErrAmbiguous):
+		return fmt.Errorf("%w: libvirtd or the agent was away meanwhile, and the guest stayed", hypervisor.ErrAborted)
 	default:
 		return err
 	}

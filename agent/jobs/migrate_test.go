@@ -79,7 +79,7 @@ func TestMigrateThatDoesNotGoThrough(t *testing.T) {
 		"the last message got lost":    {func(b *bench) { b.node.Inject("finish", fake.Fault{Err: errors.New("lost")}) }, migrateOrder, ambiguous, "internal", pausedMigration, "lost"},
 		"gone, but with an error":      {func(b *bench) { b.node.Inject("finish", fake.Fault{Err: errors.New("odd"), Effect: true}) }, migrateOrder, ambiguous, "internal", absentState, "odd"},
 		"libvirt away and back":        {func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second) }, migrateOrder, ambiguous, "ambiguous", absentState, "unseen"},
-		"libvirt away and rolled back": {func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second); b.break_(5 * time.Second) }, migrateOrder, failed, "ambiguous", running, "broke"},
+		"libvirt away and rolled back": {func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second); b.break_(5 * time.Second) }, migrateOrder, failed, "aborted", running, "and the guest stayed"},
 		"libvirt away for good":        {func(b *bench) { b.slow(); time.AfterFunc(3*time.Second, b.node.Stop) }, migrateOrder, ambiguous, "ambiguous", unknown, "broke"},
 	} {
 		t.Run(name, func(t *testing.T) {
