@@ -243,7 +243,7 @@ func (f fatalFSM) Apply(entry *raft.Log) any {
 	defer func() {
 		if reason := recover(); reason != nil {
 			f.c.fatal(fmt.Errorf("%v", reason))
-			panic(reason)
+			panic(reason) //nolint:forbidigo // the state's own, told and passed on
 		}
 	}()
 	return f.FSM.Apply(entry)

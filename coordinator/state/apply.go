@@ -15,8 +15,8 @@ func (s *Store) apply(command *Command, index uint64) Result {
 	defer s.writer.Unlock()
 	present := s.now.Load()
 	if index <= present.applied.Index {
-		panic(fmt.Sprintf("state: entry %d of the Raft log comes after entry %d; this coordinator must stop: "+
-			"its log or its snapshot is damaged", index, present.applied.Index))
+		halt("entry %d of the Raft log comes after entry %d; this coordinator must stop: "+
+			"its log or its snapshot is damaged", index, present.applied.Index)
 	}
 
 	w := begin(present, command, index)

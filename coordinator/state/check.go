@@ -245,18 +245,10 @@ func (w *write) checkNodeGone(id string) *Refusal {
 	needed := func(what string, args ...any) *Refusal {
 		return &Refusal{Code: Stale, Table: Nodes, ID: id, Message: fmt.Sprintf("node %q "+what, append([]any{id}, args...)...)}
 	}
-	rows, err := w.txn.Get(string(VMs), byHolder+prefix, id+"\x00")
-	if err != nil {
-		panic(fmt.Sprintf("state: read %s by %s: %v", VMs, byHolder, err))
-	}
-	if vm, held := rows.Next().(*cluster.VM); held {
+	for vm := range each[cluster.VM](w.txn.Get(string(VMs), byHolder+prefix, id+"\x00")) {
 		return needed("holds VM %q", vm.Name)
 	}
-	live, err := w.txn.Get(string(Operations), byLiveVM)
-	if err != nil {
-		panic(fmt.Sprintf("state: read %s by %s: %v", Operations, byLiveVM, err))
-	}
-	for op, ok := live.Next().(*operation.Operation); ok; op, ok = live.Next().(*operation.Operation) {
+	for op := range each[operation.Operation](w.txn.Get(string(Operations), byLiveVM)) {
 		if op.Source == id || op.Target == id {
 			return needed("is needed by operation %q", op.ID)
 		}
@@ -271,11 +263,7 @@ func oneName[Row any](w *write, table Table, id string, identify func(*Row) (id,
 		return nil
 	}
 	_, name := identify(row)
-	rows, err := w.txn.Get(string(table), byName, name)
-	if err != nil {
-		panic(fmt.Sprintf("state: read %s by %s: %v", table, byName, err))
-	}
-	for other, ok := rows.Next().(*Row); ok; other, ok = rows.Next().(*Row) {
+	for other := range each[Row](w.txn.Get(string(table), byName, name)) {
 		if otherID, _ := identify(other); otherID != id {
 			return &Refusal{
 				Code: NameTaken, Table: table, ID: otherID,
@@ -288,19 +276,18 @@ func oneName[Row any](w *write, table Table, id string, identify func(*Row) (id,
 
 // checkOperationOf refuses a second live operation on a VM, and one on no VM.
 func (w *write) checkOperationOf(vm string) *Refusal {
-	rows, err := w.txn.Get(string(Operations), byLiveVM, vm)
-	if err != nil {
-		panic(fmt.Sprintf("state: read live operations: %v", err))
+	var live []string
+	for op := range each[operation.Operation](w.txn.Get(string(Operations), byLiveVM, vm)) {
+		live = append(live, op.ID)
 	}
-	live, exists := rows.Next().(*operation.Operation)
-	if !exists {
+	switch {
+	case len(live) == 0:
+		return nil
+	case len(live) > 1:
+		return invalid(VMs, vm, "operations %q would work on VM %q at a time", live, vm)
+	case w.row(string(VMs), vm) == nil:
+		return invalid(VMs, vm, "operation %q would work on VM %q, which does not exist", live[0], vm)
+	default:
 		return nil
 	}
-	if second, more := rows.Next().(*operation.Operation); more {
-		return invalid(VMs, vm, "operations %q and %q would both work on VM %q", live.ID, second.ID, vm)
-	}
-	if w.row(string(VMs), vm) == nil {
-		return invalid(VMs, vm, "operation %q would work on VM %q, which does not exist", live.ID, vm)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/hex"
-	"fmt"
 	"io"
 
 	"github.com/hashicorp/raft"
@@ -18,8 +17,8 @@ type fsm struct{ store *Store }
 func (f fsm) Apply(entry *raft.Log) any {
 	command, err := DecodeCommand(entry.Data)
 	if err != nil {
-		panic(fmt.Sprintf("state: entry %d of the Raft log cannot be applied: %v; this coordinator must stop: "+
-			"run the release that the leader runs", entry.Index, err))
+		halt("entry %d of the Raft log cannot be applied: %v; this coordinator must stop: "+
+			"run the release that the leader runs", entry.Index, err)
 	}
 	return f.store.apply(command, entry.Index)
 }

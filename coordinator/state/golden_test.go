@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,42 @@ func writeGolden(t *testing.T, dir string) {
 	}
 }
 
+// A field that is added to a record is added here, so that the next release's golden files have it.
+func TestGoldenCommandsUseEveryField(t *testing.T) {
+	used := make(map[string]bool)
+	for _, command := range goldenCommands() {
+		command.Key, command.Caller, command.At = "k", "c", noon
+		recordFields(reflect.ValueOf(command), used)
+	}
+	for field, set := range used {
+		if !set && !strings.HasSuffix(field, ".Revision") && field != "Event.Index" { // stamped by Apply
+			t.Errorf("no golden command sets %s", field)
+		}
+	}
+}
+
+func recordFields(v reflect.Value, used map[string]bool) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			recordFields(v.Elem(), used)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			recordFields(v.Index(i), used)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name := v.Type().Name() + "." + v.Type().Field(i).Name
+			used[name] = used[name] || !v.Field(i).IsZero()
+			recordFields(v.Field(i), used)
+		}
+	}
+}
+
 // goldenCommands have every field of every record set at least once, a refusal and a repeat. Revisions are twice the
 // number of the command, counted from 1.
 func goldenCommands() []Command {
@@ -120,12 +157,15 @@ func goldenCommands() []Command {
 	web.Spec.Networks, web.Spec.XML = []string{"default", "bridge:br0"}, "<domain/>"
 	web.Operation, web.LastNode, web.Decision, web.Condition = "o1", "n2", "d1", "lost"
 	web.StartedAt = noon
+	web.LastEpoch = 2
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
 	move.Kind, move.Request, move.Source, move.Excluded, move.Decision = operation.Migrate, "r1", "n2", []string{"n3"}, "d1"
 	move.Phase, move.Step, move.Attempt, move.Memory, move.VCPUs = operation.Copying, 3, 1, units.GiB, 2
 	move.Force, move.Grace, move.Bandwidth, move.Deadline = true, time.Minute, 10*units.MiB, time.Hour
+	move.SourceName, move.TargetName, move.SourceEpoch, move.Created = "beta", "alpha", 1, true
+	move.TargetHost, move.Leftover, move.Revert, move.Caller = "10.0.0.1", "n1", true, "operator/admin"
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
@@ -134,13 +174,18 @@ func goldenCommands() []Command {
 	}
 	choice := decision("d1")
 	choice.Policy, choice.Seed, choice.Margin, choice.Reason = "fco", 42, 0.5, "most memory"
-	choice.Request = placement.Request{Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2}
+	choice.Caller, choice.Operation, choice.DryRun, choice.WinnerName = "operator/admin", "o1", true, "alpha"
+	choice.Counterfactual, choice.Order, choice.Gate, choice.Selector, choice.Omitted = "beta with 1 GiB more", "first-fit", "off", "rank", 3
+	choice.Request = placement.Request{
+		Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2,
+		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2",
+	}
 	choice.Nodes = []placement.NodeResult{{
-		Node: "n1", Name: "alpha", Admitted: true, Score: 1.25, Rank: 1,
+		Node: "n1", Name: "alpha", Admitted: true, Current: true, Score: 1.25, Rank: 1, Tier: 2, Band: 3,
 		Constraints: []placement.ConstraintResult{{
-			Constraint: "memory", Passed: true, Needed: &ratio, Available: &cpu, Unit: "B", AgeSeconds: &quarter,
+			Constraint: "memory", Passed: true, Code: "short", Message: "too little", Needed: &ratio, Available: &cpu, Unit: "B", AgeSeconds: &quarter,
 		}},
-		Terms: []placement.Term{{Weigher: "memory", Key: "#RAM", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5}},
+		Terms: []placement.Term{{Weigher: "memory", Key: "#RAM", Note: "not known", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5}},
 	}}
 	return []Command{
 		{Kind: "init", Meta: map[string]string{MetaClusterID: "c1", "other": "value"}},

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (x *Snapshot) LastEpoch(vm string) uint64 {
 
 // Operations are all operations that are still kept, newest first.
 func (x *Snapshot) Operations() []operation.Operation {
-	return take(reversed(x, string(Operations), byAge), 0, cloneOperation)
+	return last(x, string(Operations), byAge, 0, cloneOperation)
 }
 
 // Operation is the operation with this ID.
@@ -115,7 +116,7 @@ func (x *Snapshot) OperationByRequest(request string) (operation.Operation, bool
 
 // Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.
 func (x *Snapshot) Decisions(limit int) []placement.Decision {
-	return take(reversed(x, string(Decisions), byAge), limit, cloneDecision)
+	return last(x, string(Decisions), byAge, limit, cloneDecision)
 }
 
 // Decision is the decision with this ID, the only one whose ID begins like this, or the newest one for "last".
@@ -133,12 +134,10 @@ func (x *Snapshot) Decision(id string) (placement.Decision, bool) {
 	if found, ok := one(x, string(Decisions), byID, id, cloneDecision); ok {
 		return found, true
 	}
-	rows := iterate(x, string(Decisions), byID+prefix, id)
-	first, second := rows.Next(), rows.Next()
-	if first == nil || second != nil {
-		return none, false
+	if like := list(x, string(Decisions), byID+prefix, cloneDecision, id); len(like) == 1 {
+		return like[0], true
 	}
-	return cloneDecision(first.(*decisionRow)), true
+	return none, false
 }
 
 // Members are all coordinators, by name.
@@ -168,7 +167,7 @@ func (x *Snapshot) Token(hash string) (cluster.Token, bool) {
 
 // Events are the last events, oldest first. A limit of 0 or less means all that are kept.
 func (x *Snapshot) Events(limit int) []cluster.Event {
-	events := take(reversed(x, tableEvents, byID), limit, cloneEvent)
+	events := last(x, tableEvents, byID, limit, cloneEvent)
 	slices.Reverse(events)
 	return events
 }
@@ -178,11 +177,7 @@ func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
 	if index == math.MaxUint64 {
 		return nil
 	}
-	rows, err := x.db.Txn(false).LowerBound(tableEvents, byID, index+1)
-	if err != nil {
-		panic(fmt.Sprintf("state: read %s: %v", tableEvents, err))
-	}
-	return take(rows, 0, cloneEvent)
+	return take(each[eventRow](x.db.Txn(false).LowerBound(tableEvents, byID, index+1)), 0, cloneEvent)
 }
 
 // Meta is the value of this key; empty if it has none.
@@ -196,27 +191,30 @@ func cloneEvent(row *eventRow) cluster.Event { return row.Event }
 // prefix makes an index name mean: every key that begins like this.
 const prefix = "_prefix"
 
-// iterate walks an index. The tables and indexes are those of the schema, so an error is a slip of this package.
-func iterate(x *Snapshot, table, index string, args ...any) memdb.ResultIterator {
-	rows, err := x.db.Txn(false).Get(table, index, args...)
-	if err != nil {
-		panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
-	}
-	return rows
+// halt ends this member rather than let it part from the others. Raft calls the state in a goroutine of its own that
+// nobody returns an error to.
+func halt(format string, args ...any) {
+	panic(fmt.Sprintf("state: "+format, args...)) //nolint:forbidigo // see above
 }
 
-func reversed(x *Snapshot, table, index string) memdb.ResultIterator {
-	rows, err := x.db.Txn(false).GetReverse(table, index)
+// each walks the rows of a query. Queries use tables and indexes of the schema, so an error is a slip of this package.
+func each[Row any](rows memdb.ResultIterator, err error) iter.Seq[*Row] {
 	if err != nil {
-		panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
+		halt("read: %v", err)
 	}
-	return rows
+	return func(yield func(*Row) bool) {
+		for row := rows.Next(); row != nil; row = rows.Next() {
+			if !yield(row.(*Row)) {
+				return
+			}
+		}
+	}
 }
 
-func take[Row, Out any](rows memdb.ResultIterator, limit int, clone func(*Row) Out) []Out {
+func take[Row, Out any](rows iter.Seq[*Row], limit int, clone func(*Row) Out) []Out {
 	var out []Out
-	for row := rows.Next(); row != nil; row = rows.Next() {
-		out = append(out, clone(row.(*Row)))
+	for row := range rows {
+		out = append(out, clone(row))
 		if len(out) == limit {
 			break
 		}
@@ -225,20 +223,23 @@ func take[Row, Out any](rows memdb.ResultIterator, limit int, clone func(*Row) O
 }
 
 func list[Row, Out any](x *Snapshot, table, index string, clone func(*Row) Out, args ...any) []Out {
-	return take(iterate(x, table, index, args...), 0, clone)
+	return take(each[Row](x.db.Txn(false).Get(table, index, args...)), 0, clone)
+}
+
+// last is the end of an index, from there backwards.
+func last[Row, Out any](x *Snapshot, table, index string, limit int, clone func(*Row) Out) []Out {
+	return take(each[Row](x.db.Txn(false).GetReverse(table, index)), limit, clone)
 }
 
 func one[Row, Out any](x *Snapshot, table, index, key string, clone func(*Row) Out) (Out, bool) {
-	var none Out
 	// A key that no record can have would run into the next part of the index's key.
-	if strings.ContainsRune(key, 0) {
-		return none, false
+	if !strings.ContainsRune(key, 0) {
+		for row := range each[Row](x.db.Txn(false).Get(table, index, key)) {
+			return clone(row), true
+		}
 	}
-	row := iterate(x, table, index, key).Next()
-	if row == nil {
-		return none, false
-	}
-	return clone(row.(*Row)), true
+	var none Out
+	return none, false
 }
 
 func either[T any](ref string, byID, byName func(string) (T, bool)) (T, bool) {
@@ -246,4 +247,23 @@ func either[T any](ref string, byID, byName func(string) (T, bool)) (T, bool) {
 		return found, true
 	}
 	return byName(ref)
+}
+
+// rows are all rows of a table, by ID.
+func (x *Snapshot) rows(table string) iter.Seq[any] {
+	rows, err := x.db.Txn(false).Get(table, byID)
+	if err != nil {
+		halt("read: %v", err)
+	}
+	return func(yield func(any) bool) {
+		for row := rows.Next(); row != nil && yield(row); row = rows.Next() {
+		}
+	}
+}
+
+func (x *Snapshot) count(table string) (count int) {
+	for range x.rows(table) {
+		count++
+	}
+	return count
 }

@@ -88,11 +88,12 @@ func (x *Snapshot) saveSection(out *summing, table string) {
 	out.uint16(uint16(len(table)))
 	out.text(table)
 	out.uint64(uint64(x.count(table)))
-	rows := iterate(x, table, byID)
-	for row := rows.Next(); row != nil && out.err == nil; row = rows.Next() {
+	for row := range x.rows(table) {
 		record, err := json.Marshal(row)
 		if err != nil {
 			out.err = err
+		}
+		if out.err != nil {
 			return
 		}
 		out.uint32(uint32(len(record)))

@@ -44,13 +44,6 @@ func (a *appliedRow) counts() [5]int {
 	return [5]int{a.Decisions, a.Events, a.Ended, a.Keys, a.Epochs}
 }
 
-func (x *Snapshot) count(table string) (count int) {
-	for rows := iterate(x, table, byID); rows.Next() != nil; {
-		count++
-	}
-	return count
-}
-
 // twice is a text that two of the values give; empty if there is none.
 func twice[T any](values []T, of func(T) string) string {
 	seen := make(map[string]bool, len(values))

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"hash"
 
 	"github.com/hashicorp/go-memdb"
@@ -41,7 +40,7 @@ func (w *write) note(table, id string, row any) {
 	encoded, err := json.Marshal(row)
 	if err != nil {
 		// Rows come out of JSON, so they go into it.
-		panic(fmt.Sprintf("state: encode %s %q: %v", table, id, err))
+		halt("encode %s %q: %v", table, id, err)
 	}
 	for _, part := range [][]byte{[]byte(table), []byte(id), encoded} {
 		var length [8]byte
@@ -55,7 +54,7 @@ func (w *write) note(table, id string, row any) {
 // this package: the member stops rather than part from the others.
 func (w *write) insert(table string, row any) {
 	if err := w.txn.Insert(table, row); err != nil {
-		panic(fmt.Sprintf("state: store in %s: %v", table, err))
+		halt("store in %s: %v", table, err)
 	}
 }
 
@@ -66,7 +65,7 @@ func put[Row any](w *write, table, id string, row *Row) {
 
 func (w *write) remove(table, id string, row any) {
 	if err := w.txn.Delete(table, row); err != nil {
-		panic(fmt.Sprintf("state: delete %q from %s: %v", id, table, err))
+		halt("delete %q from %s: %v", id, table, err)
 	}
 	w.note(table, id, nil)
 }
@@ -75,7 +74,7 @@ func (w *write) remove(table, id string, row any) {
 func (w *write) row(table, id string) any {
 	row, err := w.txn.First(table, byID, id)
 	if err != nil {
-		panic(fmt.Sprintf("state: read %s: %v", table, err))
+		halt("read %s: %v", table, err)
 	}
 	return row
 }
@@ -87,10 +86,8 @@ func get[Row any](w *write, table, id string) (*Row, bool) {
 
 // first is the first row of an index.
 func first[Row any](w *write, table, index string) (*Row, bool) {
-	rows, err := w.txn.Get(table, index)
-	if err != nil {
-		panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
+	for row := range each[Row](w.txn.Get(table, index)) {
+		return row, true
 	}
-	row, ok := rows.Next().(*Row)
-	return row, ok
+	return nil, false
 }
