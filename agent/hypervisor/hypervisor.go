@@ -31,6 +31,7 @@ type State string
 // States of a domain. Absent is not a state of a domain but of our knowledge.
 const (
 	Absent          State = "absent"
+	Starting        State = "starting" // its process is being launched: it will run or be gone
 	Running         State = "running"
 	Paused          State = "paused"
 	PausedMigration State = "paused-migration"

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -54,6 +55,10 @@ func (j *Jobs) look(command *berthv1.Command) sight {
 	}
 	if err != nil {
 		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName()}, err: err}
+	}
+	if domain.State == hypervisor.Starting {
+		// Neither here nor not: a launch that libvirtd did not live to see ends with the guest's death.
+		return sight{domain: domain, err: fmt.Errorf("%w: it is being launched", hypervisor.ErrBusy)}
 	}
 	return sight{domain: domain}
 }

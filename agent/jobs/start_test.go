@@ -160,3 +160,33 @@ func TestAbsentIsSaidOnceItIsSure(t *testing.T) {
 		}
 	})
 }
+
+// A libvirtd that dies while it launches a guest and comes back shows the guest as starting, and then kills it.
+func TestStartingIsNotStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		then    func(b *bench)
+		outcome berthv1.CommandOutcome
+		code    string
+		state   berthv1.DomainState
+	}{
+		"and then it runs":    {func(b *bench) { b.set(hypervisor.Running) }, done_, "", running},
+		"and then it is gone": {func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, failed, "ambiguous", absentState},
+		"and stays so":        {func(*bench) {}, ambiguous, "ambiguous", unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.node.Inject("start", fake.Fault{Hang: true, Effect: true, Times: 1})
+				b.jobs.Do(b.Context(), command("op1", 1, 5, startOrder))
+				time.Sleep(time.Second)
+				b.set(hypervisor.Starting)
+				b.node.Stop()
+				time.Sleep(2 * time.Second)
+				b.node.Restart()
+				time.Sleep(5 * time.Second)
+				b.want(b.do(command("op1", 1|1<<16, 5, inspectOrder)), ambiguous, "busy", unknown)
+				c.then(b)
+				b.want(b.answer(), c.outcome, c.code, c.state)
+			})
+		})
+	}
+}

@@ -239,7 +239,7 @@ func TestInventory(t *testing.T) {
 func TestStatesHaveWords(t *testing.T) {
 	for state, want := range map[hypervisor.State]string{
 		hypervisor.Absent: "ABSENT", hypervisor.Running: "RUNNING", hypervisor.Paused: "PAUSED", hypervisor.PausedMigration: "PAUSED_MIGRATION",
-		hypervisor.Shutoff: "SHUTOFF", hypervisor.Crashed: "CRASHED", "": "UNKNOWN", "new": "UNKNOWN",
+		hypervisor.Shutoff: "SHUTOFF", hypervisor.Crashed: "CRASHED", hypervisor.Starting: "UNKNOWN", "": "UNKNOWN", "new": "UNKNOWN",
 	} {
 		if got := strings.TrimPrefix(State(state).String(), "DOMAIN_STATE_"); got != want {
 			t.Errorf("%q is %s, want %s", state, got, want)

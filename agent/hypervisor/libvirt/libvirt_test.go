@@ -261,6 +261,7 @@ func TestStates(t *testing.T) {
 		{libvirtgo.DOMAIN_PAUSED, int(libvirtgo.DOMAIN_PAUSED_USER), hypervisor.Paused, "user"},
 		{libvirtgo.DOMAIN_PAUSED, int(libvirtgo.DOMAIN_PAUSED_MIGRATION), hypervisor.PausedMigration, "migration"},
 		{libvirtgo.DOMAIN_PAUSED, int(libvirtgo.DOMAIN_PAUSED_POSTCOPY_FAILED), hypervisor.PausedMigration, "post-copy failed"},
+		{libvirtgo.DOMAIN_PAUSED, int(libvirtgo.DOMAIN_PAUSED_STARTING_UP), hypervisor.Starting, "starting up"},
 		{libvirtgo.DOMAIN_PAUSED, int(libvirtgo.DOMAIN_PAUSED_CRASHED), hypervisor.Crashed, "guest panicked"},
 		{libvirtgo.DOMAIN_SHUTOFF, int(libvirtgo.DOMAIN_SHUTOFF_MIGRATED), hypervisor.Shutoff, "migrated"},
 		{libvirtgo.DOMAIN_CRASHED, 0, hypervisor.Crashed, "crashed"},

@@ -32,6 +32,9 @@ func pausedFor(reason libvirtgo.DomainPausedReason) (hypervisor.State, string) {
 		return hypervisor.PausedMigration, "post-copy"
 	case libvirtgo.DOMAIN_PAUSED_POSTCOPY_FAILED:
 		return hypervisor.PausedMigration, "post-copy failed"
+	case libvirtgo.DOMAIN_PAUSED_STARTING_UP:
+		// Also what a restarted libvirtd makes of a guest whose launch it did not live to see. It kills such a guest.
+		return hypervisor.Starting, "starting up"
 	case libvirtgo.DOMAIN_PAUSED_CRASHED:
 		return hypervisor.Crashed, "guest panicked"
 	default:
@@ -49,7 +52,6 @@ var pausedWords = map[libvirtgo.DomainPausedReason]string{
 	libvirtgo.DOMAIN_PAUSED_FROM_SNAPSHOT: "from snapshot",
 	libvirtgo.DOMAIN_PAUSED_SHUTTING_DOWN: "shutting down",
 	libvirtgo.DOMAIN_PAUSED_SNAPSHOT:      "snapshot",
-	libvirtgo.DOMAIN_PAUSED_STARTING_UP:   "starting up",
 }
 
 var runningWords = map[libvirtgo.DomainRunningReason]string{
