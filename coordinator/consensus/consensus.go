@@ -212,7 +212,7 @@ func (cfg *Config) raft(notices chan<- bool) *raft.Config {
 	config.ShutdownOnRemove = false // the process decides what to do without its cluster
 	config.NoLegacyTelemetry = true
 	config.NotifyCh = notices
-	config.Logger = cfg.Logger.Named("raft")
+	config.Logger = newQuiet(cfg.Logger.Named("raft"))
 	return config
 }
 

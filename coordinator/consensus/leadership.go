@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"golang.org/x/time/rate"
 
 	"berth/coordinator/state"
 )
@@ -94,13 +95,21 @@ func (c *Consensus) lead(ctx context.Context, term uint64) {
 	if err := c.Barrier(ctx); err != nil {
 		return
 	}
-	if err := c.stampCluster(ctx, term); err != nil {
-		if !errors.Is(err, context.Canceled) {
-			c.logger.Warn("the cluster's ID could not be stored", "error", err)
+	tick := time.NewTicker(leadEvery)
+	defer tick.Stop()
+	troubles := rate.Sometimes{First: 1, Interval: time.Minute}
+	keepingUp := make(map[raft.ServerID]time.Time)
+	for {
+		err := errors.Join(c.stampCluster(ctx, term), c.promoteJoined(ctx, keepingUp))
+		if err != nil && ctx.Err() == nil {
+			troubles.Do(func() { c.logger.Warn("the leader's care for the cluster failed, trying again", "error", err) })
 		}
-		return
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
 	}
-	c.promoteJoined(ctx)
 }
 
 // stampCluster puts the cluster's ID into a new state, so that no other cluster takes it for its own.
@@ -108,15 +117,16 @@ func (c *Consensus) stampCluster(ctx context.Context, term uint64) error {
 	if c.store.Snapshot().Meta(state.MetaClusterID) != "" {
 		return nil
 	}
-	result, err := c.Propose(ctx, state.Command{
+	_, err := c.Propose(ctx, state.Command{
 		Key: fmt.Sprintf("cluster-id/%d", term), Kind: "store the cluster's ID", Caller: c.caller(), At: time.Now().UTC(),
-		Meta:   map[string]string{state.MetaClusterID: c.cfg.ClusterID},
+		Meta: map[string]string{state.MetaClusterID: c.cfg.ClusterID},
+		// A refusal means that it is there.
 		Expect: []state.Expectation{{Table: state.Meta, ID: state.MetaClusterID}},
 	})
-	if err == nil && result.Refusal != nil {
-		return result.Refusal
+	if err != nil {
+		return fmt.Errorf("store the cluster's ID: %w", err)
 	}
-	return err
+	return nil
 }
 
 // IsLeader tells whether this member believes that it leads. Only VerifyRead proves it.

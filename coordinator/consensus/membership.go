@@ -12,9 +12,9 @@ import (
 // When a joined member may vote: it has answered within reachable, its log is at most maxBehind entries short, and both
 // have held for Config.Stability. The figures are those of Consul's autopilot, but for the stability.
 const (
-	reachable    = 2 * time.Second
-	maxBehind    = 250
-	promoteEvery = 200 * time.Millisecond
+	reachable = 2 * time.Second
+	maxBehind = 250
+	leadEvery = 200 * time.Millisecond // looked at
 )
 
 // Server is one member of the Raft configuration.
@@ -99,7 +99,7 @@ func (c *Consensus) change(ctx context.Context, make func(*raft.Raft) raft.Futur
 
 // Promote waits until the leader has let a joined member vote. The error is ErrNotLeader, ErrNoMember or ctx's own.
 func (c *Consensus) Promote(ctx context.Context, id string) error {
-	tick := time.NewTicker(promoteEvery)
+	tick := time.NewTicker(leadEvery)
 	defer tick.Stop()
 	for {
 		server, known := c.server(id)
@@ -121,34 +121,26 @@ func (c *Consensus) Promote(ctx context.Context, id string) error {
 	}
 }
 
-// promoteJoined lets members vote that have kept up for long enough, until ctx ends.
-func (c *Consensus) promoteJoined(ctx context.Context) {
-	tick := time.NewTicker(promoteEvery)
-	defer tick.Stop()
-	since := make(map[raft.ServerID]time.Time)
-	for {
-		for _, server := range c.servers() {
-			if server.Suffrage == raft.Voter || !c.keepsUp(server.ID) {
-				delete(since, server.ID)
-				continue
-			}
-			if since[server.ID].IsZero() {
-				since[server.ID] = time.Now()
-			}
-			if time.Since(since[server.ID]) < c.cfg.Stability {
-				continue
-			}
-			err := c.change(ctx, func(r *raft.Raft) raft.Future { return r.AddVoter(server.ID, server.Address, 0, 0) })
-			if err != nil && ctx.Err() == nil {
-				c.logger.Warn("a joined coordinator could not be made a voter", "member", server.ID, "error", err)
-			}
+// promoteJoined lets members vote that have kept up for long enough; since tells from when on.
+func (c *Consensus) promoteJoined(ctx context.Context, since map[raft.ServerID]time.Time) error {
+	var failed error
+	for _, server := range c.servers() {
+		if server.Suffrage == raft.Voter || !c.keepsUp(server.ID) {
+			delete(since, server.ID)
+			continue
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
+		if since[server.ID].IsZero() {
+			since[server.ID] = time.Now()
+		}
+		if time.Since(since[server.ID]) < c.cfg.Stability {
+			continue
+		}
+		err := c.change(ctx, func(r *raft.Raft) raft.Future { return r.AddVoter(server.ID, server.Address, 0, 0) })
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("make %s a voter: %w", server.ID, err))
 		}
 	}
+	return failed
 }
 
 // keepsUp tells whether a member answers and has nearly all of the log.
