@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-var legal = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|copyright)`)
+var legal = regexp.MustCompile(`(?i)^((un)?licen[sc]e|copying|notice|copyright)`)
 
 // writeLicenses writes the licences of everything linked into the binary. The binary itself says what that is. A module
 // without a licence text is an error: it must not be shipped.
