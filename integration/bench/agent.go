@@ -84,7 +84,9 @@ func measureAgent(ctx context.Context, b *bench) (_ []row, err error) {
 
 // telemetry is the node's last sample.
 func (a *agentCost) telemetry(ctx context.Context) (*berthv1.NodeTelemetry, error) {
-	answer, err := a.raised.api.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: a.host.Name}))
+	answer, err := patiently(ctx, func() (*connect.Response[berthv1.GetNodeResponse], error) {
+		return a.raised.api.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: a.host.Name}))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -285,12 +287,12 @@ func (a *agentCost) hang(ctx context.Context) (err error) {
 	if a.hung, err = a.watch(ctx, 2*window); err != nil {
 		return err
 	}
-	const patience = 20 * time.Second
-	limited, cancel := context.WithTimeout(ctx, patience)
+	const longest = 20 * time.Second
+	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	switch took, err := a.scrapeOnce(limited); {
 	case errors.Is(err, context.DeadlineExceeded):
-		a.hungScrape = "no answer in " + patience.String()
+		a.hungScrape = "no answer in " + longest.String()
 	case err != nil:
 		return err
 	default:

@@ -101,8 +101,38 @@ func (f *fleet) close() {
 	f.ended.Wait()
 }
 
+// patience is how long a call is repeated while the coordinators have no leader.
+const patience = 30 * time.Second
+
+// patiently repeats a call that nobody could answer, as the command line does. Calls that change something need a request
+// ID, so that they do it once.
+func patiently[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	for deadline := time.Now().Add(patience); ; {
+		answer, err := call()
+		if connect.CodeOf(err) != connect.CodeUnavailable || time.Now().After(deadline) {
+			return answer, err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return answer, err
+		}
+	}
+}
+
 // awaitEnd follows an operation to its end. Anything but done is an error.
 func awaitEnd(ctx context.Context, api berthv1connect.BerthServiceClient, id string) (*berthv1.Operation, error) {
+	last, err := patiently(ctx, func() (*berthv1.Operation, error) { return watchOperation(ctx, api, id) })
+	if err != nil {
+		return nil, err
+	}
+	if last.GetResult() != berthv1.OperationResult_OPERATION_RESULT_DONE {
+		return nil, fmt.Errorf("operation %s (%s of %s) ended %s: %s",
+			id, last.GetKind(), last.GetVm(), last.GetResult(), last.GetMessage())
+	}
+	return last, nil
+}
+
+// watchOperation is the operation at the end of one stream.
+func watchOperation(ctx context.Context, api berthv1connect.BerthServiceClient, id string) (*berthv1.Operation, error) {
 	stream, err := api.WatchOperation(ctx, connect.NewRequest(&berthv1.WatchOperationRequest{Id: id}))
 	if err != nil {
 		return nil, err
@@ -116,10 +146,6 @@ func awaitEnd(ctx context.Context, api berthv1connect.BerthServiceClient, id str
 	}
 	if err := stream.Err(); err != nil {
 		return nil, fmt.Errorf("watch operation %s: %w", id, err)
-	}
-	if last.GetResult() != berthv1.OperationResult_OPERATION_RESULT_DONE {
-		return nil, fmt.Errorf("operation %s (%s of %s) ended %s: %s",
-			id, last.GetKind(), last.GetVm(), last.GetResult(), last.GetMessage())
 	}
 	return last, nil
 }

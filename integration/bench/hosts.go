@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"regexp"
@@ -146,8 +147,11 @@ func moveRows(berth, libvirt moves) []row {
 }
 
 func (m *moves) throughBerth(ctx context.Context, r *raised, vm string, to *lab.Host) error {
+	request := &berthv1.MigrateVMRequest{Vm: vm, Node: to.Name, RequestId: rand.Text()}
 	begun := time.Now()
-	answer, err := r.api.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: vm, Node: to.Name}))
+	answer, err := patiently(ctx, func() (*connect.Response[berthv1.MigrateVMResponse], error) {
+		return r.api.MigrateVM(ctx, connect.NewRequest(request))
+	})
 	if err != nil {
 		return err
 	}

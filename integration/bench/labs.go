@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -141,8 +142,11 @@ func virsh(ctx context.Context, host *lab.Host, command string) (time.Duration, 
 
 // startOn starts a VM on one node through the API and returns how long it took until it ran.
 func (r *raised) startOn(ctx context.Context, node, name string, spec *berthv1.VMSpec) (time.Duration, error) {
+	request := &berthv1.StartVMRequest{Name: name, Spec: spec, Node: node, RequestId: rand.Text()}
 	begun := time.Now()
-	answer, err := r.api.StartVM(ctx, connect.NewRequest(&berthv1.StartVMRequest{Name: name, Spec: spec, Node: node}))
+	answer, err := patiently(ctx, func() (*connect.Response[berthv1.StartVMResponse], error) {
+		return r.api.StartVM(ctx, connect.NewRequest(request))
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -152,14 +156,20 @@ func (r *raised) startOn(ctx context.Context, node, name string, spec *berthv1.V
 
 // removeVM powers a VM off and forgets it.
 func (r *raised) removeVM(ctx context.Context, name string) error {
-	answer, err := r.api.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: name, Force: true}))
+	stop := &berthv1.StopVMRequest{Vm: name, Force: true, RequestId: rand.Text()}
+	answer, err := patiently(ctx, func() (*connect.Response[berthv1.StopVMResponse], error) {
+		return r.api.StopVM(ctx, connect.NewRequest(stop))
+	})
 	if err != nil {
 		return err
 	}
 	if _, err := awaitEnd(ctx, r.api, answer.Msg.GetOperation().GetId()); err != nil {
 		return err
 	}
-	_, err = r.api.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: name}))
+	forget := &berthv1.DeleteVMRequest{Vm: name, RequestId: rand.Text()}
+	_, err = patiently(ctx, func() (*connect.Response[berthv1.DeleteVMResponse], error) {
+		return r.api.DeleteVM(ctx, connect.NewRequest(forget))
+	})
 	return err
 }
 

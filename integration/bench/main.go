@@ -108,7 +108,7 @@ func (b *bench) measure(ctx context.Context, chosen []section) (rows []row, fail
 		}
 		if err != nil {
 			failures = errors.Join(failures, fmt.Errorf("%s could not be measured: %w", name, err))
-			rows = append(rows, row{goal: name, what: "could not be measured, see below"})
+			rows = append(append(rows, found...), row{goal: name, what: "could not be measured to the end, see below"})
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measured %s in %s\n", name, time.Since(begun).Round(time.Second))
