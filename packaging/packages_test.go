@@ -75,11 +75,11 @@ func digest(t *testing.T, path string) [32]byte {
 
 // lintianTags may be said about our packages.
 var lintianTags = strings.Join([]string{
-	"maintainer-script-calls-systemctl",                     // one script serves both formats
+	"maintainer-script-calls-systemctl",                      // one script serves both formats
 	"package-supports-alternative-init-but-no-init.d-script", // systemd only
-	"statically-linked-binary",                              // Go
+	"statically-linked-binary",                               // Go
 	"unstripped-static-library",
-	"no-manual-page-for-binary",
+	"shared-library-lacks-prerequisites", // a static position-independent program looks like a library
 }, ",")
 
 func TestTheDistributionsChecksPass(t *testing.T) {
@@ -116,7 +116,7 @@ func TestPackagesHoldWhatTheyShould(t *testing.T) {
 				kept = append(kept, line)
 			}
 		}
-		golden(t, strings.NewReplacer("[0-9]*", "", "_*", "", "-.", ".").Replace(pattern), strings.Join(kept, ""))
+		golden(t, strings.NewReplacer("-[0-9]*", "", "_*", "").Replace(pattern), strings.Join(kept, ""))
 	}
 }
 
