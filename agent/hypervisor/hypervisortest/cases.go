@@ -91,6 +91,9 @@ func checkStats(t *testing.T, hv hypervisor.Hypervisor, g guest) {
 		if *last.MaximumBytes != 64<<20 || *last.BalloonBytes != 64<<20 || *last.VCPUs != 1 {
 			t.Fatalf("wrong figures: maximum %d, balloon %d, vCPUs %d", *last.MaximumBytes, *last.BalloonBytes, *last.VCPUs)
 		}
+		if last.RSSBytes == nil && slices.ContainsFunc(failed, func(e hypervisor.ReadingError) bool { return e.Reading == "domain.process" }) {
+			return // a suite that runs outside the host's namespaces sees no process there, and is told so
+		}
 		if last.RSSBytes != nil && last.VCPUDelay != nil && !last.DelayAt.IsZero() {
 			if *last.RSSBytes <= 0 || len(failed) > 0 {
 				t.Errorf("RSS is %d, failed are %v", *last.RSSBytes, failed)
