@@ -22,7 +22,7 @@ const maxReason = 512
 
 // node is the message of one node; nil if it has been removed meanwhile.
 func (p *picture) node(id string) *berthv1.Node {
-	view := p.view.Node(id)
+	view := p.view().Node(id)
 	if view == nil {
 		return nil
 	}

@@ -11,15 +11,23 @@ import (
 // picture is what one answer is made of: the hard facts of one moment, and the soft facts as they are now.
 type picture struct {
 	*state.Snapshot
-	view *cluster.View
-	at   time.Time
-	soft Inventory
+	at     time.Time
+	soft   Inventory
+	viewed *cluster.View // once somebody asked for it: it counts every VM
 }
 
 // present takes a picture of what this member has, however old that is.
 func (s *Server) present() *picture {
 	snapshot, at := s.Store.Snapshot(), s.Now()
-	return &picture{Snapshot: snapshot, view: s.Inventory.View(snapshot, at), at: at, soft: s.Inventory}
+	return &picture{Snapshot: snapshot, at: at, soft: s.Inventory}
+}
+
+// view is the picture with its accounting done.
+func (p *picture) view() *cluster.View {
+	if p.viewed == nil {
+		p.viewed = p.soft.View(p.Snapshot, p.at)
+	}
+	return p.viewed
 }
 
 // verified takes a picture that holds everything that was committed before the call.

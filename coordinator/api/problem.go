@@ -99,7 +99,7 @@ func (p *picture) vmProblems() []string {
 
 func (p *picture) nodeProblems() []string {
 	var lines []string
-	for _, view := range p.view.Nodes {
+	for _, view := range p.view().Nodes {
 		facts := view.Facts
 		switch facts.Liveness {
 		case cluster.Unreachable, cluster.Degraded:

@@ -105,10 +105,15 @@ func (s *Server) Stop() { s.ending.Do(func() { close(s.stopping) }) }
 // maxMessage bounds one message of a caller, in bytes. Backups come in many.
 const maxMessage = 1 << 20
 
+// compressFrom is the size, in bytes, from which compressing an answer is worth its time. A decision on a few nodes is
+// below it: its caller waits for it.
+const compressFrom = 16 << 10
+
 // Handler serves the API's port. The listener has to verify client certificates where they are given.
 func (s *Server) Handler() http.Handler {
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxMessage),
+		connect.WithCompressMinBytes(compressFrom),
 		connect.WithInterceptors(answering{s.Log}),
 	}
 	mux := http.NewServeMux()

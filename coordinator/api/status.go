@@ -73,7 +73,7 @@ func (s *Server) status(p *picture, members []*berthv1.Member) *berthv1.StatusRe
 		Term:              stats.Term,
 		AppliedIndex:      stats.AppliedIndex,
 		Members:           members,
-		NodesTotal:        int32(len(p.view.Nodes)),
+		NodesTotal:        int32(len(p.view().Nodes)),
 		VmsTotal:          int32(len(p.VMs())),
 		OperationsRunning: int32(len(p.LiveOperations())),
 		AnsweredBy:        s.memberName(p.Snapshot, s.Self), // of this member, whoever was asked
@@ -81,7 +81,7 @@ func (s *Server) status(p *picture, members []*berthv1.Member) *berthv1.StatusRe
 	if stats.Leader != "" {
 		status.Leader = s.memberName(p.Snapshot, stats.Leader)
 	}
-	for _, node := range p.view.Nodes {
+	for _, node := range p.view().Nodes {
 		if node.Facts.Liveness == cluster.Up {
 			status.NodesUp++
 		}

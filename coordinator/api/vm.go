@@ -28,7 +28,7 @@ const maxGrace = time.Hour
 // silent does not count.
 func (p *picture) running() map[string][]string {
 	found := make(map[string][]string)
-	for _, node := range p.view.Nodes {
+	for _, node := range p.view().Nodes {
 		if node.Facts.Liveness == cluster.Unreachable || !node.Facts.DomainsKnown {
 			continue
 		}
@@ -48,7 +48,7 @@ func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
 		seen.Operation = &op
 	}
 	if vm.Holder != "" {
-		seen.Holder = p.view.Node(vm.Holder)
+		seen.Holder = p.view().Node(vm.Holder)
 		for _, domain := range p.soft.Telemetry(vm.Holder).GetDomains() {
 			if domain.GetUuid() == vm.ID {
 				report.Telemetry = domain
@@ -148,8 +148,7 @@ func (s *Server) StartVM(
 		response.Operation = wire.Operation(started.Operation)
 	}
 	if started.VM.ID != "" {
-		p = s.present()
-		response.Vm = p.vm(started.VM, p.running())
+		response.Vm = s.present().vm(started.VM, nil) // it starts: what the nodes show of it is of no account yet
 	}
 	return connect.NewResponse(response), nil
 }
