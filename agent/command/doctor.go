@@ -99,8 +99,10 @@ func examineEnrolment(settings *Settings) finding {
 		return finding{"enrolment", err.Error(), "berth-agent join --force COORDINATOR TOKEN", bad}
 	}
 	if left := time.Until(certificate.NotAfter); left < 30*24*time.Hour {
-		return finding{"enrolment", fmt.Sprintf("%s; certificate ends in %s", who.Name, left.Round(time.Hour)),
-			"berth node remove, then join again with --force", warning}
+		return finding{
+			"enrolment", fmt.Sprintf("%s; certificate ends in %s", who.Name, left.Round(time.Hour)),
+			"berth node remove, then join again with --force", warning,
+		}
 	}
 	return finding{"enrolment", fmt.Sprintf("%s (%s)", who.Name, who.NodeID), "", good}
 }

@@ -123,7 +123,7 @@ func (r *Reader) Read(ctx context.Context) Sample {
 }
 
 // Identity reads who this machine is. A missing machine ID is no error: the caller may have to do without.
-func (r *Reader) Identity(ctx context.Context) (Identity, error) {
+func (r *Reader) Identity(context.Context) (Identity, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return Identity{}, fmt.Errorf("read the host name: %w", err)

@@ -18,7 +18,7 @@ const (
 
 // resume lets the paused copy of a finished migration run. It tries for as long as it may help: nobody else can.
 func (j *Jobs) resume(command *berthv1.Command) done {
-	last := error(hypervisor.ErrBusy)
+	var last error
 	for deadline := time.Now().Add(patience); ; {
 		seen := j.look(command)
 		switch {
@@ -61,7 +61,7 @@ func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 // discard destroys the paused leftover of a migration, and nothing else. Its failures are not kept: the same order is
 // sent until the leftover is gone.
 func (j *Jobs) discard(command *berthv1.Command) done {
-	last := error(hypervisor.ErrBusy)
+	var last error
 	for deadline := time.Now().Add(patience); ; {
 		seen := j.look(command)
 		switch {

@@ -91,9 +91,11 @@ func migrateOrder(c *berthv1.Command) {
 func resumeOrder(c *berthv1.Command) {
 	c.Action = &berthv1.Command_Resume{Resume: &berthv1.ResumeCommand{}}
 }
+
 func discardOrder(c *berthv1.Command) {
 	c.Action = &berthv1.Command_Discard{Discard: &berthv1.DiscardCommand{}}
 }
+
 func inspectOrder(c *berthv1.Command) {
 	c.Action = &berthv1.Command_Inspect{Inspect: &berthv1.InspectCommand{}}
 }

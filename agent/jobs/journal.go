@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
 
 	berthv1 "berth/shared/gen/berth/v1"
@@ -57,9 +58,9 @@ type entry struct {
 func openJournal(path string) (*journal, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second})
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("journal %s is in use: another berth-agent runs on this node", path)
-	case errors.Is(err, bbolt.ErrInvalid), errors.Is(err, bbolt.ErrChecksum), errors.Is(err, bbolt.ErrVersionMismatch):
+	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolt.ErrChecksum), errors.Is(err, bbolt.ErrVersionMismatch):
 		return nil, fmt.Errorf("journal %s is damaged: %w: put this node into maintenance until no operation runs on it, "+
 			"then move the file away and start the agent", path, err)
 	case err != nil:
@@ -87,7 +88,7 @@ func Unused(path string) error {
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bbolterrors.ErrTimeout):
 		return errors.New("a berth-agent runs on this node")
 	case err != nil:
 		return nil // damaged, perhaps, but not in use

@@ -98,31 +98,36 @@ func TestSampleWithHoles(t *testing.T) {
 		check   func(*berthv1.NodeTelemetry) bool
 	}{
 		"libvirt away": {
-			(*fake.Hypervisor).Stop, healthy(), []string{"hypervisor.memory", "domain.stats"},
+			(*fake.Hypervisor).Stop, healthy(),
+			[]string{"hypervisor.memory", "domain.stats"},
 			func(s *berthv1.NodeTelemetry) bool {
 				return s.AllocatedMemoryBytes == nil && s.AllocatedVcpus == nil && s.RunningDomains == nil && s.GetMemoryAvailableBytes() == 9<<30
 			},
 		},
 		"operating system blind": {
-			func(*fake.Hypervisor) {}, blind, []string{"memory"},
+			func(*fake.Hypervisor) {}, blind,
+			[]string{"memory"},
 			func(s *berthv1.NodeTelemetry) bool {
 				return s.GetMemoryTotalBytes() == 16<<30 && s.MemoryAvailableBytes == nil && s.Load1 == nil && s.KsmSavedBytes == nil &&
 					s.CpuPressure == nil && s.GetRunningDomains() == 1
 			},
 		},
 		"both": {
-			(*fake.Hypervisor).Stop, blind, []string{"memory", "hypervisor.memory", "domain.stats"},
+			(*fake.Hypervisor).Stop, blind,
+			[]string{"memory", "hypervisor.memory", "domain.stats"},
 			func(s *berthv1.NodeTelemetry) bool { return s.MemoryTotalBytes == nil && s.MemoryFreeBytes == nil },
 		},
 		"two nodes' memory": {
-			func(h *fake.Hypervisor) { h.MemoryBytes = 64 << 30 }, healthy(), []string{"memory.total"},
+			func(h *fake.Hypervisor) { h.MemoryBytes = 64 << 30 }, healthy(),
+			[]string{"memory.total"},
 			func(s *berthv1.NodeTelemetry) bool { return s.GetMemoryTotalBytes() == 16<<30 },
 		},
 		"libvirt hangs": {
 			func(h *fake.Hypervisor) {
 				h.Inject("memory", fake.Fault{Hang: true})
 				h.Inject("stats", fake.Fault{Hang: true})
-			}, healthy(), []string{"hypervisor.memory", "domain.stats"},
+			}, healthy(),
+			[]string{"hypervisor.memory", "domain.stats"},
 			func(s *berthv1.NodeTelemetry) bool {
 				return s.GetCollectSeconds() <= 1.1 && s.GetMemoryAvailableBytes() == 9<<30
 			},

@@ -104,10 +104,14 @@ func cannedDecision() *berthv1.Decision {
 		Seed: 42, Request: &berthv1.DecisionRequest{MemoryBytes: gib / 2, Vcpus: 2}, OperationId: "3nqk7d2m0x1ab",
 		Order: "first-fit: 2 nodes in 1 tier", Gate: "off", Selector: "raw score of system-keys",
 		Nodes: []*berthv1.DecisionNode{
-			{Node: "node2", NodeId: "3nqk7d2m0n2aa", Admitted: true, Score: 93.1, Rank: 1, Tier: 1, Constraints: passed(40 * float64(gib)),
-				Terms: []*berthv1.ScoreTerm{term("#RAM", 0.25, 0.95, 50), term("#CPU", 0.1, 0.9, 30), term("#LOAD", 0.02, 0.93, 20)}},
-			{Node: "node1", NodeId: "3nqk7d2m0n1aa", Admitted: true, Score: 88.9, Rank: 2, Tier: 1, Constraints: passed(30 * float64(gib)),
-				Terms: []*berthv1.ScoreTerm{term("#RAM", 0.5, 0.85, 50), term("#CPU", 0.2, 0.9, 30), term("#LOAD", 0.05, 0.97, 20)}},
+			{
+				Node: "node2", NodeId: "3nqk7d2m0n2aa", Admitted: true, Score: 93.1, Rank: 1, Tier: 1, Constraints: passed(40 * float64(gib)),
+				Terms: []*berthv1.ScoreTerm{term("#RAM", 0.25, 0.95, 50), term("#CPU", 0.1, 0.9, 30), term("#LOAD", 0.02, 0.93, 20)},
+			},
+			{
+				Node: "node1", NodeId: "3nqk7d2m0n1aa", Admitted: true, Score: 88.9, Rank: 2, Tier: 1, Constraints: passed(30 * float64(gib)),
+				Terms: []*berthv1.ScoreTerm{term("#RAM", 0.5, 0.85, 50), term("#CPU", 0.2, 0.9, 30), term("#LOAD", 0.05, 0.97, 20)},
+			},
 			cannedRefusedNodes()[1],
 		},
 	}
@@ -117,10 +121,14 @@ func cannedRefusedNodes() []*berthv1.DecisionNode {
 	return []*berthv1.DecisionNode{
 		{Node: "node1", NodeId: "3nqk7d2m0n1aa", Constraints: []*berthv1.ConstraintResult{
 			{Constraint: "running", Passed: true},
-			{Constraint: "memory-promised", Code: "short", Message: "75.5 GiB are not promised yet, more than 257 GiB is needed (VM 256 GiB, overhead 1 GiB)",
-				Needed: proto.Float64(257 * float64(gib)), Available: proto.Float64(75.5 * float64(gib)), Unit: "bytes"},
-			{Constraint: "memory-physical", Code: "short", Message: "40 GiB are physically free, more than 257 GiB is needed (VM 256 GiB, overhead 1 GiB)",
-				Needed: proto.Float64(257 * float64(gib)), Available: proto.Float64(40 * float64(gib)), Unit: "bytes", InputAgeSeconds: proto.Float64(1.2)},
+			{
+				Constraint: "memory-promised", Code: "short", Message: "75.5 GiB are not promised yet, more than 257 GiB is needed (VM 256 GiB, overhead 1 GiB)",
+				Needed: proto.Float64(257 * float64(gib)), Available: proto.Float64(75.5 * float64(gib)), Unit: "bytes",
+			},
+			{
+				Constraint: "memory-physical", Code: "short", Message: "40 GiB are physically free, more than 257 GiB is needed (VM 256 GiB, overhead 1 GiB)",
+				Needed: proto.Float64(257 * float64(gib)), Available: proto.Float64(40 * float64(gib)), Unit: "bytes", InputAgeSeconds: proto.Float64(1.2),
+			},
 		}},
 		{Node: "node3", NodeId: "3nqk7d2m0n3aa", Constraints: []*berthv1.ConstraintResult{
 			{Constraint: "running", Code: "unreachable", Message: "the node is unreachable: no session for 3m12s"},

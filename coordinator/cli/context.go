@@ -87,8 +87,10 @@ func (a *app) contextListCommand() *cobra.Command {
 					star = "*"
 				}
 				views = append(views, view)
-				rows = append(rows, []string{star, view.Name, or(strings.Join(view.Coordinators, ","), none),
-					or(view.Identity, none), or(view.Expires, none), view.Problem})
+				rows = append(rows, []string{
+					star, view.Name, or(strings.Join(view.Coordinators, ","), none),
+					or(view.Identity, none), or(view.Expires, none), view.Problem,
+				})
 			}
 			headings := []string{"", "NAME", "COORDINATORS", "IDENTITY", "EXPIRES", "PROBLEM"}
 			return a.printLocal(cmd, views, config.Names(), func(p *page, _ bool) { p.table(headings, rows) })

@@ -85,8 +85,10 @@ func (a *app) decisionTable(p *page, decisions []*berthv1.Decision, wide bool) {
 		if d.GetDryRun() {
 			result += ",dry-run"
 		}
-		row := []string{d.GetId(), a.since(d.GetMadeAt()), d.GetPurpose(), d.GetVm(), result, or(d.GetWinner(), none),
-			or(marginField(d), none)}
+		row := []string{
+			d.GetId(), a.since(d.GetMadeAt()), d.GetPurpose(), d.GetVm(), result, or(d.GetWinner(), none),
+			or(marginField(d), none),
+		}
 		if wide {
 			row[1] = a.at(d.GetMadeAt())
 			row = append(row, d.GetPolicy(), d.GetCaller(), or(d.GetOperationId(), none))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -109,7 +108,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-func (c complaint) writeText(w io.Writer, now time.Time) {
+func (c complaint) writeText(w io.Writer) {
 	fmt.Fprintf(w, "berth: %s\n", cleanLines(c.message))
 	if c.usage != "" {
 		fmt.Fprintf(w, "usage: %s\n", c.usage)

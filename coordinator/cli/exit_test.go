@@ -49,7 +49,9 @@ func TestErrorsAreJSONWhereResultsWouldBe(t *testing.T) {
 		Code: rpc.NotFound, Subject: "vm/web9", NextStep: "see 'berth vm list'",
 	}, `there is no vm "web9"`))
 	for _, args := range [][]string{
-		{"vm", "show", "web9", "-o", "json"}, {"-ojson", "vm", "show", "web9"}, {"vm", "show", "web9", "--output=yaml"},
+		{"vm", "show", "web9", "-o", "json"},
+		{"-ojson", "vm", "show", "web9"},
+		{"vm", "show", "web9", "--output=yaml"},
 		{"vm", "show", "-o", "json", "--no-such-flag"},
 	} {
 		said := w.run(args...)

@@ -145,12 +145,16 @@ func (a *app) machineRows(node *berthv1.Node) [][2]string {
 func storage(p *page, inventory *berthv1.NodeInventory) {
 	var rows [][]string
 	for _, pool := range inventory.GetStoragePools() {
-		rows = append(rows, []string{"pool", pool.GetName(), activity(pool.GetActive()), or(pool.GetType(), none),
-			fmt.Sprintf("%s of %s free", size(pool.GetAvailableBytes()), size(pool.GetCapacityBytes()))})
+		rows = append(rows, []string{
+			"pool", pool.GetName(), activity(pool.GetActive()), or(pool.GetType(), none),
+			fmt.Sprintf("%s of %s free", size(pool.GetAvailableBytes()), size(pool.GetCapacityBytes())),
+		})
 	}
 	for _, network := range inventory.GetNetworks() {
-		rows = append(rows, []string{"network", network.GetName(), activity(network.GetActive()),
-			or(network.GetForwardMode(), none), "bridge " + or(network.GetBridge(), none)})
+		rows = append(rows, []string{
+			"network", network.GetName(), activity(network.GetActive()),
+			or(network.GetForwardMode(), none), "bridge " + or(network.GetBridge(), none),
+		})
 	}
 	if len(rows) > 0 {
 		p.blank()
@@ -179,8 +183,10 @@ func domains(p *page, domains []*berthv1.Domain, wide bool) {
 		if domain.GetManaged() {
 			by = "berth"
 		}
-		row := []string{domain.GetName(), enum(domain.GetState(), "DOMAIN_STATE_"), by, size(domain.GetMemoryBytes()),
-			strconv.Itoa(int(domain.GetVcpus()))}
+		row := []string{
+			domain.GetName(), enum(domain.GetState(), "DOMAIN_STATE_"), by, size(domain.GetMemoryBytes()),
+			strconv.Itoa(int(domain.GetVcpus())),
+		}
 		if wide {
 			row = append(row, strconv.FormatUint(domain.GetEpoch(), 10), or(domain.GetOperationId(), none), domain.GetUuid())
 		}

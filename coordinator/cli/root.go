@@ -69,7 +69,7 @@ func (a *app) run(ctx context.Context, root *cobra.Command, args []string, in io
 	if a.format.structured() || wantsJSON(args) {
 		said.writeJSON(errOut)
 	} else {
-		said.writeText(errOut, a.now())
+		said.writeText(errOut)
 	}
 	return int(said.exit)
 }

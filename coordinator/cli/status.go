@@ -107,8 +107,10 @@ func memberTable(p *page, members []*berthv1.Member, wide bool) {
 		if member.LastContactSeconds != nil && !member.GetLeader() {
 			contact = span(seconds(member.GetLastContactSeconds()))
 		}
-		row := []string{member.GetName(), role, reachable, member.GetApiAddress(),
-			strconv.FormatUint(member.GetLastIndex(), 10), contact}
+		row := []string{
+			member.GetName(), role, reachable, member.GetApiAddress(),
+			strconv.FormatUint(member.GetLastIndex(), 10), contact,
+		}
 		if wide {
 			row = append(row, member.GetAddress(), member.GetAgentAddress(), member.GetId())
 		}

@@ -84,13 +84,13 @@ func (c *Consensus) AddNonvoter(ctx context.Context, id, address string) error {
 }
 
 // change makes one change of the configuration. Raft makes them one at a time.
-func (c *Consensus) change(ctx context.Context, make func(*raft.Raft) raft.Future) error {
+func (c *Consensus) change(ctx context.Context, start func(*raft.Raft) raft.Future) error {
 	r := c.raft.Load()
 	if err := notLeader(r.State()); err != nil {
 		return err
 	}
 	return c.await(ctx, func() error {
-		if err := make(r).Error(); err != nil {
+		if err := start(r).Error(); err != nil {
 			return outcome(err)
 		}
 		return nil

@@ -68,10 +68,10 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.Logger.Info("leading no more", "term", term)
 }
 
-func (c *Control) leading() (uint64, context.Context, bool) {
+func (c *Control) leading() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.term, c.ctx, c.term != 0
+	return c.term != 0
 }
 
 var errNotLeading = &Error{

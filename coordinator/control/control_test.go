@@ -182,7 +182,7 @@ func (w *world) lead(term uint64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
-		w.Control.Lead(ctx, term)
+		w.Lead(ctx, term)
 		close(done)
 	}()
 	synctest.Wait()

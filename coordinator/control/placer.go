@@ -64,7 +64,7 @@ func (c *Control) tooEarly(snapshot *state.Snapshot, decision placement.Decision
 }
 
 func (c *Control) startOnce(ctx context.Context, request StartVM) (started Started, again retry, err error) {
-	if _, _, leading := c.leading(); !leading {
+	if !c.leading() {
 		return Started{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
@@ -220,7 +220,7 @@ func (c *Control) MigrateVM(ctx context.Context, request MigrateVM) (Migration, 
 }
 
 func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration Migration, again retry, err error) {
-	if _, _, leading := c.leading(); !leading {
+	if !c.leading() {
 		return Migration{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
@@ -277,7 +277,7 @@ func copyDeadline(memory units.Bytes) time.Duration {
 
 // held is a VM that some node holds and no operation works on.
 func (c *Control) held(snapshot *state.Snapshot, id string) (cluster.VM, error) {
-	if _, _, leading := c.leading(); !leading {
+	if !c.leading() {
 		return cluster.VM{}, errNotLeading
 	}
 	if err := quarantined(snapshot); err != nil {

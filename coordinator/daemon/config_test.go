@@ -81,10 +81,16 @@ func TestFlagsAndFile(t *testing.T) {
 		want    string
 		refused bool
 	}{
-		"no file": {"", Config{Name: "c1", Advertise: "10.0.0.1", DataDir: "/srv/berth"},
-			"name: \"c1\"\nadvertise: \"10.0.0.1\"\ndata_dir: \"/srv/berth\"\n", false},
-		"the packaged file": {"# Berth coordinator.\n#name: coordinator-1", Config{Name: "c1", Advertise: "10.0.0.1"},
-			"# Berth coordinator.\n#name: coordinator-1\nname: \"c1\"\nadvertise: \"10.0.0.1\"\n", false},
+		"no file": {
+			"",
+			Config{Name: "c1", Advertise: "10.0.0.1", DataDir: "/srv/berth"},
+			"name: \"c1\"\nadvertise: \"10.0.0.1\"\ndata_dir: \"/srv/berth\"\n", false,
+		},
+		"the packaged file": {
+			"# Berth coordinator.\n#name: coordinator-1",
+			Config{Name: "c1", Advertise: "10.0.0.1"},
+			"# Berth coordinator.\n#name: coordinator-1\nname: \"c1\"\nadvertise: \"10.0.0.1\"\n", false,
+		},
 		"a file that says it": {"name: c1\nadvertise: 10.0.0.1\n", Config{Name: "c1"}, "name: c1\nadvertise: 10.0.0.1\n", false},
 		"a contradiction":     {"name: c1\n", Config{Name: "c2"}, "name: c1\n", true},
 	} {

@@ -71,7 +71,7 @@ func complaintsOf(node *NodeResult) []string {
 		}
 		text := one.Constraint + ": " + one.Message
 		if one.AgeSeconds != nil && one.Unit == string(rule.Bytes) {
-			text += ", as of " + (time.Duration(*one.AgeSeconds * float64(time.Second))).Round(100*time.Millisecond).String() + " ago"
+			text += ", as of " + time.Duration(*one.AgeSeconds*float64(time.Second)).Round(100*time.Millisecond).String() + " ago"
 		}
 		complaints = append(complaints, text)
 	}

@@ -24,7 +24,7 @@ type Input struct {
 // Unit is what a verdict's amounts are counted in.
 type Unit string
 
-// The units so far.
+// Bytes counts memory.
 const Bytes Unit = "bytes"
 
 // Verdict is a constraint's answer for one node. It is small and holds no text of its own, so that a scan over many
