@@ -12,7 +12,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint test lab lab-down demo fuzz bench packages acceptance clean
+.PHONY: help deps build generate lint test lab lab-down demo chaos fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -45,6 +45,9 @@ lab-down: ## take all labs down
 
 demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
 	@$(GO) run ./integration/lab/demo
+
+chaos: deps build ## try every fault at every moment of a migration on a lab
+	$(GO) test -timeout 3h -count 1 ./integration/chaos -long
 
 fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' agent coordinator shared | xargs -n1 dirname | sort -u); do \
