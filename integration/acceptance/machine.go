@@ -53,6 +53,7 @@ func (m *machine) boot(ctx context.Context, image string, undo *cleanup) error {
 	uuid := newUUID()
 	for path, text := range map[string]string{
 		"/etc/hostname":              m.name + "\n",
+		"/etc/machine-id":            strings.ReplaceAll(uuid, "-", "") + "\n",
 		"/etc/hosts":                 m.site.hosts(),
 		"/etc/libvirt/qemu.conf":     qemuConf,
 		"/etc/libvirt/libvirtd.conf": "host_uuid = \"" + uuid + "\"\n", // the board's UUID is the same in all machines
@@ -170,7 +171,8 @@ func (m *machine) run(ctx context.Context, line string) (string, error) {
 	fmt.Printf("%s# %s\n", m.name, line)
 	out, err := m.try(ctx, line)
 	for text := range strings.Lines(out) {
-		fmt.Print("  ", strings.TrimRight(text, "\n"), "\n")
+		text = strings.TrimRight(text, "\r\n")
+		fmt.Println(" ", text[strings.LastIndexByte(text, '\r')+1:]) // a progress bar's last state
 	}
 	if err != nil {
 		return out, fmt.Errorf("%s: %s: %w", m.name, line, err)

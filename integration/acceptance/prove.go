@@ -15,7 +15,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		install, formCluster, prepareMigration, joinNodes, moveVM, upgradeAgents, removeAll,
+		install, formCluster, prepareMigration, joinNodes, moveVM, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -144,6 +144,11 @@ func joinNodes(ctx context.Context, s *site, _ string) error {
 	}); err != nil {
 		return err
 	}
+	for _, node := range s.nodes {
+		if err := node.do(ctx, "berth-agent doctor"); err != nil {
+			return err
+		}
+	}
 	return s.coord.do(ctx, "berth node list")
 }
 
@@ -223,29 +228,48 @@ func (m *machine) guests(ctx context.Context) (string, error) {
 	return out, nil
 }
 
-func upgradeAgents(ctx context.Context, s *site, packages string) error {
-	step("Upgrade the agents: they restart, guests do not notice")
+// mainPID is the process that a service's unit watches.
+func (m *machine) mainPID(ctx context.Context, unit string) (string, error) {
+	out, err := m.try(ctx, "systemctl show --property=MainPID --value "+unit)
+	if pid := strings.TrimSpace(out); err == nil && (pid == "" || pid == "0") {
+		err = fmt.Errorf("%s: %s does not run", m.name, unit)
+	}
+	return out, err
+}
+
+// upgrade installs the same package again, which runs the scripts of an upgrade, and tells whether the service restarted.
+func (m *machine) upgrade(ctx context.Context, packages, pattern, line, unit string) (restarted bool, err error) {
+	was, err := m.mainPID(ctx, unit)
+	if err != nil {
+		return false, err
+	}
+	name, err := m.fetch(packages, pattern)
+	if err != nil {
+		return false, err
+	}
+	if err := m.do(ctx, fmt.Sprintf(line, name), "systemctl is-active "+unit); err != nil {
+		return false, err
+	}
+	is, err := m.mainPID(ctx, unit)
+	return was != is, err
+}
+
+func upgrade(ctx context.Context, s *site, packages string) error {
+	const apt, rpm = "apt-get install -qq -y --reinstall ./%s", "rpm -Uvh --nodeps --replacepkgs %s"
+	step("Upgrade: agents restart, and guests do not notice; the coordinator waits for the administrator")
 	for i, node := range s.nodes {
 		before, err := node.guests(ctx)
 		if err != nil {
 			return err
 		}
-		was, err := node.try(ctx, "systemctl show --property=MainPID berth-agent")
-		if err != nil {
-			return err
+		pattern, line := "berth-agent-*.rpm", rpm
+		if i == 1 {
+			pattern, line = "berth-agent_*.deb", apt
 		}
-		pattern, line := "berth-agent_*.deb", "apt-get install -qq -y --reinstall ./%s"
-		if i == 0 {
-			pattern, line = "berth-agent-*.rpm", "rpm -Uvh --nodeps --replacepkgs %s"
+		restarted, err := node.upgrade(ctx, packages, pattern, line, "berth-agent")
+		if err == nil && !restarted {
+			err = fmt.Errorf("%s: the agent is still the old process", node.name)
 		}
-		name, err := node.fetch(packages, pattern)
-		if err != nil {
-			return err
-		}
-		if err := node.do(ctx, fmt.Sprintf(line, name), "systemctl is-active berth-agent"); err != nil {
-			return err
-		}
-		is, err := node.try(ctx, "systemctl show --property=MainPID berth-agent")
 		if err != nil {
 			return err
 		}
@@ -253,15 +277,18 @@ func upgradeAgents(ctx context.Context, s *site, packages string) error {
 		if err != nil {
 			return err
 		}
-		// rpm counts a package that replaces itself as one installation, so only apt's scripts see an upgrade here.
-		if i == 1 && was == is {
-			return fmt.Errorf("%s: the agent still is the old process, %s", node.name, is)
-		}
 		if before != after {
 			return fmt.Errorf("%s: guests were %s, are %s", node.name, before, after)
 		}
 	}
-	return nil
+	restarted, err := s.coord.upgrade(ctx, packages, "berth_*.deb", apt, "berth-coordinator")
+	if err == nil && restarted {
+		err = errors.New("the upgrade restarted the coordinator")
+	}
+	if err != nil {
+		return err
+	}
+	return s.coord.do(ctx, "systemctl restart berth-coordinator", "berth status")
 }
 
 func removeAll(ctx context.Context, s *site, _ string) error {
