@@ -1,0 +1,160 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/integration/lab"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+const mebibyte = 1 << 20
+
+// limit puts the directory of a service, which must not run, on a small disk of its own, until the end of the test.
+func (s *site) limit(m *lab.Machine, service, directory string, bytes int64) {
+	s.Helper()
+	s.must(m.LimitDisk(s.Context(), directory, bytes))
+	s.Cleanup(func() {
+		if m.Pid(service) != 0 {
+			s.must(m.Stop(service))
+		}
+		// What the service has promised to remember has to be there afterwards as well.
+		const script = `set -e
+rm -f "$1/lab-filler" && cp -a "$1" /run/lab/unlimited && umount "$1" && rm -rf "$1" && cp -a /run/lab/unlimited "$1" && rm -rf /run/lab/unlimited`
+		s.must(ignore(m.Exec(s.background(), "sh", "-c", script, "unlimit-disk", directory)))
+	})
+}
+
+// member waits until the named coordinator is reachable or not, as the others see it.
+func (s *site) member(name string, reachable bool) {
+	s.Helper()
+	s.within(30*time.Second, fmt.Sprintf("coordinator %s is reachable: %t", name, reachable), func() error {
+		var answer berthv1.ListMembersResponse
+		if err := s.lab.Ask(s.Context(), &answer, "coordinator", "list"); err != nil {
+			return err
+		}
+		for _, member := range answer.GetMembers() {
+			if member.GetName() == name && member.GetReachable() == reachable {
+				return nil
+			}
+		}
+		return fmt.Errorf("the members are %v", answer.GetMembers())
+	})
+}
+
+const coordinatorDirectory = "/var/lib/berth/coordinator"
+
+func TestACoordinatorWhoseDiskIsFullDoesNotStopTheOthers(t *testing.T) {
+	s := begin(t)
+	for _, c := range s.lab.Coordinators {
+		s.must(c.Stop())
+		s.limit(c.Machine, lab.Berth, coordinatorDirectory, 64*mebibyte)
+		s.must(c.Start(t.Context()))
+		s.must(s.lab.AwaitReady(t.Context()))
+	}
+	s.sub("a follower ends with the reason, and comes back", func(s *site) {
+		leader, err := s.lab.Leader(s.Context())
+		s.must(err)
+		c := s.lab.Coordinators[0]
+		if c == leader {
+			c = s.lab.Coordinators[1]
+		}
+		s.must(c.FillDisk(s.Context(), coordinatorDirectory))
+		// Work for the log, until the disk is felt.
+		s.within(60*time.Second, c.Name+" ends", func() error {
+			s.does("node", "maintenance", "node3", "on")
+			s.does("node", "maintenance", "node3", "off")
+			if c.Pid(lab.Berth) != 0 {
+				return errors.New("it still runs")
+			}
+			return nil
+		})
+		text := c.Log(lab.Berth)
+		for _, word := range []string{"no space left on device", coordinatorDirectory} {
+			if !strings.Contains(text[max(0, len(text)-2000):], word) {
+				s.Errorf("its last words do not say %q: %s", word, text[max(0, len(text)-2000):])
+			}
+		}
+		s.member(c.Name, false)
+		s.does("vm", "start", "with-two-of-three", "--memory", "64M")
+		// A start on a full disk does no harm either.
+		s.says(c.Machine, []string{"berth", "coordinator", "run"}, 1, coordinatorDirectory, "no space left on device")
+		s.must(c.FreeDisk(coordinatorDirectory))
+		s.must(c.Start(s.Context()))
+		s.member(c.Name, true)
+		s.must(s.lab.AwaitReady(s.Context()))
+	})
+	s.sub("a leader hands over", func(s *site) {
+		leader, err := s.lab.Leader(s.Context())
+		s.must(err)
+		s.must(leader.FillDisk(s.Context(), coordinatorDirectory))
+		begun := time.Now()
+		s.within(20*time.Second, "a VM starts although the leader's disk is full", func() error {
+			result := s.berth("vm", "start", "after", "--memory", "64M")
+			if result.Code != 0 {
+				return fmt.Errorf("exit code %d: %s", result.Code, result.Stderr)
+			}
+			return nil
+		})
+		s.Logf("a write went through after %s", time.Since(begun).Round(100*time.Millisecond))
+		if now, err := s.lab.Leader(s.Context()); err != nil || now == leader {
+			s.Errorf("%s leads with a full disk: %v", leader.Name, err)
+		}
+	})
+}
+
+func TestAnAgentWhoseJournalTakesNoEntryDoesNothing(t *testing.T) {
+	s := begin(t)
+	host, other := s.lab.Hosts[0], s.lab.Hosts[2]
+	const directory = "/var/lib/berth/agent"
+	s.must(host.StopAgent())
+	s.limit(host.Machine, lab.Agent, directory, mebibyte)
+	// A journal with room in it would take what there is to write for a while.
+	s.must(ignore(host.Exec(t.Context(), "rm", directory+"/journal.db")))
+	s.must(host.FillDisk(t.Context(), directory))
+	s.says(host.Machine, []string{"berth-agent", "run"}, 1, directory, "no space left on device")
+	s.must(host.FreeDisk(directory))
+	s.must(host.StartAgent(t.Context()))
+	s.node(host, 20*time.Second, up)
+	s.must(host.FillDisk(t.Context(), directory))
+
+	there := []string{"vm", "start", "there", "--memory", "64M", "--node", host.Name}
+	var refused lab.Result
+	s.within(time.Minute, "the journal takes no entry", func() error {
+		if refused = s.berth(there...); refused.Code != 0 {
+			return nil
+		}
+		s.stops("there")
+		s.does("vm", "delete", "there", "--yes")
+		return errors.New("the journal had room")
+	})
+	s.check(there, refused, 1, "there", "journal", "no space left on device", "next step: ")
+	if where, err := s.noGuest("there"); err != nil {
+		t.Errorf("refused, and yet %s has it: %v", where, err)
+	}
+	if vms := s.does("vm", "list", "-o", "name"); vms != "" {
+		t.Errorf("still on record: %s", vms)
+	}
+	// What may run anywhere goes elsewhere: the only other node is made the worse one.
+	s.does("node", "maintenance", "node2", "on")
+	t.Cleanup(func() { s.must(ignore(s.lab.Berth(s.background(), "node", "maintenance", "node2", "off"))) })
+	s.must(other.SetLoad(t.Context(), 40))
+	t.Cleanup(func() { s.must(other.SetLoad(s.background(), 0)) })
+	s.within(20*time.Second, "the load is known", func() error {
+		if winner := s.berth("vm", "start", "any", "--memory", "64M", "--dry-run", "-o", "name").Stdout; winner != "node/node1\n" {
+			return fmt.Errorf("the best node is %s", winner)
+		}
+		return nil
+	})
+	s.does("vm", "start", "any", "--memory", "64M")
+	s.runsOnce("any", other)
+	if _, op := s.show("any"); op.GetAttempt() != 2 {
+		t.Errorf("it took %d attempts, want the second one to be good", op.GetAttempt())
+	}
+	s.must(host.FreeDisk(directory))
+	s.firmware("there", host)
+	s.runsOnce("there", host)
+}
