@@ -93,7 +93,7 @@ func TestACertificateOfAnotherClusterIsRefusedOnBothSides(t *testing.T) {
 		{"no certificate on the agents' port", "7421", "", ""},
 		{"no certificate on Raft's port", "7422", "", ""},
 	} {
-		argv := "sleep 2 | openssl s_client -tls1_3 -connect " + member + ":" + c.port
+		argv := "sleep 0.5 | openssl s_client -tls1_3 -connect " + member + ":" + c.port
 		if c.certificate != "" {
 			argv += " -cert " + c.certificate + " -key " + c.key
 		}

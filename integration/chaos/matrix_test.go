@@ -83,7 +83,7 @@ func TestAMigrationSurvivesAnyFaultAtAnyMoment(t *testing.T) {
 	}
 }
 
-var moments = []moment{begun, copying, switching, resumed}
+var moments = []moment{recorded, copying, switching, resumed}
 
 // survives checks what has to hold after any fault.
 func (m *move) survives(killed bool) {

@@ -47,7 +47,7 @@ type moment struct {
 }
 
 var (
-	begun = moment{"as soon as it is on record", func(m *move) error {
+	recorded = moment{"as soon as it is on record", func(m *move) error {
 		if _, op := m.show(m.vm); op.GetKind() != "migrate" {
 			return fmt.Errorf("the last operation is a %s", op.GetKind())
 		}

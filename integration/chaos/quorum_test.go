@@ -33,8 +33,6 @@ func TestWithoutAQuorumNothingChangesAndEverythingRunsOn(t *testing.T) {
 	for _, args := range [][]string{
 		{"vm", "start", "late", "--memory", "64M"},
 		{"vm", "stop", "onward", "--force"},
-		{"vm", "migrate", "onward", "--best"},
-		{"node", "maintenance", "node2", "on"},
 	} {
 		begun := time.Now()
 		s.answers(args, 5, "leader", "next step: ", "berth status --stale")
