@@ -69,7 +69,7 @@ func (a *app) nodeText(p *page, answer *berthv1.GetNodeResponse, wide bool) {
 func ledgerRows(node *berthv1.Node) [][2]string {
 	ledgers := node.GetLedgers()
 	if ledgers == nil {
-		return [][2]string{{"memory", "unknown: the node has not reported to this leader yet"}}
+		return [][2]string{{"memory", "unknown: the node has not told this leader"}}
 	}
 	return [][2]string{
 		{"promised", fmt.Sprintf("%v of %v memory, %v left", units.Bytes(ledgers.GetPromisedUsedBytes()),

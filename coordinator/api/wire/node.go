@@ -41,7 +41,7 @@ func Node(report NodeReport) *berthv1.Node {
 		EnrolledAt:        timestamp(record.EnrolledAt),
 		Revision:          record.Revision,
 	}
-	if view.Facts.Inventory {
+	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
 		message.Ledgers = ledgers(view)
 	}
 	if view.Facts.Telemetry {

@@ -56,7 +56,8 @@ func TestNodeIsWhole(t *testing.T) {
 			},
 			Settings: cluster.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
 			Facts: cluster.NodeFacts{
-				Liveness: cluster.Degraded, LivenessReason: "libvirt does not answer", Inventory: true, Telemetry: true, TelemetryAt: noon,
+				Liveness: cluster.Degraded, LivenessReason: "libvirt does not answer", Inventory: true, Memory: 2 * units.GiB,
+				Telemetry: true, TelemetryAt: noon,
 			},
 			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, VCPULimit: 8.9, VCPUsUsed: 2,
 			Allocations: []cluster.Allocation{{VM: "v1"}},
@@ -83,7 +84,12 @@ func TestNodeIsWhole(t *testing.T) {
 }
 
 func TestWhatIsNotKnownStaysAbsent(t *testing.T) {
-	node := Node(NodeReport{View: &cluster.NodeView{Node: cluster.Node{ID: "n1"}, Facts: cluster.NodeFacts{Inventory: true}}, At: noon})
+	facts := cluster.NodeFacts{Inventory: true}
+	if node := Node(NodeReport{View: &cluster.NodeView{Facts: facts}, At: noon}); node.Ledgers != nil {
+		t.Errorf("a node whose memory nobody could read shows %v", node.Ledgers)
+	}
+	facts.Memory = units.GiB
+	node := Node(NodeReport{View: &cluster.NodeView{Node: cluster.Node{ID: "n1"}, Facts: facts}, At: noon})
 	if node.Ledgers.PhysicalFreeBytes != nil || node.TelemetryAgeSeconds != nil || node.EnrolledAt != nil || node.OwnSettings.RamRatio != nil {
 		t.Errorf("a node shows what it does not know: %v", node)
 	}

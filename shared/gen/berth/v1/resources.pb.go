@@ -332,8 +332,8 @@ type Node struct {
 	Inventory           *NodeInventory         `protobuf:"bytes,10,opt,name=inventory,proto3" json:"inventory,omitempty"`                                                          // as the agent last reported; absent if it never did
 	Telemetry           *NodeTelemetry         `protobuf:"bytes,11,opt,name=telemetry,proto3" json:"telemetry,omitempty"`                                                          // likewise
 	TelemetryAgeSeconds *float64               `protobuf:"fixed64,12,opt,name=telemetry_age_seconds,json=telemetryAgeSeconds,proto3,oneof" json:"telemetry_age_seconds,omitempty"` // absent when there is no telemetry
-	Ledgers             *NodeLedgers           `protobuf:"bytes,13,opt,name=ledgers,proto3" json:"ledgers,omitempty"`
-	Vms                 []string               `protobuf:"bytes,14,rep,name=vms,proto3" json:"vms,omitempty"` // names of Berth's VMs that this node holds
+	Ledgers             *NodeLedgers           `protobuf:"bytes,13,opt,name=ledgers,proto3" json:"ledgers,omitempty"`                                                              // absent while the memory of the node is not known
+	Vms                 []string               `protobuf:"bytes,14,rep,name=vms,proto3" json:"vms,omitempty"`                                                                      // names of Berth's VMs that this node holds
 	EnrolledAt          *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=enrolled_at,json=enrolledAt,proto3" json:"enrolled_at,omitempty"`
 	Revision            uint64                 `protobuf:"varint,16,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields       protoimpl.UnknownFields
