@@ -69,7 +69,7 @@ func TestNoAcknowledgedWriteIsLostWithTheLeader(t *testing.T) {
 				name := fmt.Sprintf("n-%d-%d", writer, i)
 				command := enrol(name)
 				// To the leader that dies first, then with the same key to those that live.
-				if _, err := victim.Consensus.Propose(ctx, command); err != nil {
+				if _, err := victim.Propose(ctx, command); err != nil {
 					if err := survivors.persist(ctx, command); err != nil {
 						t.Errorf("%s: %v", name, err)
 						return

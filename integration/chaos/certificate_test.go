@@ -75,8 +75,10 @@ func TestACertificateOfAnotherClusterIsRefusedOnBothSides(t *testing.T) {
 	s := begin(t)
 	operator := s.lab.Operator
 	s.on(operator, "rm", "-rf", "/var/tmp/other")
-	s.says(operator, []string{"berth", "coordinator", "init", "--name", "other", "--advertise", operator.Address,
-		"--config", "/var/tmp/other/coordinator.yaml", "--data-dir", "/var/tmp/other/data", "--client-config", "/var/tmp/other/client.yaml"}, 0)
+	s.says(operator, []string{
+		"berth", "coordinator", "init", "--name", "other", "--advertise", operator.Address,
+		"--config", "/var/tmp/other/coordinator.yaml", "--data-dir", "/var/tmp/other/data", "--client-config", "/var/tmp/other/client.yaml",
+	}, 0)
 	member := s.lab.Coordinators[0].Address
 	other := []string{"--client-config", "/var/tmp/other/client.yaml", "--coordinator", member}
 	s.refuse(refusal{"a foreign coordinator", append(other, "vm", "start", "mine", "--memory", "64M"), 1, []string{member, "another cluster"}})
@@ -150,8 +152,10 @@ func TestATokenLetsInOnceAndOnlyWhatItIsFor(t *testing.T) {
 	refused(host, join(token("agent", "spare"), "spare"), "node1", "UUID", "berth node remove node1") // the host is a node already
 	refused(host, join(token("coordinator", "spare"), "spare"), "--for agent")
 	refused(host, join("berth1.agent.nonsense", "spare"), "berth token create")
-	refused(operator, []string{"berth", "coordinator", "join", member, token("agent", "coord9"), "--name", "coord9",
-		"--advertise", operator.Address, "--config", "/var/tmp/spare.yaml", "--data-dir", "/var/tmp/spare"}, "--for coordinator")
+	refused(operator, []string{
+		"berth", "coordinator", "join", member, token("agent", "coord9"), "--name", "coord9",
+		"--advertise", operator.Address, "--config", "/var/tmp/spare.yaml", "--data-dir", "/var/tmp/spare",
+	}, "--for coordinator")
 	if diff := cmp.Diff(before, s.facts()); diff != "" {
 		t.Errorf("somebody was let in:\n%s", diff)
 	}

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	berthv1 "berth/shared/gen/berth/v1"
-
 	"berth/integration/lab"
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // file puts a text where the operator's machine finds it, and returns its path there.
