@@ -135,13 +135,7 @@ func joinNodes(ctx context.Context, s *site, _ string) error {
 			return err
 		}
 	}
-	if err := wait(ctx, time.Minute, func() error {
-		out, err := s.coord.try(ctx, "berth node list -o json")
-		if up := strings.Count(out, "NODE_STATE_UP"); err == nil && up != len(s.nodes) {
-			err = fmt.Errorf("%d nodes are up: %s", up, out)
-		}
-		return err
-	}); err != nil {
+	if err := s.awaitNodes(ctx); err != nil {
 		return err
 	}
 	for _, node := range s.nodes {
@@ -150,6 +144,17 @@ func joinNodes(ctx context.Context, s *site, _ string) error {
 		}
 	}
 	return s.coord.do(ctx, "berth node list")
+}
+
+// awaitNodes waits until the coordinator says that every node is up.
+func (s *site) awaitNodes(ctx context.Context) error {
+	return wait(ctx, time.Minute, func() error {
+		out, err := s.coord.try(ctx, "berth node list -o json")
+		if up := strings.Count(out, "NODE_STATE_UP"); err == nil && up != len(s.nodes) {
+			err = fmt.Errorf("%d nodes are up: %s", up, out)
+		}
+		return err
+	})
 }
 
 // nodeOf is the node that Berth says holds the VM.
@@ -288,7 +293,13 @@ func upgrade(ctx context.Context, s *site, packages string) error {
 	if err != nil {
 		return err
 	}
-	return s.coord.do(ctx, "systemctl restart berth-coordinator", "berth status")
+	if err := s.coord.do(ctx, "systemctl restart berth-coordinator"); err != nil {
+		return err
+	}
+	if err := s.awaitNodes(ctx); err != nil {
+		return err
+	}
+	return s.coord.do(ctx, "berth status")
 }
 
 func removeAll(ctx context.Context, s *site, _ string) error {
