@@ -104,10 +104,14 @@ func (p *picture) nodeProblems() []string {
 		switch facts.Liveness {
 		case cluster.Unreachable, cluster.Degraded:
 			line := because(fmt.Sprintf("node %s is %s", view.Node.Name, facts.Liveness), facts.LivenessReason)
-			if held := len(p.VMsOn(view.Node.ID)); held > 0 {
-				line += fmt.Sprintf(" (it holds %d VMs)", held)
+			switch held := len(p.VMsOn(view.Node.ID)); held {
+			case 0:
+			case 1:
+				line += "; it holds 1 VM"
+			default:
+				line += fmt.Sprintf("; it holds %d VMs", held)
 			}
-			lines = append(lines, line)
+			lines = append(lines, line+nodeStep(facts.Liveness))
 		default:
 			if facts.Inventory && !facts.DomainsKnown && facts.Liveness == cluster.Up {
 				lines = append(lines, fmt.Sprintf("node %s could not list its domains", view.Node.Name))
@@ -116,4 +120,12 @@ func (p *picture) nodeProblems() []string {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// nodeStep is where to look next on a node that is not as it should be.
+func nodeStep(l cluster.Liveness) string {
+	if l == cluster.Degraded {
+		return "; 'berth-agent doctor' there tells what is missing"
+	}
+	return "; 'systemctl status berth-agent' there tells whether its agent runs"
 }

@@ -72,7 +72,7 @@ func settledState(o vmObservation) (berthv1.VMState, string) {
 	case !facts.Inventory:
 		return berthv1.VMState_VM_STATE_UNKNOWN, "node " + name + " has not reported to this leader yet"
 	case facts.Liveness == cluster.Degraded:
-		return berthv1.VMState_VM_STATE_UNKNOWN, because("libvirt does not answer on node "+name, facts.LivenessReason)
+		return berthv1.VMState_VM_STATE_UNKNOWN, because("node "+name+" is degraded", facts.LivenessReason)
 	case !facts.DomainsKnown:
 		return berthv1.VMState_VM_STATE_UNKNOWN, "node " + name + " could not list its domains"
 	}

@@ -77,7 +77,7 @@ func TestVMState(t *testing.T) {
 			})}, running, "",
 		},
 		"new leader":          {vmObservation{VM: held, Holder: node(cluster.NodeFacts{Liveness: cluster.Suspect})}, unknown, "node hv1 has not reported to this leader yet"},
-		"libvirt is down":     {vmObservation{VM: held, Holder: node(cluster.NodeFacts{Liveness: cluster.Degraded, LivenessReason: "refused", Inventory: true, DomainsKnown: true})}, unknown, "libvirt does not answer on node hv1: refused"},
+		"libvirt is down":     {vmObservation{VM: held, Holder: node(cluster.NodeFacts{Liveness: cluster.Degraded, LivenessReason: "refused", Inventory: true, DomainsKnown: true})}, unknown, "node hv1 is degraded: refused"},
 		"listing failed":      {vmObservation{VM: held, Holder: node(cluster.NodeFacts{Liveness: cluster.Up, Inventory: true})}, unknown, "node hv1 could not list its domains"},
 		"agent cannot tell":   {vmObservation{VM: held, Holder: shows(cluster.DomainUnknown, "")}, unknown, "the agent on node hv1 cannot tell"},
 		"node without record": {vmObservation{VM: held}, unknown, "its node is no longer known"},

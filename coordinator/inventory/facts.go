@@ -148,7 +148,7 @@ func figure(value *float64) *float64 {
 
 func libvirtReason(says string) string {
 	if says == "" {
-		return "libvirt does not answer"
+		return "libvirt cannot be used"
 	}
-	return "libvirt does not answer: " + says
+	return "libvirt cannot be used: " + says
 }

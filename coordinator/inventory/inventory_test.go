@@ -111,7 +111,7 @@ func TestLivenessFollowsSilence(t *testing.T) {
 		time.Sleep(24 * time.Second)
 		is(cluster.Unreachable, "silent for 31s")
 		a.libvirt(false, "connection refused")
-		is(cluster.Degraded, "libvirt does not answer: connection refused")
+		is(cluster.Degraded, "libvirt cannot be used: connection refused")
 		a.libvirt(true, "")
 		is(cluster.Up, "")
 		a.session.Close("connection reset")

@@ -172,7 +172,7 @@ func TestAMigrationWhoseSourceLosesPowerIsReportedAndNothingStartsTwice(t *testi
 	m := s.copying("mover")
 	s.must(m.source.PowerOff())
 	s.node(m.source, 40*time.Second, berthv1.NodeState_NODE_STATE_UNREACHABLE)
-	if status := s.does("status"); !regexp.MustCompile(`node1 is unreachable.*\n?.*VM`).MatchString(status) {
+	if status := s.does("status"); !regexp.MustCompile(`node1 is unreachable.*it holds 1 VM`).MatchString(status) {
 		t.Errorf("the status does not tell of the node and its VM:\n%s", status)
 	}
 	s.refuse(refusal{"started again", []string{"vm", "start", "mover"}, 1, []string{"mover"}})
