@@ -240,6 +240,16 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
+// The cluster tells machines apart by libvirt's host UUID, so there is no use in asking it without one.
+func TestJoinWithoutLibvirtAsksNobody(t *testing.T) {
+	c, m := found(t, "c1"), newMachine(t)
+	_, errOut := m.join(t, 1, c.address, c.token(pki.PurposeAgent), "--libvirt-uri", "qemu+unix:///system?socket=/nonexistent")
+	says(t, errOut, "host UUID", "/nonexistent", "see to libvirt", "the token is still good")
+	if _, err := os.Stat(m.data); c.asked != nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it asked for %v and left %v", c.asked, err)
+	}
+}
+
 func TestJoinAnotherClusterForgetsTheJournal(t *testing.T) {
 	first, second, m := found(t, "c1"), found(t, "c2"), newMachine(t)
 	m.join(t, 0, first.address, first.token(pki.PurposeAgent))

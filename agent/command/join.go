@@ -121,7 +121,8 @@ func (e *enroller) enrol(address string, token pki.Token) (answer *berthv1.Enrol
 	}
 	hostUUID, err := hostUUID(ctx, &e.settings)
 	if err != nil {
-		fmt.Fprintf(e.cmd.ErrOrStderr(), "warning: libvirt does not answer yet, so its host UUID is not checked: %v\n", err)
+		return nil, nil, fmt.Errorf("a node is enrolled by its libvirt's host UUID: %w: see to libvirt, then run the same command again; "+
+			"the token is still good", err)
 	}
 	request, key, err := pki.NewRequest(e.name)
 	if err != nil {

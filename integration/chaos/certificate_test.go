@@ -150,6 +150,9 @@ func TestATokenLetsInOnceAndOnlyWhatItIsFor(t *testing.T) {
 	before := s.facts()
 	refused(host, join(token("agent", "spare"), "another"), `"another"`, `"spare"`, "berth token create")
 	refused(host, join(token("agent", "spare"), "spare"), "node1", "UUID", "berth node remove node1") // the host is a node already
+	s.must(s.lab.Hosts[0].Stop(lab.Libvirtd))
+	refused(host, join(token("agent", "spare"), "spare"), "host UUID", "see to libvirt")
+	s.must(s.lab.Hosts[0].StartLibvirtd(t.Context()))
 	refused(host, join(token("coordinator", "spare"), "spare"), "--for agent")
 	refused(host, join("berth1.agent.nonsense", "spare"), "berth token create")
 	refused(operator, []string{
