@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,5 +159,33 @@ func TestInspectClosesTheDoor(t *testing.T) {
 		if b.asked("start") {
 			b.Error("the old order was carried out")
 		}
+	})
+}
+
+// defective panics where a defect would.
+type defective struct{ *fake.Hypervisor }
+
+func (defective) Start(context.Context, string) error { panic("index out of range") }
+
+func TestADefectInOneCommandLeavesTheAgentAlive(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.jobs.Hypervisor = defective{b.node}
+		first := b.do(command("op1", 1, 5, startOrder))
+		b.want(first, ambiguous, "internal", unseen)
+		if !strings.Contains(first.GetError(), "index out of range") {
+			b.Errorf("the defect is not named: %s", first.GetError())
+		}
+		// The same order is not tried again, and the next look tells that nothing came of it.
+		if again := b.do(command("op1", 1, 5, startOrder)); !again.GetRepeated() {
+			b.Errorf("the order was tried again: %v", again)
+		}
+		look := b.do(command("op1", 2, 5, inspectOrder))
+		for deadline := time.Now().Add(time.Minute); look.GetOutcome() != done_ && time.Now().Before(deadline); {
+			time.Sleep(time.Second)
+			look = b.do(command("op1", 2, 5, inspectOrder))
+		}
+		b.want(look, done_, "", absentState)
+		b.jobs.Hypervisor = b.node
+		b.want(b.do(command("op2", 1, 6, startOrder)), done_, "", running)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -303,7 +304,16 @@ type done struct {
 	again    bool   // do not keep: the same order asks anew
 }
 
-func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) done {
+// act carries a command out. A defect that panics must not end the agent: the order would come again, and end its next
+// life and those on other nodes as well. What the command has done until then is for the coordinator to find out.
+func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			j.Logger.Error("a command met a defect of berth", "operation", command.GetOperationId(), "defect", defect, "stack", string(debug.Stack()))
+			j.absences.doubt(command.GetVmId())
+			d = done{result: doubt(command, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect), nil)}
+		}
+	}()
 	switch command.GetAction().(type) {
 	case *berthv1.Command_Start:
 		return j.start(command, takenUp)
