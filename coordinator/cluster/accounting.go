@@ -9,41 +9,59 @@ import (
 	"berth/shared/units"
 )
 
+// Records are the hard facts that a view is made of.
+type Records struct {
+	Clusters     []Resource // of KindCluster; the default cluster need not be among them
+	Nodes        []Node
+	VMs          []VM
+	Reservations []Reservation
+}
+
 // NewView joins the records with the facts and does all accounting. Times in facts and at are the coordinator's; facts
 // has an entry for every node that anything is known of, by node ID.
 //
 // A node is charged, once per VM and with the largest size that anybody claims, for every domain that holds memory there
 // (Berth's own or not), for every VM whose record names it as holder, and for every reservation.
-func NewView(
-	at time.Time, index uint64, nodes []Node, vms []VM, reservations []Reservation, facts map[string]NodeFacts,
-) *View {
-	view := &View{At: at, Index: index, Nodes: make([]*NodeView, 0, len(nodes))}
-	charges := make(map[string][]charge, len(nodes))
-	records := make(map[string]*VM, len(vms))
-	for i := range vms {
-		vm := &vms[i]
-		records[vm.ID] = vm
+func NewView(at time.Time, index uint64, records Records, facts map[string]NodeFacts) *View {
+	view := &View{
+		At: at, Index: index, Nodes: make([]*NodeView, 0, len(records.Nodes)),
+		clusters: map[string]*clusterView{DefaultCluster: newClusterView(DefaultClusterRecord())},
+	}
+	for i := range records.Clusters {
+		view.clusters[records.Clusters[i].Name] = newClusterView(records.Clusters[i])
+	}
+	charges := make(map[string][]charge, len(records.Nodes))
+	vms := make(map[string]*VM, len(records.VMs))
+	for i := range records.VMs {
+		vm := &records.VMs[i]
+		vms[vm.ID] = vm
 		if vm.Holder != "" {
 			charges[vm.Holder] = append(charges[vm.Holder], charge{
-				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs},
-				since:      vm.StartedAt,
+				Allocation: Allocation{
+					VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Resident: vm.Resident, Owner: vm.Owner,
+				},
+				since: vm.StartedAt,
 			})
 		}
 	}
-	for _, held := range reservations {
-		charges[held.Node] = append(charges[held.Node], charge{Allocation: Allocation{
+	for _, held := range records.Reservations {
+		one := charge{Allocation: Allocation{
 			VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: true,
-		}})
+		}}
+		if vm := vms[held.VM]; vm != nil {
+			one.Resident, one.Owner = vm.Resident, vm.Owner
+		}
+		charges[held.Node] = append(charges[held.Node], one)
 	}
-	for _, node := range nodes {
+	for _, node := range records.Nodes {
 		known := facts[node.ID]
 		claimed := charges[node.ID]
 		for i := range known.Domains {
 			if domain := &known.Domains[i]; domain.State.Holds() {
-				claimed = append(claimed, chargeOf(domain, records[domain.UUID], node.ID))
+				claimed = append(claimed, chargeOf(domain, vms[domain.UUID], node.ID))
 			}
 		}
-		view.Nodes = append(view.Nodes, newNodeView(node, known, claimed))
+		view.Nodes = append(view.Nodes, newNodeView(node, view.clusterOf(node).Settings, known, claimed))
 	}
 	slices.SortFunc(view.Nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
 	return view
@@ -59,7 +77,7 @@ type charge struct {
 // chargeOf is a domain's claim. A domain that is paused by a migration on a node that does not hold the VM is its
 // incoming copy, which grows while it is copied.
 func chargeOf(domain *Domain, record *VM, node string) charge {
-	return charge{
+	claim := charge{
 		Allocation: Allocation{
 			VM: domain.UUID, Name: domain.Name, Memory: max(domain.Memory, 0), VCPUs: max(domain.VCPUs, 0),
 			Foreign: record == nil,
@@ -67,16 +85,24 @@ func chargeOf(domain *Domain, record *VM, node string) charge {
 		since:    domain.Since,
 		arriving: domain.State == DomainPausedMigration && (record == nil || record.Holder != node),
 	}
+	if record != nil {
+		claim.Resident, claim.Owner = record.Resident, record.Owner
+	}
+	return claim
 }
 
-func newNodeView(node Node, facts NodeFacts, claimed []charge) *NodeView {
-	view := &NodeView{Node: node, Settings: node.Settings.Effective(), Facts: facts}
+func newNodeView(node Node, defaults Settings, facts NodeFacts, claimed []charge) *NodeView {
+	view := &NodeView{Node: node, Settings: node.Settings.Over(defaults.Nodes), Facts: facts}
 	if facts.Inventory {
 		view.PromisedLimit = scale(facts.Memory, view.Settings.RAMRatio)
 		view.VCPULimit = float64(facts.CPUs) * view.Settings.CPURatio
 	}
 	if facts.Telemetry && facts.Available != nil {
 		view.PhysicalFree, view.PhysicalKnown = *facts.Available, true
+		if defaults.PhysicalLedger == Pessimistic {
+			view.Borrowed = borrowed(facts)
+			view.PhysicalFree = add(view.PhysicalFree, -view.Borrowed)
+		}
 	}
 	view.Allocations = merge(claimed, facts)
 	for i := range view.Allocations {
@@ -88,6 +114,21 @@ func newNodeView(node Node, facts NodeFacts, claimed []charge) *NodeView {
 		view.PhysicalFree = 0
 	}
 	return view
+}
+
+// borrowed is the memory that looks free only because KSM shares pages and balloons hold memory back. Either can end in a
+// moment: a guest writes to a shared page, a balloon deflates.
+func borrowed(facts NodeFacts) units.Bytes {
+	var sum units.Bytes
+	if facts.KSMSaved != nil {
+		sum = add(sum, *facts.KSMSaved)
+	}
+	for i := range facts.Domains {
+		if domain := &facts.Domains[i]; domain.State.Holds() && domain.Balloon != nil {
+			sum = add(sum, max(0, domain.Memory-*domain.Balloon))
+		}
+	}
+	return sum
 }
 
 // merge makes one allocation a VM out of its claims: the largest size, the latest start.

@@ -66,6 +66,7 @@ type Domain struct {
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
 	CPU      *float64     // CPUs that it used over the last interval; likewise
+	Balloon  *units.Bytes // memory that its balloon leaves it now; likewise
 }
 
 // NodeFacts are what is known of a node without Raft, at one moment. Times are the coordinator's.

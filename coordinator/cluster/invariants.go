@@ -111,9 +111,9 @@ func (n *NodeView) check() error {
 	if vcpus != n.VCPUsUsed {
 		broken = append(broken, fmt.Errorf("%d vCPUs are used, its VMs add up to %d", n.VCPUsUsed, vcpus))
 	}
-	if n.PhysicalKnown && n.PhysicalFree < add(*n.Facts.Available, -charged) {
-		broken = append(broken, fmt.Errorf("%v physically free, less than %v available minus %v charged",
-			n.PhysicalFree, *n.Facts.Available, charged))
+	if n.PhysicalKnown && n.PhysicalFree < add(add(*n.Facts.Available, -n.Borrowed), -charged) {
+		broken = append(broken, fmt.Errorf("%v physically free, less than %v available minus %v borrowed and %v charged",
+			n.PhysicalFree, *n.Facts.Available, n.Borrowed, charged))
 	}
 	if !slices.IsSortedFunc(n.Facts.Domains, func(a, b Domain) int { return cmp.Compare(a.UUID, b.UUID) }) {
 		broken = append(broken, errors.New("its domains are not sorted by UUID"))

@@ -26,8 +26,10 @@ type Node struct {
 	Settings          NodeSettings `json:"settings"` // only what was set on the node itself
 	Maintenance       bool         `json:"maintenance,omitempty"`
 	MaintenanceReason string       `json:"maintenance_reason,omitempty"`
-	EnrolledAt        time.Time    `json:"enrolled_at"`
-	Revision          uint64       `json:"revision"` // Raft index of the last change
+	// Keys are the values that the node sets of the keys that its cluster declares; it has the defaults of the others.
+	Keys       map[string]float64 `json:"keys,omitempty"`
+	EnrolledAt time.Time          `json:"enrolled_at"`
+	Revision   uint64             `json:"revision"` // Raft index of the last change
 }
 
 // NodeSettings are the knobs of a node. A nil field means the cluster's default.
@@ -53,9 +55,9 @@ type EffectiveSettings struct {
 	Overhead units.Bytes
 }
 
-// Effective fills the defaults in.
-func (s NodeSettings) Effective() EffectiveSettings {
-	effective := EffectiveSettings{RAMRatio: DefaultRAMRatio, CPURatio: DefaultCPURatio, Overhead: DefaultOverhead}
+// Over fills in what the node does not set with the defaults of its cluster.
+func (s NodeSettings) Over(defaults EffectiveSettings) EffectiveSettings {
+	effective := defaults
 	if s.RAMRatio != nil {
 		effective.RAMRatio = *s.RAMRatio
 	}

@@ -11,6 +11,35 @@ type View struct {
 	At    time.Time
 	Index uint64      // Raft index of the hard facts
 	Nodes []*NodeView // by node ID
+
+	clusters map[string]*clusterView // by name
+}
+
+// clusterView is one cluster of a View.
+type clusterView struct {
+	Record   Resource
+	Settings Settings
+}
+
+func newClusterView(record Resource) *clusterView {
+	return &clusterView{Record: record, Settings: SettingsOf(&record)}
+}
+
+// clusterOf is the cluster of a node. One whose cluster is not there has the defaults.
+func (v *View) clusterOf(node Node) *clusterView {
+	if found := v.clusters[node.Cluster]; found != nil {
+		return found
+	}
+	return v.clusters[DefaultCluster]
+}
+
+// Cluster is the record of a cluster by name, and its settings; false if the view has none of that name.
+func (v *View) Cluster(name string) (Resource, Settings, bool) {
+	found := v.clusters[name]
+	if found == nil {
+		return Resource{}, DefaultSettings(), false
+	}
+	return found.Record, found.Settings, true
 }
 
 // NodeView is one node of a View with its accounting done, in-flight work included.
@@ -26,6 +55,7 @@ type NodeView struct {
 	// be negative. Known only if PhysicalKnown.
 	PhysicalFree  units.Bytes
 	PhysicalKnown bool
+	Borrowed      units.Bytes // taken off PhysicalFree because KSM and ballooning save it now
 
 	VCPULimit float64 // CPUs times the CPU contention ratio
 	VCPUsUsed int
@@ -43,6 +73,10 @@ type Allocation struct {
 	Young    bool // not yet wholly in the telemetry: charged in full on the physical ledger
 	InFlight bool // a reservation of a live operation
 	Foreign  bool // not Berth's own
+
+	// Resident are the customer keys that the VM shows to others, and Owner whose they are.
+	Resident []ResidentKey
+	Owner    Owner
 }
 
 // Reservation is what a live operation holds on a node.

@@ -30,7 +30,24 @@ type VM struct {
 	Condition string    `json:"condition,omitempty"`     // what is wrong, in words
 	CreatedAt time.Time `json:"created_at"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	Revision  uint64    `json:"revision"`
+
+	// Links into the estate: IDs of resources, all optional. The first disk and the first NIC count for key compilation.
+	VDC   string   `json:"vdc,omitempty"`
+	Offer string   `json:"offer,omitempty"`
+	Image string   `json:"image,omitempty"`
+	Disks []string `json:"disks,omitempty"`
+	NICs  []string `json:"nics,omitempty"`
+
+	Keys   []Key `json:"keys,omitempty"`   // set on the VM itself, by class and name
+	Sticky []Key `json:"sticky,omitempty"` // copied from the node of the last start; weaker than Keys
+	// Resident are the compiled customer keys as they were when the VM was last started, and Owner whose they are: edits
+	// change nothing for others until the VM starts again. They count while a node holds the VM or has a reservation for it.
+	Resident []ResidentKey `json:"resident,omitempty"`
+	Owner    Owner         `json:"owner,omitzero"`
+	// Home is the node ID that has the VM's disk, in a cluster with local storage: it starts nowhere else.
+	Home string `json:"home,omitempty"`
+
+	Revision uint64 `json:"revision"`
 }
 
 // VMSpec is what a VM is made of. Either XML is set (with Memory and VCPUs read from it) or the other fields are.

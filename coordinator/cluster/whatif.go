@@ -43,7 +43,7 @@ func (v *View) Without(vm, node string) *View {
 	if reduced == v.Nodes[at] {
 		return v
 	}
-	whatIf := &View{At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes)}
+	whatIf := &View{At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters}
 	whatIf.Nodes[at] = reduced
 	return whatIf
 }

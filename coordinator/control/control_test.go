@@ -125,7 +125,7 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 			reservations = append(reservations, reservation)
 		}
 	}
-	return cluster.NewView(now, snapshot.Index(), snapshot.Nodes(), snapshot.VMs(), reservations, all)
+	return cluster.NewView(now, snapshot.Index(), cluster.Records{Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations}, all)
 }
 
 func (f *facts) change(node string, change func(*cluster.NodeFacts)) {

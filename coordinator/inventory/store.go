@@ -103,7 +103,9 @@ func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 		facts[nodes[i].ID] = s.facts(nodes[i].ID, now)
 	}
 	s.mu.RUnlock()
-	return cluster.NewView(now, snapshot.Index(), nodes, vms, reservations, facts)
+	return cluster.NewView(now, snapshot.Index(), cluster.Records{
+		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations,
+	}, facts)
 }
 
 // Facts are those of one node, as of now. A node that was never heard has nothing but a liveness.

@@ -34,7 +34,7 @@ func crowd(n int) *cluster.View {
 			Telemetry: true, TelemetryAt: noon, Available: ptr(300 * units.GiB), Load1: ptr(float64(i%640) / 10),
 		}
 	}
-	return cluster.NewView(noon, 1, nodes, vms, nil, facts)
+	return cluster.NewView(noon, 1, cluster.Records{Nodes: nodes, VMs: vms}, facts)
 }
 
 var sizes = []int{10, 100, 1000, 10000}

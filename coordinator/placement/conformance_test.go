@@ -148,7 +148,7 @@ func accounted(settings cluster.NodeSettings, facts cluster.NodeFacts, allocated
 	vm := cluster.VM{ID: "u1", Holder: "n1", Spec: cluster.VMSpec{Memory: gibibytes(allocated), VCPUs: vcpus}}
 	vm.StartedAt = noon.Add(-time.Hour)
 	node := cluster.Node{ID: "n1", Name: "n1", Settings: settings}
-	view := cluster.NewView(noon, 0, []cluster.Node{node}, []cluster.VM{vm}, nil, map[string]cluster.NodeFacts{"n1": facts})
+	view := cluster.NewView(noon, 0, cluster.Records{Nodes: []cluster.Node{node}, VMs: []cluster.VM{vm}}, map[string]cluster.NodeFacts{"n1": facts})
 	return view.Nodes[0]
 }
 
@@ -300,7 +300,7 @@ func placeOn(node cluster.Node, facts cluster.NodeFacts, vms []cluster.VM, memor
 	facts.Liveness, facts.Inventory, facts.InventoryAt, facts.DomainsKnown = stateOr(facts.Liveness), true, noon, true
 	facts.Telemetry, facts.TelemetryAt, facts.CPUs = true, noon, 16
 	facts.Load1 = ptr(0.0)
-	view := cluster.NewView(noon, 0, []cluster.Node{node}, vms, nil, map[string]cluster.NodeFacts{node.ID: facts})
+	view := cluster.NewView(noon, 0, cluster.Records{Nodes: []cluster.Node{node}, VMs: vms}, map[string]cluster.NodeFacts{node.ID: facts})
 	return Place(view, Request{Purpose: ForStart, VM: "new", VMName: "new", Memory: memory, VCPUs: 1}, Affinity(), 1).Nodes[0]
 }
 

@@ -3,6 +3,8 @@ package placement
 import (
 	"time"
 
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/key"
 	"berth/shared/units"
 )
 
@@ -13,6 +15,7 @@ type Purpose string
 const (
 	ForStart   Purpose = "start"
 	ForMigrate Purpose = "migrate"
+	ForCreate  Purpose = "create" // of a VM in a cluster with local storage: where its disk goes
 )
 
 // Request is what has to be placed.
@@ -25,6 +28,15 @@ type Request struct {
 	Pinned   string      `json:"pinned,omitempty"`   // node ID named by the caller: no other one will do
 	Excluded []string    `json:"excluded,omitempty"` // node IDs that failed this request before
 	Current  string      `json:"current,omitempty"`  // migrate: node ID that runs it; chosen means stay
+
+	Cluster      string         `json:"cluster,omitempty"`       // name; the nodes of no other one are looked at
+	SystemKeys   []key.Weighted `json:"system_keys,omitempty"`   // compiled, by name
+	CustomerKeys []key.Weighted `json:"customer_keys,omitempty"` // likewise, billing-entity keys among them
+	Owner        cluster.Owner  `json:"owner,omitzero"`
+	// Home is the node ID that has the VM's disk in a cluster with local storage: the algorithm is not used.
+	Home string `json:"home,omitempty"`
+	// IfBetter is the least gain of score for which a migration is worth it; 0: any.
+	IfBetter float64 `json:"if_better,omitempty"`
 }
 
 // Outcome is how a decision came out.

@@ -42,7 +42,7 @@ type asked struct {
 }
 
 func (s *scenario) view() *cluster.View {
-	return cluster.NewView(noon, 1, s.nodes, s.vms, s.reservations, s.facts)
+	return cluster.NewView(noon, 1, cluster.Records{Nodes: s.nodes, VMs: s.vms, Reservations: s.reservations}, s.facts)
 }
 
 // words are the rest of a line.

@@ -113,6 +113,11 @@ func (w *write) putRecords(command *Command) {
 		token.Revision = w.index
 		put(w, string(Tokens), token.Hash, token)
 	}
+	for i := range command.Resources {
+		resource := &command.Resources[i]
+		resource.Revision = w.index
+		put(w, string(Resources), resource.ID, resource)
+	}
 	for _, key := range slices.Sorted(maps.Keys(command.Meta)) {
 		put(w, string(Meta), key, &metaRow{Key: key, Value: command.Meta[key], Revision: w.index})
 	}

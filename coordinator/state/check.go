@@ -18,7 +18,7 @@ func invalid(table Table, id, format string, args ...any) *Refusal {
 // guarded tells whether records of the table are put and deleted only under an expectation.
 func (t Table) guarded() bool {
 	switch t {
-	case Nodes, VMs, Operations, Members, Tokens:
+	case Nodes, VMs, Operations, Members, Tokens, Resources:
 		return true
 	default:
 		return false
@@ -49,6 +49,9 @@ func (c *Command) puts() []Record {
 	for i := range c.Tokens {
 		puts = append(puts, Record{Tokens, c.Tokens[i].Hash})
 	}
+	for i := range c.Resources {
+		puts = append(puts, Record{Resources, c.Resources[i].ID})
+	}
 	for key := range c.Meta {
 		puts = append(puts, Record{Meta, key})
 	}
@@ -77,6 +80,9 @@ func (c *Command) identifiers() [][2]string {
 	}
 	for i := range c.Members {
 		found = append(found, [2]string{"member name", c.Members[i].Name})
+	}
+	for i := range c.Resources {
+		found = append(found, [2]string{"resource kind", string(c.Resources[i].Kind)}, [2]string{"resource name", c.Resources[i].Name})
 	}
 	return found
 }
@@ -172,6 +178,8 @@ func (w *write) revision(table Table, id string) uint64 {
 		return row.Revision
 	case *cluster.Token:
 		return row.Revision
+	case *cluster.Resource:
+		return row.Revision
 	case *metaRow:
 		return row.Revision
 	case *decisionRow:
@@ -224,6 +232,8 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 			}
 		case Members:
 			refusal = oneName(w, Members, record.ID, func(m *cluster.Member) (string, string) { return m.ID, m.Name })
+		case Resources:
+			refusal = oneName(w, Resources, record.ID, func(r *cluster.Resource) (string, string) { return r.ID, resourceName(r.Kind, r.Name) })
 		case Operations:
 			if op, _ := get[operation.Operation](w, string(Operations), record.ID); op.Live() {
 				refusal = w.checkOperationOf(op.VM)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 
 	"berth/coordinator/cluster"
@@ -24,6 +25,14 @@ func cloneNode(n *cluster.Node) cluster.Node {
 	out.Settings.RAMRatio = pointer(n.Settings.RAMRatio)
 	out.Settings.CPURatio = pointer(n.Settings.CPURatio)
 	out.Settings.Overhead = pointer(n.Settings.Overhead)
+	out.Keys = maps.Clone(n.Keys)
+	return out
+}
+
+func cloneResource(r *cluster.Resource) cluster.Resource {
+	out := *r
+	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)
+	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
 	return out
 }
 
@@ -31,6 +40,8 @@ func cloneVM(v *cluster.VM) cluster.VM {
 	out := *v
 	out.Spec.Disks = slices.Clone(v.Spec.Disks)
 	out.Spec.Networks = slices.Clone(v.Spec.Networks)
+	out.Disks, out.NICs = slices.Clone(v.Disks), slices.Clone(v.NICs)
+	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
 	return out
 }
 
@@ -48,6 +59,8 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 func cloneDecision(row *decisionRow) placement.Decision {
 	out := row.Decision
 	out.Request.Excluded = slices.Clone(out.Request.Excluded)
+	out.Request.SystemKeys = slices.Clone(out.Request.SystemKeys)
+	out.Request.CustomerKeys = slices.Clone(out.Request.CustomerKeys)
 	out.Nodes = slices.Clone(out.Nodes)
 	for i := range out.Nodes {
 		node := &out.Nodes[i]

@@ -20,6 +20,7 @@ const (
 	Decisions  Table = "decision"
 	Members    Table = "member"
 	Tokens     Table = "token"
+	Resources  Table = "resource"
 	Meta       Table = "meta"
 )
 
@@ -35,7 +36,7 @@ type Command struct {
 	At     time.Time `json:"at"`
 
 	// Expect guards the command: each record must be at this revision, or absent when it is 0. A record of Nodes, VMs,
-	// Operations, Members or Tokens that is put or deleted must be expected.
+	// Operations, Members, Tokens or Resources that is put or deleted must be expected.
 	Expect []Expectation `json:"expect,omitempty"`
 
 	Nodes      []cluster.Node        `json:"nodes,omitempty"`
@@ -44,6 +45,7 @@ type Command struct {
 	Decisions  []placement.Decision  `json:"decisions,omitempty"` // immutable; the oldest beyond MaxDecisions go
 	Members    []cluster.Member      `json:"members,omitempty"`
 	Tokens     []cluster.Token       `json:"tokens,omitempty"`
+	Resources  []cluster.Resource    `json:"resources,omitempty"`
 	Events     []cluster.Event       `json:"events,omitempty"` // the oldest beyond MaxEvents go
 	Meta       map[string]string     `json:"meta,omitempty"`   // cluster ID and the like; needs no expectation
 

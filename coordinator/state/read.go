@@ -79,6 +79,24 @@ func (x *Snapshot) LastEpoch(vm string) uint64 {
 	return row.Epoch
 }
 
+// Resources are all resources of a kind, by name.
+func (x *Snapshot) Resources(kind cluster.Kind) []cluster.Resource {
+	return list(x, string(Resources), byName+prefix, cloneResource, resourceName(kind, ""))
+}
+
+// Clusters are the declared clusters, by name.
+func (x *Snapshot) Clusters() []cluster.Resource { return x.Resources(cluster.KindCluster) }
+
+// Resource is the resource with this ID.
+func (x *Snapshot) Resource(id string) (cluster.Resource, bool) {
+	return one(x, string(Resources), byID, id, cloneResource)
+}
+
+// ResourceByName is the resource of a kind with this name.
+func (x *Snapshot) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
+	return one(x, string(Resources), byName, resourceName(kind, name), cloneResource)
+}
+
 // Operations are all operations that are still kept, newest first.
 func (x *Snapshot) Operations() []operation.Operation {
 	return last(x, string(Operations), byAge, 0, cloneOperation)

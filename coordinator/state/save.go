@@ -47,6 +47,7 @@ var sections = []section{
 	{string(Decisions), rowOf[decisionRow]},
 	{string(Members), rowOf[cluster.Member]},
 	{string(Tokens), rowOf[cluster.Token]},
+	{string(Resources), rowOf[cluster.Resource]},
 	{string(Meta), rowOf[metaRow]},
 	{tableEvents, rowOf[eventRow]},
 	{tableKeys, rowOf[keyRow]},

@@ -150,6 +150,9 @@ func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
 	return schema
 }
 
+// resourceName is unique among resources. Kinds hold no slash.
+func resourceName(kind cluster.Kind, name string) string { return string(kind) + "/" + name }
+
 // Names are in shared indexes although they are unique: commands check that, while memdb would overwrite silently, and
 // one command may swap two names.
 func newSchema() *memdb.DBSchema {
@@ -177,6 +180,9 @@ func newSchema() *memdb.DBSchema {
 			shared(byName, func(m *cluster.Member) ([]byte, bool) { return text(m.Name), true })),
 		table(string(Tokens),
 			unique(byID, func(t *cluster.Token) ([]byte, bool) { return text(t.Hash), true })),
+		table(string(Resources),
+			unique(byID, func(r *cluster.Resource) ([]byte, bool) { return text(r.ID), true }),
+			shared(byName, func(r *cluster.Resource) ([]byte, bool) { return text(resourceName(r.Kind, r.Name)), true })),
 		table(string(Meta),
 			unique(byID, func(m *metaRow) ([]byte, bool) { return text(m.Key), true })),
 		table(tableEvents,

@@ -2,7 +2,11 @@
 // the special keys that a node has by itself.
 package key
 
-import "math"
+import (
+	"math"
+
+	"berth/coordinator/cluster"
+)
 
 // Weighted is one compiled key of the VM to be placed: the value that it wants, and how much (or, if negative, how little)
 // it wants it.
@@ -10,6 +14,9 @@ type Weighted struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
 	Weight float64 `json:"weight"`
+
+	Class cluster.KeyClass `json:"class,omitempty"`
+	Level string           `json:"level,omitempty"` // of the hierarchy, that it was set at
 }
 
 // Value is one key instance of a node. A name may have several instances; each one counts.

@@ -26,7 +26,7 @@ type Special struct {
 // design gives no default weights; with these an idle node scores 100 and a node with up to 20 % average contention
 // still falls in the first band.
 func ClusterDefaults() []Weighted {
-	return []Weighted{{RAM, 0, 40}, {CPU, 0, 30}, {Load, 0, 30}}
+	return []Weighted{{Name: RAM, Weight: 40}, {Name: CPU, Weight: 30}, {Name: Load, Weight: 30}}
 }
 
 // SpecialsOf measures a node's special keys from its accounting, before the VM to be placed is added.

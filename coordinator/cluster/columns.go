@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"math"
+	"time"
+
+	"berth/shared/units"
+)
+
+// Columns are the nodes of one cluster as placement scans them: one slice a figure, each with one entry a node, in the
+// order of node IDs. A decision reads nothing else of the nodes, so that what it was made on can be kept and it can be made
+// again bit for bit. A scan over columns takes a seventh of the time that one over structs takes.
+//
+// The fields up to NodeKeys and Residents are the figures; the rest is derived from them by Derive.
+type Columns struct {
+	Cluster string   `json:"cluster"`
+	IDs     []string `json:"ids"`
+	Names   []string `json:"names"`
+
+	Standing []Standing     `json:"standing"`
+	Reasons  map[int]string `json:"reasons,omitempty"` // why a node does not stand well, in words, by index
+
+	Known       []Known         `json:"known"`
+	InventoryAt []int64         `json:"inventory_at"` // nanoseconds since 1970, the coordinator's
+	TelemetryAt []int64         `json:"telemetry_at"`
+	Memory      []units.Bytes   `json:"memory"` // physical
+	RAMRatio    []float64       `json:"ram_ratio"`
+	Overhead    []units.Bytes   `json:"overhead"`
+	Promised    []units.Bytes   `json:"promised"` // limit of the promised ledger
+	Used        []units.Bytes   `json:"used"`     // of it
+	Free        []units.Bytes   `json:"free"`     // of the physical ledger; may be negative
+	VCPULimit   []float64       `json:"vcpu_limit"`
+	VCPUs       []int           `json:"vcpus"` // used
+	Load        []float64       `json:"load"`  // 0 to 1
+	NodeKeys    []NodeKeyColumn `json:"node_keys,omitempty"`
+
+	// Residents are the customer keys of the VMs on the nodes.
+	Residents *Residents `json:"-"`
+
+	// Room is how much larger than a VM's memory each ledger has to be: free less overhead, the smaller of the two, and
+	// MinInt64 on a node that does not stand well or whose inputs are not known. Freshness is not in it: it ages.
+	Room []units.Bytes `json:"-"`
+	// RAM, CPU and Busy are #RAM, #CPU and #LOAD, clamped to 0 to 1; Unknown where they could not be measured.
+	RAM  []float64 `json:"-"`
+	CPU  []float64 `json:"-"`
+	Busy []float64 `json:"-"`
+	// Lots are the hashes of the IDs, from which ties are drawn.
+	Lots []uint64 `json:"-"`
+}
+
+// NodeKeyColumn is one declared node key: the value of each node.
+type NodeKeyColumn struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"`
+	Sticky bool      `json:"sticky,omitempty"`
+	Weight float64   `json:"weight,omitempty"`
+}
+
+// Standing is whether a node can be a candidate at all.
+type Standing uint8
+
+// The standings. Only Stands passes.
+const (
+	StandsUnheard Standing = iota // nothing has been heard of the node
+	Stands
+	StandsInMaintenance
+	StandsSuspect
+	StandsUnreachable
+	StandsDegraded
+)
+
+// Known says which figures of a node are known.
+type Known uint8
+
+// What can be known of a node.
+const (
+	KnowsInventory Known = 1 << iota
+	KnowsDomains
+	KnowsTelemetry
+	KnowsFree
+	KnowsLoad
+)
+
+// Unknown stands for a special key that could not be measured. It is far from every value, so it contributes nothing.
+const Unknown = math.MaxFloat64 / 4
+
+// Columns gathers the nodes of one cluster.
+func (v *View) Columns(name string) *Columns {
+	cluster := v.clusters[name]
+	if cluster == nil {
+		cluster = newClusterView(Resource{Kind: KindCluster, Name: name})
+	}
+	declared := cluster.Record.NodeKeys
+	c := &Columns{Cluster: name, Residents: newResidents()}
+	for _, key := range declared {
+		c.NodeKeys = append(c.NodeKeys, NodeKeyColumn{Name: key.Name, Sticky: key.Sticky, Weight: key.Weight})
+	}
+	for _, node := range v.Nodes {
+		if node.Node.Cluster != name {
+			continue
+		}
+		c.append(node)
+		for k, key := range declared {
+			value, set := node.Node.Keys[key.Name]
+			if !set {
+				value = key.Default
+			}
+			c.NodeKeys[k].Values = append(c.NodeKeys[k].Values, value)
+		}
+	}
+	c.Derive()
+	return c
+}
+
+func (c *Columns) append(node *NodeView) {
+	index, facts := len(c.IDs), &node.Facts
+	c.IDs, c.Names = append(c.IDs, node.Node.ID), append(c.Names, node.Node.Name)
+	standing, reason := standingOf(node)
+	c.Standing = append(c.Standing, standing)
+	if reason != "" {
+		if c.Reasons == nil {
+			c.Reasons = make(map[int]string)
+		}
+		c.Reasons[index] = reason
+	}
+	load, loadKnown := loadOf(facts)
+	c.Known = append(c.Known, knownOf(node, loadKnown))
+	c.InventoryAt, c.TelemetryAt = append(c.InventoryAt, nanos(facts.InventoryAt)), append(c.TelemetryAt, nanos(facts.TelemetryAt))
+	c.Memory, c.RAMRatio = append(c.Memory, facts.Memory), append(c.RAMRatio, node.Settings.RAMRatio)
+	c.Overhead = append(c.Overhead, node.Settings.Overhead)
+	c.Promised, c.Used = append(c.Promised, node.PromisedLimit), append(c.Used, node.PromisedUsed)
+	c.Free = append(c.Free, node.PhysicalFree)
+	c.VCPULimit, c.VCPUs = append(c.VCPULimit, node.VCPULimit), append(c.VCPUs, node.VCPUsUsed)
+	c.Load = append(c.Load, load)
+	for i := range node.Allocations {
+		if one := &node.Allocations[i]; len(one.Resident) > 0 {
+			c.Residents.Add(index, one.Owner, one.Resident)
+		}
+	}
+}
+
+// Len is how many nodes there are.
+func (c *Columns) Len() int { return len(c.IDs) }
+
+// Index finds a node by ID; false if it is not in the cluster.
+func (c *Columns) Index(id string) (int, bool) {
+	low, high := 0, len(c.IDs)
+	for low < high {
+		if middle := (low + high) / 2; c.IDs[middle] < id {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < len(c.IDs) && c.IDs[low] == id
+}
+
+// Derive computes what follows from the figures.
+func (c *Columns) Derive() {
+	n := c.Len()
+	c.Room, c.Lots = make([]units.Bytes, n), make([]uint64, n)
+	c.RAM, c.CPU, c.Busy = make([]float64, n), make([]float64, n), make([]float64, n)
+	for i := range n {
+		c.Lots[i] = lot(c.IDs[i])
+		c.deriveOne(i)
+	}
+}
+
+func (c *Columns) deriveOne(i int) {
+	c.Room[i] = math.MinInt64
+	const all = KnowsInventory | KnowsDomains | KnowsTelemetry | KnowsFree | KnowsLoad
+	if c.Standing[i] == Stands && c.Known[i]&all == all {
+		c.Room[i] = add(min(add(c.Promised[i], -c.Used[i]), c.Free[i]), -c.Overhead[i])
+	}
+	c.RAM[i] = share(float64(c.Used[i]), float64(c.Promised[i]))
+	c.CPU[i] = share(float64(c.VCPUs[i]), c.VCPULimit[i])
+	c.Busy[i] = Unknown
+	if c.Known[i]&KnowsLoad != 0 {
+		c.Busy[i] = share(c.Load[i], 1)
+	}
+}
+
+// Charge takes a VM's full size off both ledgers of a node, and adds what it shows to others: the what-if of a placement.
+// Columns that others read are cloned first.
+func (c *Columns) Charge(i int, memory units.Bytes, vcpus int, owner Owner, resident []ResidentKey) {
+	c.Used[i], c.Free[i], c.VCPUs[i] = add(c.Used[i], memory), add(c.Free[i], -memory), c.VCPUs[i]+vcpus
+	if len(resident) > 0 {
+		c.Residents.Add(i, owner, resident)
+	}
+	c.deriveOne(i)
+}
+
+// share is used by limit, clamped to 0 to 1, or Unknown.
+func share(used, limit float64) float64 {
+	if math.IsNaN(used) || math.IsNaN(limit) || limit <= 0 {
+		return Unknown
+	}
+	return min(max(used/limit, 0), 1)
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// lot hashes an ID (FNV-1a).
+func lot(id string) uint64 {
+	hash := uint64(14695981039346656037)
+	for i := range len(id) {
+		hash = (hash ^ uint64(id[i])) * 1099511628211
+	}
+	return hash
+}
+
+func standingOf(node *NodeView) (Standing, string) {
+	switch {
+	case node.Node.Maintenance:
+		return StandsInMaintenance, node.Node.MaintenanceReason
+	case node.Facts.Liveness == Up:
+		return Stands, ""
+	case node.Facts.Liveness == Suspect:
+		return StandsSuspect, node.Facts.LivenessReason
+	case node.Facts.Liveness == Unreachable:
+		return StandsUnreachable, node.Facts.LivenessReason
+	case node.Facts.Liveness == Degraded:
+		return StandsDegraded, node.Facts.LivenessReason
+	default:
+		return StandsUnheard, ""
+	}
+}
+
+func knownOf(node *NodeView, load bool) Known {
+	var known Known
+	for _, one := range []struct {
+		is   bool
+		mark Known
+	}{
+		{node.Facts.Inventory && node.Facts.Memory > 0, KnowsInventory},
+		{node.Facts.DomainsKnown, KnowsDomains},
+		{node.Facts.Telemetry, KnowsTelemetry},
+		{node.PhysicalKnown, KnowsFree},
+		{load, KnowsLoad},
+	} {
+		if one.is {
+			known |= one.mark
+		}
+	}
+	return known
+}
+
+// loadOf is how busy a node is, 0 to 1: its load average over one minute by its CPUs, or the busy share of its CPUs where
+// no load average could be read. It is false when neither is known.
+func loadOf(facts *NodeFacts) (float64, bool) {
+	load := Unknown
+	switch {
+	case !facts.Telemetry:
+	case facts.Load1 != nil && facts.Inventory && facts.CPUs > 0:
+		load = share(*facts.Load1, float64(facts.CPUs))
+	case facts.CPUBusy != nil:
+		load = share(*facts.CPUBusy, 1)
+	}
+	if load == Unknown {
+		return 0, false
+	}
+	return load, true
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// Kind is what a resource is.
+type Kind string
+
+// The kinds of resource. Nodes and VMs have records of their own; they are kinds because keys and links name them.
+const (
+	KindCluster       Kind = "cluster"
+	KindBillingEntity Kind = "billing-entity"
+	KindOffer         Kind = "offer"
+	KindCustomer      Kind = "customer"
+	KindVDC           Kind = "vdc"
+	KindImage         Kind = "image"
+	KindNetwork       Kind = "network"
+	KindDisk          Kind = "disk"
+	KindNIC           Kind = "nic"
+	KindNode          Kind = "node"
+	KindVM            Kind = "vm"
+)
+
+// CustomerKeys tells whether customers may set keys on resources of the kind. They may not where others would feel it:
+// on clusters, billing entities, customers, VDCs and offers (FCO, "Resource Placement Keys").
+func (k Kind) CustomerKeys() bool {
+	switch k {
+	case KindImage, KindNetwork, KindDisk, KindNIC, KindVM:
+		return true
+	default:
+		return false
+	}
+}
+
+// Resource is the replicated record of everything in an estate that is neither a node nor a VM. What links and settings
+// a kind has stands in package estate.
+type Resource struct {
+	ID       string            `json:"id"`
+	Kind     Kind              `json:"kind"`
+	Name     string            `json:"name"`            // unique among its kind
+	Links    map[string]string `json:"links,omitempty"` // by link name: the ID of the other resource
+	Settings map[string]string `json:"settings,omitempty"`
+	NodeKeys []NodeKey         `json:"node_keys,omitempty"` // of a cluster, by name
+	Keys     []Key             `json:"keys,omitempty"`      // by class and name
+
+	CreatedAt time.Time `json:"created_at"`
+	Revision  uint64    `json:"revision"`
+}
+
+// NodeKey finds a declared node key of a cluster.
+func (r *Resource) NodeKey(name string) (NodeKey, bool) {
+	at := slices.IndexFunc(r.NodeKeys, func(k NodeKey) bool { return k.Name == name })
+	if at < 0 {
+		return NodeKey{}, false
+	}
+	return r.NodeKeys[at], true
+}

@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"strconv"
+
+	"berth/shared/units"
+)
+
+// Storage says where the disks of a cluster's VMs are.
+type Storage string
+
+// The two ways of a cluster's storage.
+const (
+	SharedStorage Storage = "shared" // every node reaches every disk
+	LocalStorage  Storage = "local"  // a VM is placed when it is created, and starts where its disk is
+)
+
+// KeyScope says whose VMs a customer key can meet.
+type KeyScope string
+
+// The scopes of customer keys.
+const (
+	ScopeCustomer KeyScope = "customer" // those of the same customer; billing-entity keys: of the same billing entity
+	ScopeCluster  KeyScope = "cluster"  // all in the cluster: the seed's single name space
+)
+
+// Ledger says what the physical memory ledger believes.
+type Ledger string
+
+// The two ways to keep the physical ledger.
+const (
+	Pessimistic Ledger = "pessimistic" // memory that KSM and ballooning save now counts as lost
+	Optimistic  Ledger = "optimistic"  // it counts as free
+)
+
+// Names of a cluster's settings, as in estates, on the command line and in records.
+const (
+	SettingStorage        = "storage"
+	SettingRAMRatio       = "ram_ratio"
+	SettingCPURatio       = "cpu_ratio"
+	SettingOverhead       = "overhead"
+	SettingInitialMSAV    = "initial_msav"
+	SettingFinalMSAV      = "final_msav"
+	SettingMSAVSteps      = "msav_steps"
+	SettingKeyScope       = "customer_key_scope"
+	SettingPhysicalLedger = "physical_ledger"
+)
+
+// Settings are those of a cluster with every default filled in.
+type Settings struct {
+	Storage        Storage
+	Nodes          EffectiveSettings // defaults of its nodes
+	InitialMSAV    float64           // threshold of the first system round
+	FinalMSAV      float64           // threshold of the last
+	MSAVSteps      int               // how many rounds
+	KeyScope       KeyScope
+	PhysicalLedger Ledger
+}
+
+// Defaults and bounds of a cluster's rounds (FCO step 4).
+const (
+	DefaultInitialMSAV = 80.0
+	DefaultFinalMSAV   = -10.0
+	DefaultMSAVSteps   = 10
+	MaxMSAVSteps       = 1000
+)
+
+// DefaultSettings are those of a cluster that sets none.
+func DefaultSettings() Settings {
+	return Settings{
+		Storage: SharedStorage,
+		Nodes: EffectiveSettings{
+			RAMRatio: DefaultRAMRatio, CPURatio: DefaultCPURatio, Overhead: DefaultOverhead,
+		},
+		InitialMSAV: DefaultInitialMSAV, FinalMSAV: DefaultFinalMSAV, MSAVSteps: DefaultMSAVSteps,
+		KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
+	}
+}
+
+// SettingsOf reads the settings of a cluster's record; what it does not set, or sets to what cannot be read, is as by
+// default. Records are validated where they come in.
+func SettingsOf(record *Resource) Settings {
+	s := DefaultSettings()
+	if record == nil {
+		return s
+	}
+	number := func(name string, into *float64) {
+		if f, err := strconv.ParseFloat(record.Settings[name], 64); err == nil {
+			*into = f
+		}
+	}
+	number(SettingRAMRatio, &s.Nodes.RAMRatio)
+	number(SettingCPURatio, &s.Nodes.CPURatio)
+	number(SettingInitialMSAV, &s.InitialMSAV)
+	number(SettingFinalMSAV, &s.FinalMSAV)
+	if size, err := units.ParseBytes(record.Settings[SettingOverhead]); err == nil {
+		s.Nodes.Overhead = size
+	}
+	if steps, err := strconv.Atoi(record.Settings[SettingMSAVSteps]); err == nil {
+		s.MSAVSteps = steps
+	}
+	if record.Settings[SettingStorage] == string(LocalStorage) {
+		s.Storage = LocalStorage
+	}
+	if record.Settings[SettingKeyScope] == string(ScopeCluster) {
+		s.KeyScope = ScopeCluster
+	}
+	if record.Settings[SettingPhysicalLedger] == string(Optimistic) {
+		s.PhysicalLedger = Optimistic
+	}
+	return s
+}
+
+// DefaultClusterRecord is the cluster that is there until it is declared: without any setting, and with the special keys
+// that every cluster starts with. The design gives no default weights; with these an idle node scores 100, and a node with
+// up to 20 % average contention still falls in the first band.
+func DefaultClusterRecord() Resource {
+	return Resource{Kind: KindCluster, ID: DefaultCluster, Name: DefaultCluster, Keys: SpecialKeyDefaults()}
+}
+
+// SpecialKeyDefaults are the special keys that a new cluster has: no contention and no load are the target.
+func SpecialKeyDefaults() []Key {
+	return []Key{
+		{Class: SystemKey, Name: SpecialCPU, Weight: 30},
+		{Class: SystemKey, Name: SpecialLoad, Weight: 30},
+		{Class: SystemKey, Name: SpecialRAM, Weight: 40},
+	}
+}

@@ -1,0 +1,155 @@
+// Package estate is the pure model of what people declare: the resources of an estate with their links, settings and keys,
+// the document that holds a whole estate, and what the sixteen levels of a VM's hierarchy are.
+//
+// The kinds and what each of them has stand in one table. Parser, checks, export, API, command line and help read it, so a
+// new kind is one entry.
+package estate
+
+import (
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// Form is what a kind of resource has.
+type Form struct {
+	Kind   cluster.Kind
+	Plural string // in documents: billing_entities; on the command line with dashes
+	Doc    string // one sentence for people
+
+	Links    []Link
+	Settings []Setting
+	// HasNodeKeys is true of clusters, which declare the keys of their nodes.
+	HasNodeKeys bool
+}
+
+// Link is one relation of a resource to another one. In documents and on the command line it is named like this, with an
+// underscore or a dash: billing_entity, --billing-entity.
+type Link struct {
+	Name     string
+	To       cluster.Kind
+	For      cluster.Kind // of a link to an offer: what the offer must be for
+	Required bool
+	Doc      string
+}
+
+// Setting is one plain value of a resource.
+type Setting struct {
+	Name     string
+	Doc      string
+	Default  string // empty: none
+	Required bool
+	Fixed    bool // cannot change once the resource is there
+	// Canonical checks a value and gives it the form in which it is stored. The error is an *cluster.InvalidError.
+	Canonical func(value string) (string, error)
+}
+
+// Link names.
+const (
+	LinkBillingEntity = "billing_entity"
+	LinkCustomer      = "customer"
+	LinkCluster       = "cluster"
+	LinkVDC           = "vdc"
+	LinkNetwork       = "network"
+	LinkOffer         = "offer"
+)
+
+// Setting names of the kinds other than clusters.
+const (
+	SettingMaster = "master" // billing entity: the master one, true or false
+	SettingFor    = "for"    // offer: the kind that it is for
+	SettingPath   = "path"   // image, disk
+	SettingFormat = "format" // image, disk: raw or qcow2
+	SettingBus    = "bus"    // disk: virtio, sata or scsi
+	SettingSource = "source" // network: a libvirt network's name, or bridge:NAME
+)
+
+func offer(of cluster.Kind) Link {
+	return Link{Name: LinkOffer, To: cluster.KindOffer, For: of, Doc: "product offer, one for " + string(of) + "s"}
+}
+
+// forms has every kind that has a record of its own in the estate, in the order of the hierarchy: what a kind links to
+// stands before it.
+var forms = []Form{
+	{
+		Kind: cluster.KindCluster, Plural: "clusters", HasNodeKeys: true,
+		Doc: "nodes that VMs are placed on together, with their rules",
+		Settings: []Setting{
+			{Name: cluster.SettingStorage, Doc: "shared, or local: VMs are placed when they are created", Default: "shared", Canonical: oneOf(cluster.SettingStorage, "shared", "local")},
+			{Name: cluster.SettingRAMRatio, Doc: "RAM contention ratio of its nodes, 0.1 to 16", Default: "1", Canonical: number(cluster.SettingRAMRatio, cluster.MinRAMRatio, cluster.MaxRAMRatio)},
+			{Name: cluster.SettingCPURatio, Doc: "CPU contention ratio of its nodes, 0.1 to 64", Default: "8", Canonical: number(cluster.SettingCPURatio, cluster.MinCPURatio, cluster.MaxCPURatio)},
+			{Name: cluster.SettingOverhead, Doc: "memory kept free on each node", Default: "1 GiB", Canonical: size(cluster.SettingOverhead, 0, cluster.MaxOverhead)},
+			{Name: cluster.SettingInitialMSAV, Doc: "threshold of the first system round", Default: "80", Canonical: number(cluster.SettingInitialMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
+			{Name: cluster.SettingFinalMSAV, Doc: "threshold of the last system round", Default: "-10", Canonical: number(cluster.SettingFinalMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
+			{Name: cluster.SettingMSAVSteps, Doc: "number of system rounds, 1 to 1000", Default: "10", Canonical: whole(cluster.SettingMSAVSteps, 1, cluster.MaxMSAVSteps)},
+			{Name: cluster.SettingKeyScope, Doc: "whose VMs a customer key can meet: customer, or cluster for everybody's", Default: "customer", Canonical: oneOf(cluster.SettingKeyScope, "customer", "cluster")},
+			{Name: cluster.SettingPhysicalLedger, Doc: "pessimistic: what KSM and ballooning save counts as lost; or optimistic", Default: "pessimistic", Canonical: oneOf(cluster.SettingPhysicalLedger, "pessimistic", "optimistic")},
+		},
+	},
+	{
+		Kind: cluster.KindBillingEntity, Plural: "billing_entities",
+		Doc:      "a reseller, or the operator's own master billing entity",
+		Settings: []Setting{{Name: SettingMaster, Doc: "true for the master billing entity; there is at most one", Default: "false", Fixed: true, Canonical: oneOf(SettingMaster, "true", "false")}},
+	},
+	{
+		Kind: cluster.KindOffer, Plural: "offers", Doc: "a product offer, whose keys what it is for inherits",
+		Settings: []Setting{{Name: SettingFor, Required: true, Fixed: true, Doc: "customer, image, vdc, vm, disk, network or nic",
+			Canonical: oneOf(SettingFor, "customer", "image", "vdc", "vm", "disk", "network", "nic")}},
+	},
+	{
+		Kind: cluster.KindCustomer, Plural: "customers", Doc: "who VDCs and their VMs belong to",
+		Links: []Link{
+			{Name: LinkBillingEntity, To: cluster.KindBillingEntity, Doc: "who bills the customer"},
+			offer(cluster.KindCustomer),
+		},
+	},
+	{
+		Kind: cluster.KindVDC, Plural: "vdcs", Doc: "a virtual data centre: a customer's VMs in one cluster",
+		Links: []Link{
+			{Name: LinkCustomer, To: cluster.KindCustomer, Required: true, Doc: "whose it is"},
+			{Name: LinkCluster, To: cluster.KindCluster, Doc: "where its VMs run; the default cluster if left out"},
+			offer(cluster.KindVDC),
+		},
+	},
+	{
+		Kind: cluster.KindImage, Plural: "images", Doc: "what VMs are made from",
+		Links: []Link{offer(cluster.KindImage)},
+		Settings: []Setting{
+			{Name: SettingPath, Doc: "file on the nodes", Canonical: absolute(SettingPath)},
+			{Name: SettingFormat, Doc: "raw or qcow2", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
+		},
+	},
+	{
+		Kind: cluster.KindNetwork, Plural: "networks", Doc: "a network that NICs are attached to",
+		Links:    []Link{offer(cluster.KindNetwork)},
+		Settings: []Setting{{Name: SettingSource, Required: true, Doc: "a libvirt network's name, or bridge:NAME", Canonical: source(SettingSource)}},
+	},
+	{
+		Kind: cluster.KindDisk, Plural: "disks", Doc: "a disk, attached to a VM by the VM",
+		Links: []Link{offer(cluster.KindDisk)},
+		Settings: []Setting{
+			{Name: SettingPath, Required: true, Doc: "file on the nodes", Canonical: absolute(SettingPath)},
+			{Name: SettingFormat, Required: true, Doc: "raw or qcow2", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
+			{Name: SettingBus, Doc: "virtio, sata or scsi", Default: "virtio", Canonical: oneOf(SettingBus, "virtio", "sata", "scsi")},
+		},
+	},
+	{
+		Kind: cluster.KindNIC, Plural: "nics", Doc: "a network card, attached to a VM by the VM",
+		Links: []Link{
+			{Name: LinkNetwork, To: cluster.KindNetwork, Required: true, Doc: "what it is connected to"},
+			offer(cluster.KindNIC),
+		},
+	},
+}
+
+// Forms are those of all kinds, what others link to before what links to it.
+func Forms() []Form { return slices.Clone(forms) }
+
+// FormOf is that of one kind; false for nodes and VMs, whose records are of their own, and for what is no kind.
+func FormOf(kind cluster.Kind) (Form, bool) {
+	at := slices.IndexFunc(forms, func(f Form) bool { return f.Kind == kind })
+	if at < 0 {
+		return Form{}, false
+	}
+	return forms[at], true
+}
