@@ -27,7 +27,8 @@ type Posting struct {
 	Counts []int32 `json:"counts"` // how many VMs there show it
 }
 
-func newResidents() *Residents { return &Residents{lists: make(map[residentList][]Posting)} }
+// NewResidents is an index without any VM.
+func NewResidents() *Residents { return &Residents{lists: make(map[residentList][]Posting)} }
 
 // Add records what one VM on a node shows.
 func (r *Residents) Add(node int, owner Owner, keys []ResidentKey) {
