@@ -52,6 +52,7 @@ const (
 	LinkVDC           = "vdc"
 	LinkNetwork       = "network"
 	LinkOffer         = "offer"
+	LinkImage         = "image" // of a VM
 )
 
 // Setting names of the kinds other than clusters.
@@ -63,6 +64,8 @@ const (
 	SettingBus    = "bus"    // disk: virtio, sata or scsi
 	SettingSource = "source" // network: a libvirt network's name, or bridge:NAME
 )
+
+const defaultBus = "virtio"
 
 func offer(of cluster.Kind) Link {
 	return Link{Name: LinkOffer, To: cluster.KindOffer, For: of, Doc: "product offer, one for " + string(of) + "s"}
@@ -115,8 +118,8 @@ var forms = []Form{
 		Kind: cluster.KindImage, Plural: "images", Doc: "what VMs are made from",
 		Links: []Link{offer(cluster.KindImage)},
 		Settings: []Setting{
-			{Name: SettingPath, Doc: "file on the nodes", Canonical: absolute(SettingPath)},
-			{Name: SettingFormat, Doc: "raw or qcow2", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
+			{Name: SettingPath, Doc: "file on the nodes, the last and read-only disk of its VMs; left out: the image has only keys", Canonical: absolute(SettingPath)},
+			{Name: SettingFormat, Doc: "raw or qcow2, of the file", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
 		},
 	},
 	{
@@ -130,7 +133,7 @@ var forms = []Form{
 		Settings: []Setting{
 			{Name: SettingPath, Required: true, Doc: "file on the nodes", Canonical: absolute(SettingPath)},
 			{Name: SettingFormat, Required: true, Doc: "raw or qcow2", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
-			{Name: SettingBus, Doc: "virtio, sata or scsi", Default: "virtio", Canonical: oneOf(SettingBus, "virtio", "sata", "scsi")},
+			{Name: SettingBus, Doc: "virtio, sata or scsi", Default: defaultBus, Canonical: oneOf(SettingBus, "virtio", "sata", "scsi")},
 		},
 	},
 	{

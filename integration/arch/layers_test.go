@@ -23,6 +23,7 @@ var layers = []struct {
 	{"pure engines: what should happen; they do not know each other", []string{
 		"coordinator/placement/...", "coordinator/balance/...", "coordinator/operation",
 	}},
+	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},

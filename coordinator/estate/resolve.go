@@ -1,0 +1,187 @@
+package estate
+
+import (
+	"errors"
+	"fmt"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+	"berth/coordinator/placement/key"
+)
+
+// ErrDangling is wrapped by the error about a link to what is not there.
+var ErrDangling = errors.New("does not exist")
+
+// Resolved is what a VM inherits.
+type Resolved struct {
+	Cluster string           // name
+	Record  cluster.Resource // of the cluster; as by default if it was never declared
+	Owner   cluster.Owner
+
+	System, Customer []key.Compiled // the two sets, each by name
+	Layers           []key.Layer    // what they were compiled from, highest level first; levels without keys are left out
+}
+
+// Resolve walks the sixteen levels above a VM and compiles its keys. A VM in no VDC is in the default cluster and belongs
+// to nobody. The error wraps ErrDangling and names the link, which only a state that nothing has checked can have.
+func Resolve(source Source, vm cluster.VM) (Resolved, error) {
+	w := &walk{source: source}
+	vdc := w.follow(ref(cluster.KindVM, vm.Name), LinkVDC, cluster.KindVDC, vm.VDC)
+	customer := w.link(vdc, LinkCustomer, cluster.KindCustomer)
+	billing := w.link(customer, LinkBillingEntity, cluster.KindBillingEntity)
+	record := w.clusterOf(vdc)
+	image := w.follow(ref(cluster.KindVM, vm.Name), LinkImage, cluster.KindImage, vm.Image)
+	disk := w.follow(ref(cluster.KindVM, vm.Name), "first disk", cluster.KindDisk, firstOf(vm.Disks))
+	nic := w.follow(ref(cluster.KindVM, vm.Name), "first NIC", cluster.KindNIC, firstOf(vm.NICs))
+	network := w.link(nic, LinkNetwork, cluster.KindNetwork)
+
+	w.level(key.LevelCluster, record)
+	w.level(key.LevelBillingEntity, billing)
+	w.level(key.LevelCustomerOffer, w.offerOf(customer))
+	w.level(key.LevelCustomer, customer)
+	w.level(key.LevelImageOffer, w.offerOf(image))
+	w.level(key.LevelImage, image)
+	w.level(key.LevelVDCOffer, w.offerOf(vdc))
+	w.level(key.LevelVDC, vdc)
+	w.level(key.LevelServerOffer, w.follow(ref(cluster.KindVM, vm.Name), LinkOffer, cluster.KindOffer, vm.Offer))
+	w.layer(key.Layer{Level: key.LevelServer, Resource: ref(cluster.KindVM, vm.Name), Keys: vm.Sticky, Sticky: true})
+	w.layer(key.Layer{Level: key.LevelServer, Resource: ref(cluster.KindVM, vm.Name), Keys: vm.Keys})
+	w.level(key.LevelFirstDiskOffer, w.offerOf(disk))
+	w.level(key.LevelFirstDisk, disk)
+	w.level(key.LevelFirstNICNetworkOffer, w.offerOf(network))
+	w.level(key.LevelFirstNICNetwork, network)
+	w.level(key.LevelFirstNICOffer, w.offerOf(nic))
+	w.level(key.LevelFirstNIC, nic)
+	if w.err != nil {
+		return Resolved{}, w.err
+	}
+	resolved := Resolved{
+		Cluster: record.Name, Record: record,
+		Owner: cluster.Owner{Customer: customer.ID, BillingEntity: billing.ID}, Layers: w.layers,
+	}
+	resolved.System, resolved.Customer = key.Compile(w.layers)
+	return resolved, nil
+}
+
+// Request is what placement is asked for a VM. Pins, exclusions and the least gain are the caller's to add.
+func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placement.Request {
+	request := placement.Request{
+		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
+		Cluster: resolved.Cluster, Owner: resolved.Owner,
+		SystemKeys: key.WeightedOf(resolved.System), CustomerKeys: key.WeightedOf(resolved.Customer),
+	}
+	if purpose == placement.ForMigrate {
+		request.Current = vm.Holder
+	}
+	if cluster.SettingsOf(&resolved.Record).Storage == cluster.LocalStorage {
+		request.Home = vm.Home
+	}
+	return request
+}
+
+// SpecOf is what a VM is made of when it is started on a node: its own description with the linked disks before the plain
+// ones and the linked NICs before the plain networks. An image that has a file is the last disk; VMs share it, so it is
+// read-only. A VM that is described by XML has its devices from there: its links say only what keys it inherits. The
+// error wraps ErrDangling, or cluster.ErrInvalid if the whole cannot be.
+func SpecOf(source Source, vm cluster.VM) (cluster.VMSpec, error) {
+	spec := vm.Spec
+	if spec.XML != "" {
+		return spec, nil
+	}
+	w, subject := &walk{source: source}, ref(cluster.KindVM, vm.Name)
+	disks := make([]cluster.Disk, 0, len(vm.Disks)+len(spec.Disks)+1)
+	for _, id := range vm.Disks {
+		disks = append(disks, diskOf(w.follow(subject, "disk", cluster.KindDisk, id)))
+	}
+	disks = append(disks, spec.Disks...)
+	if image := w.follow(subject, LinkImage, cluster.KindImage, vm.Image); image.Settings[SettingPath] != "" {
+		disk := diskOf(image)
+		disk.ReadOnly = true
+		disks = append(disks, disk)
+	}
+	networks := make([]string, 0, len(vm.NICs)+len(spec.Networks))
+	for _, id := range vm.NICs {
+		network := w.link(w.follow(subject, "NIC", cluster.KindNIC, id), LinkNetwork, cluster.KindNetwork)
+		networks = append(networks, network.Settings[SettingSource])
+	}
+	networks = append(networks, spec.Networks...)
+	if w.err != nil {
+		return cluster.VMSpec{}, w.err
+	}
+	if len(disks) > 0 {
+		spec.Disks = disks
+	}
+	if len(networks) > 0 {
+		spec.Networks = networks
+	}
+	if err := cluster.ValidateSpec(spec); err != nil {
+		return cluster.VMSpec{}, fmt.Errorf("vm/%s with what it links to: %w", vm.Name, err)
+	}
+	return spec, nil
+}
+
+func diskOf(record cluster.Resource) cluster.Disk {
+	disk := cluster.Disk{
+		Path: record.Settings[SettingPath], Format: record.Settings[SettingFormat], Bus: record.Settings[SettingBus],
+	}
+	if disk.Bus == "" {
+		disk.Bus = defaultBus
+	}
+	return disk
+}
+
+// walk follows links and keeps the first that leads nowhere.
+type walk struct {
+	source Source
+	layers []key.Layer
+	err    error
+}
+
+// follow finds what a link leads to. An empty ID is no link.
+func (w *walk) follow(subject, link string, kind cluster.Kind, id string) cluster.Resource {
+	if id == "" || w.err != nil {
+		return cluster.Resource{}
+	}
+	found, ok := w.source.Resource(id)
+	if !ok || found.Kind != kind {
+		w.err = fmt.Errorf("%s: its %s, the %s with ID %s, %w", subject, link, kind, id, ErrDangling)
+		return cluster.Resource{}
+	}
+	return found
+}
+
+func (w *walk) link(from cluster.Resource, link string, kind cluster.Kind) cluster.Resource {
+	return w.follow(ref(from.Kind, from.Name), link, kind, from.Links[link])
+}
+
+func (w *walk) offerOf(from cluster.Resource) cluster.Resource {
+	return w.link(from, LinkOffer, cluster.KindOffer)
+}
+
+// clusterOf is the cluster that a VDC's VMs run in. The default one is there without being declared.
+func (w *walk) clusterOf(vdc cluster.Resource) cluster.Resource {
+	if id := vdc.Links[LinkCluster]; id != "" && id != cluster.DefaultCluster {
+		return w.link(vdc, LinkCluster, cluster.KindCluster)
+	}
+	if declared, ok := w.source.ResourceByName(cluster.KindCluster, cluster.DefaultCluster); ok {
+		return declared
+	}
+	return cluster.DefaultClusterRecord()
+}
+
+func (w *walk) level(level key.Level, from cluster.Resource) {
+	w.layer(key.Layer{Level: level, Resource: ref(from.Kind, from.Name), Keys: from.Keys})
+}
+
+func (w *walk) layer(layer key.Layer) {
+	if len(layer.Keys) > 0 {
+		w.layers = append(w.layers, layer)
+	}
+}
+
+func firstOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}

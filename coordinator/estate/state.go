@@ -1,0 +1,105 @@
+package estate
+
+import (
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// State is what is declared now. The cluster "default" need not be among the resources.
+type State struct {
+	Resources []cluster.Resource
+	Nodes     []cluster.Node
+	VMs       []cluster.VM
+}
+
+// Source finds resources. *State is one, and a snapshot of the replicated state is one.
+type Source interface {
+	Resource(id string) (cluster.Resource, bool)
+	ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool)
+}
+
+// Resource is the resource with this ID.
+func (s *State) Resource(id string) (cluster.Resource, bool) {
+	return first(s.Resources, func(r *cluster.Resource) bool { return r.ID == id })
+}
+
+// ResourceByName is the resource of a kind with this name.
+func (s *State) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
+	return first(s.Resources, func(r *cluster.Resource) bool { return r.Kind == kind && r.Name == name })
+}
+
+// Node is the node with this name or ID.
+func (s *State) Node(ref string) (cluster.Node, bool) {
+	return first(s.Nodes, func(n *cluster.Node) bool { return n.ID == ref || n.Name == ref })
+}
+
+// VM is the VM with this name or ID.
+func (s *State) VM(ref string) (cluster.VM, bool) {
+	return first(s.VMs, func(v *cluster.VM) bool { return v.ID == ref || v.Name == ref })
+}
+
+func first[T any](all []T, is func(*T) bool) (T, bool) {
+	for i := range all {
+		if is(&all[i]) {
+			return all[i], true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// index finds resources in one step. It holds copies of none: what it is made of must not change while it is used.
+type index struct {
+	byID   map[string]*cluster.Resource
+	byName map[string]*cluster.Resource // by ref
+	nodes  map[string]*cluster.Node     // by ID
+}
+
+func newIndex(now *State) *index {
+	x := &index{
+		byID:   make(map[string]*cluster.Resource, len(now.Resources)),
+		byName: make(map[string]*cluster.Resource, len(now.Resources)),
+		nodes:  make(map[string]*cluster.Node, len(now.Nodes)),
+	}
+	for i := range now.Resources {
+		r := &now.Resources[i]
+		x.byID[r.ID], x.byName[ref(r.Kind, r.Name)] = r, r
+	}
+	for i := range now.Nodes {
+		x.nodes[now.Nodes[i].ID] = &now.Nodes[i]
+	}
+	return x
+}
+
+func (x *index) Resource(id string) (cluster.Resource, bool) { return pointed(x.byID[id]) }
+
+func (x *index) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
+	return pointed(x.byName[ref(kind, name)])
+}
+
+func pointed[T any](p *T) (T, bool) {
+	if p == nil {
+		var none T
+		return none, false
+	}
+	return *p, true
+}
+
+// ref is how people are told of a thing: kind/name.
+func ref(kind cluster.Kind, name string) string { return string(kind) + "/" + name }
+
+// put replaces the element with the same ID, or adds it. The slice given is not changed.
+func put[T any](all []T, one T, id func(*T) string) []T {
+	out := slices.Clone(all)
+	for i := range out {
+		if id(&out[i]) == id(&one) {
+			out[i] = one
+			return out
+		}
+	}
+	return append(out, one)
+}
+
+func resourceID(r *cluster.Resource) string { return r.ID }
+func vmID(v *cluster.VM) string             { return v.ID }
