@@ -30,11 +30,13 @@ func (p *picture) node(id string) *berthv1.Node {
 	for _, vm := range p.VMsOn(id) {
 		names = append(names, vm.Name)
 	}
+	inside, _ := p.cluster(view.Node.Cluster)
 	return wire.Node(wire.NodeReport{
 		View:      view,
 		Inventory: p.soft.Inventory(id),
 		Telemetry: p.soft.Telemetry(id),
 		VMs:       names,
+		Declared:  inside.NodeKeys,
 		At:        p.at,
 	})
 }

@@ -45,3 +45,21 @@ func (p *picture) nodeName(id string) string {
 	}
 	return id
 }
+
+// resourceName is what people call a resource; the ID of one that is gone.
+func (p *picture) resourceName(id string) string {
+	if resource, known := p.Resource(id); known {
+		return resource.Name
+	}
+	return id
+}
+
+// cluster is the record of a cluster by name. The default one is there until it is declared; false for another one that
+// is not.
+func (p *picture) cluster(name string) (cluster.Resource, bool) {
+	record, known := p.ResourceByName(cluster.KindCluster, name)
+	if !known && name == cluster.DefaultCluster {
+		return cluster.DefaultClusterRecord(), true
+	}
+	return record, known
+}

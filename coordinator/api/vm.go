@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/api/wire"
 	"berth/coordinator/cluster"
 	"berth/coordinator/control"
+	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/domxml"
@@ -43,7 +44,10 @@ func (p *picture) running() map[string][]string {
 
 func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
 	seen := vmObservation{VM: vm}
-	report := wire.VMReport{VM: vm, NodeName: p.nodeName}
+	report := wire.VMReport{VM: vm, NodeName: p.nodeName, ResourceName: p.resourceName, Cluster: cluster.DefaultCluster}
+	if vdc, known := p.Resource(vm.VDC); known {
+		p.placeIn(&report, vdc)
+	}
 	if op, live := p.LiveOperationOf(vm.ID); live {
 		seen.Operation = &op
 	}
@@ -62,6 +66,19 @@ func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
 	}
 	report.State, report.Condition = vmState(seen)
 	return wire.VM(report)
+}
+
+// placeIn says where in the estate a VM of a VDC stands.
+func (p *picture) placeIn(report *wire.VMReport, vdc cluster.Resource) {
+	if id := vdc.Links[estate.LinkCluster]; id != "" {
+		report.Cluster = p.resourceName(id)
+	}
+	if customer, known := p.Resource(vdc.Links[estate.LinkCustomer]); known {
+		report.Customer = customer.Name
+		if id := customer.Links[estate.LinkBillingEntity]; id != "" {
+			report.BillingEntity = p.resourceName(id)
+		}
+	}
 }
 
 // ListVMs answers with all VMs, or those that one node holds, by name.

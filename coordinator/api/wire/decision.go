@@ -36,6 +36,8 @@ func DecisionSummary(d placement.Decision) *berthv1.Decision {
 		Order:          d.Order,
 		Gate:           d.Gate,
 		Selector:       d.Selector,
+		Omitted:        int32(d.Omitted),
+		Cluster:        d.Request.Cluster,
 	}
 }
 
@@ -56,6 +58,11 @@ func decisionRequest(d placement.Decision) *berthv1.DecisionRequest {
 		Vcpus:       int32(d.Request.VCPUs),
 		PinnedNode:  nameOf(name, d.Request.Pinned),
 		CurrentNode: nameOf(name, d.Request.Current),
+
+		SystemKeys:   weightedKeys(d.Request.SystemKeys),
+		CustomerKeys: weightedKeys(d.Request.CustomerKeys),
+		HomeNode:     nameOf(name, d.Request.Home),
+		IfBetter:     d.Request.IfBetter,
 	}
 	for _, id := range d.Request.Excluded {
 		message.ExcludedNodes = append(message.ExcludedNodes, name(id))
@@ -107,6 +114,7 @@ func decisionNode(node placement.NodeResult) *berthv1.DecisionNode {
 			Proximity:    t.Proximity,
 			Weight:       t.Weight,
 			Contribution: t.Contribution,
+			Note:         t.Note,
 		})
 	}
 	return message

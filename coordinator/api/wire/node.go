@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -18,6 +20,7 @@ type NodeReport struct {
 	Inventory *berthv1.NodeInventory // as its agent last sent it; nil if it never did
 	Telemetry *berthv1.NodeTelemetry // likewise
 	VMs       []string               // names of the VMs that the node holds, sorted
+	Declared  []cluster.NodeKey      // keys that all nodes of its cluster have
 	At        time.Time              // now, for ages
 }
 
@@ -40,6 +43,8 @@ func Node(report NodeReport) *berthv1.Node {
 		Vms:               report.VMs,
 		EnrolledAt:        timestamp(record.EnrolledAt),
 		Revision:          record.Revision,
+		Keys:              KeyValues(record, report.Declared),
+		OwnKeys:           OwnKeys(record),
 	}
 	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
 		message.Ledgers = ledgers(view)
@@ -93,12 +98,29 @@ func ledgers(view *cluster.NodeView) *berthv1.NodeLedgers {
 		VcpusLimit:         int64(math.Floor(view.VCPULimit)),
 		VcpusUsed:          int64(view.VCPUsUsed),
 		Vms:                int64(len(view.Allocations)),
+		BorrowedBytes:      int64(view.Borrowed),
 	}
 	if view.PhysicalKnown {
 		message.PhysicalFreeBytes = new(int64(view.PhysicalFree))
 	}
 	return message
 }
+
+// KeyValues are a node's values of the keys that its cluster declares.
+func KeyValues(node cluster.Node, declared []cluster.NodeKey) map[string]float64 {
+	values := make(map[string]float64, len(declared))
+	for _, k := range declared {
+		value, set := node.Keys[k.Name]
+		if !set {
+			value = k.Default
+		}
+		values[k.Name] = value
+	}
+	return values
+}
+
+// OwnKeys are the names of the keys whose value was set on the node itself, sorted.
+func OwnKeys(node cluster.Node) []string { return slices.Sorted(maps.Keys(node.Keys)) }
 
 // timestamp is nil for the zero time, which stands for "not yet" and "unknown".
 func timestamp(t time.Time) *timestamppb.Timestamp {

@@ -13,6 +13,11 @@ type VMReport struct {
 	Condition string // in words; empty when nothing is unusual
 	NodeName  func(id string) string
 	Telemetry *berthv1.DomainTelemetry
+
+	ResourceName  func(id string) string // of what the VM links to
+	Cluster       string                 // name, here and below; of its VDC, or the default one
+	Customer      string
+	BillingEntity string
 }
 
 // VM makes the message of one VM.
@@ -34,7 +39,26 @@ func VM(report VMReport) *berthv1.VM {
 		Telemetry:      report.Telemetry,
 		Condition:      report.Condition,
 		Revision:       vm.Revision,
+		Vdc:            nameOf(report.ResourceName, vm.VDC),
+		Offer:          nameOf(report.ResourceName, vm.Offer),
+		Image:          nameOf(report.ResourceName, vm.Image),
+		Customer:       report.Customer,
+		BillingEntity:  report.BillingEntity,
+		Cluster:        report.Cluster,
+		Disks:          namesOf(report.ResourceName, vm.Disks),
+		Nics:           namesOf(report.ResourceName, vm.NICs),
+		Keys:           Keys(vm.Keys),
+		Sticky:         Keys(vm.Sticky),
+		Home:           nameOf(report.NodeName, vm.Home),
 	}
+}
+
+func namesOf(name func(string) string, ids []string) []string {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, name(id))
+	}
+	return names
 }
 
 func nameOf(name func(string) string, id string) string {

@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/key"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -38,7 +39,7 @@ func fill(t *testing.T, message protoreflect.Message, path string) {
 		}
 		value := message.Get(field)
 		switch {
-		case field.Message() == nil || field.Message().ParentFile().Package() != "berth.v1":
+		case field.IsMap() || field.Message() == nil || field.Message().ParentFile().Package() != "berth.v1":
 		case field.IsList():
 			fill(t, value.List().Get(0).Message(), at)
 		default:
@@ -52,6 +53,7 @@ func TestNodeIsWhole(t *testing.T) {
 		View: &cluster.NodeView{
 			Node: cluster.Node{
 				ID: "n1", Name: "hv1", Cluster: "default", Maintenance: true, MaintenanceReason: "disks", EnrolledAt: noon, Revision: 7,
+				Keys:     map[string]float64{"Premium": 1},
 				Settings: cluster.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
 			},
 			Settings: cluster.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
@@ -59,20 +61,24 @@ func TestNodeIsWhole(t *testing.T) {
 				Liveness: cluster.Degraded, LivenessReason: "libvirt does not answer", Inventory: true, Memory: 2 * units.GiB,
 				Telemetry: true, TelemetryAt: noon,
 			},
-			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, VCPULimit: 8.9, VCPUsUsed: 2,
+			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, Borrowed: units.MiB, VCPULimit: 8.9, VCPUsUsed: 2,
 			Allocations: []cluster.Allocation{{VM: "v1"}},
 		},
 		Inventory: &berthv1.NodeInventory{}, Telemetry: &berthv1.NodeTelemetry{}, VMs: []string{"web"}, At: noon.Add(2 * time.Second),
+		Declared: []cluster.NodeKey{{Name: "Premium"}, {Name: "Zone", Default: 3}},
 	})
 	want := &berthv1.NodeLedgers{
 		PromisedLimitBytes: 3 << 30, PromisedUsedBytes: 1 << 30, PromisedFreeBytes: 2 << 30, PhysicalFreeBytes: new(int64(1 << 30)),
-		VcpusLimit: 8, VcpusUsed: 2, Vms: 1,
+		VcpusLimit: 8, VcpusUsed: 2, Vms: 1, BorrowedBytes: 1 << 20,
 	}
 	if !proto.Equal(message.GetLedgers(), want) {
 		t.Errorf("ledgers %v, want %v", message.GetLedgers(), want)
 	}
 	if message.GetTelemetryAgeSeconds() != 2 || message.GetState() != berthv1.NodeState_NODE_STATE_DEGRADED {
 		t.Errorf("age %g, state %s", message.GetTelemetryAgeSeconds(), message.GetState())
+	}
+	if diff := cmp.Diff(map[string]float64{"Premium": 1, "Zone": 3}, message.GetKeys()); diff != "" || message.GetOwnKeys()[0] != "Premium" {
+		t.Errorf("keys: %s, own %v", diff, message.GetOwnKeys())
 	}
 	message.Inventory, message.Telemetry = nil, nil // the agent's own, passed on as they are
 	fields := message.ProtoReflect().Descriptor().Fields()
@@ -111,8 +117,11 @@ func TestVMIsWhole(t *testing.T) {
 	report := VMReport{
 		VM: cluster.VM{
 			ID: "v1", Name: "web", Holder: "n1", Epoch: 2, Operation: "o1", LastNode: "n2", Decision: "d1", CreatedAt: noon, StartedAt: noon, Revision: 9,
-			Spec: spec(),
+			Spec: spec(), VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
+			Keys:   []cluster.Key{{Class: cluster.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
+			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}},
 		},
+		Cluster: "default", Customer: "acme", BillingEntity: "mbe", ResourceName: func(id string) string { return "resource-" + id },
 		State: berthv1.VMState_VM_STATE_RUNNING, Condition: "odd", NodeName: names, Telemetry: &berthv1.DomainTelemetry{
 			Uuid: "v1", CpuRatio: new(0.5), RssBytes: new(int64(1)), BalloonBytes: new(int64(1)), MaximumMemoryBytes: new(int64(1)), Vcpus: new(int32(1)), VcpuDelayRatio: new(0.1),
 		},
@@ -122,6 +131,48 @@ func TestVMIsWhole(t *testing.T) {
 	if message.GetNode() != "name-of-n1" || message.GetLastNode() != "name-of-n2" {
 		t.Errorf("on %s, before on %s", message.GetNode(), message.GetLastNode())
 	}
+	if message.GetVdc() != "resource-i1" || message.GetNics()[0] != "resource-i5" || message.GetHome() != "name-of-n1" {
+		t.Errorf("in %s, with %v, at home on %s", message.GetVdc(), message.GetNics(), message.GetHome())
+	}
+}
+
+func TestResourceIsWhole(t *testing.T) {
+	message := Resource(ResourceReport{
+		Resource: cluster.Resource{
+			ID: "i1", Kind: cluster.KindVDC, Name: "prod", Links: map[string]string{"customer": "i2"}, Settings: map[string]string{"a": "b"},
+			NodeKeys: []cluster.NodeKey{{Name: "DS", Default: 1, Sticky: true, Weight: 30}},
+			Keys:     []cluster.Key{{Class: cluster.SystemKey, Name: "TIER", Value: 2, Weight: 5}}, CreatedAt: noon, Revision: 3,
+		},
+		Name: names, Effective: map[string]string{"a": "b", "c": "d"}, UsedBy: []string{"vm/web"},
+	})
+	whole(t, message)
+	if message.GetLinks()["customer"] != "name-of-i2" {
+		t.Errorf("links %v", message.GetLinks())
+	}
+	if Resource(ResourceReport{Name: names}).CreatedAt != nil {
+		t.Error("the default cluster, which nobody declared, shows when it was made")
+	}
+}
+
+func TestKeysComeBack(t *testing.T) {
+	k := cluster.Key{Class: cluster.CustomerKey, Name: "Group", Value: -1, Weight: 5}
+	if got := KeyFrom(Keys([]cluster.Key{k})[0], cluster.SystemKey); got != k {
+		t.Errorf("%v came back as %v", k, got)
+	}
+	if got := KeyFrom(&berthv1.Key{Name: "x"}, cluster.SystemKey); got.Class != cluster.SystemKey {
+		t.Errorf("a key without a class is of class %q", got.Class)
+	}
+	declared := cluster.NodeKey{Name: "DS", Default: 1, Sticky: true, Weight: 30}
+	if got := NodeKeyFrom(NodeKeys([]cluster.NodeKey{declared})[0]); got != declared {
+		t.Errorf("%v came back as %v", declared, got)
+	}
+}
+
+func TestCompiledKeysAreWhole(t *testing.T) {
+	whole(t, CompiledKeys([]key.Compiled{{
+		Weighted: key.Weighted{Name: "TIER", Value: 2, Weight: 5, Class: cluster.SystemKey, Level: "vm"}, From: "vm/web", Sticky: true,
+		Overrode: []key.Overridden{{Class: cluster.SystemKey, Value: 1, Weight: 3, Level: "cluster", From: "cluster/default"}},
+	}})[0])
 }
 
 func spec() cluster.VMSpec {
@@ -183,7 +234,6 @@ func TestDecisionIsWhole(t *testing.T) {
 		}, {Node: "n2", Name: "hv2"}},
 	}
 	message := Decision(d)
-	whole(t, message)
 	got := []string{message.GetRequest().GetPinnedNode(), message.GetRequest().GetCurrentNode(), message.GetRequest().GetExcludedNodes()[0]}
 	if diff := cmp.Diff([]string{"hv1", "hv2", "n9"}, got); diff != "" {
 		t.Errorf("the request's nodes, by the decision's own names: %s", diff)

@@ -417,9 +417,12 @@ func (x *GetNodeResponse) GetDomains() []*Domain {
 type SetNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Settings      *NodeSettings          `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                    // only what is set changes
-	Reset_        []string               `protobuf:"bytes,3,rep,name=reset,proto3" json:"reset,omitempty"`                          // settings to take back to the default: ram_ratio, cpu_ratio, overhead
-	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"` // idempotency key, here and in every write
+	Settings      *NodeSettings          `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                                                     // only what is set changes
+	Reset_        []string               `protobuf:"bytes,3,rep,name=reset,proto3" json:"reset,omitempty"`                                                                           // settings to take back to the default: ram_ratio, cpu_ratio, overhead
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`                                                  // idempotency key, here and in every write
+	Keys          map[string]float64     `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // values of keys that the node's cluster declares
+	UnsetKeys     []string               `protobuf:"bytes,6,rep,name=unset_keys,json=unsetKeys,proto3" json:"unset_keys,omitempty"`                                                  // keys to take back to the cluster's default
+	Cluster       string                 `protobuf:"bytes,7,opt,name=cluster,proto3" json:"cluster,omitempty"`                                                                       // name of the cluster to move the node to; empty: it stays
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -478,6 +481,27 @@ func (x *SetNodeRequest) GetReset_() []string {
 func (x *SetNodeRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SetNodeRequest) GetKeys() map[string]float64 {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *SetNodeRequest) GetUnsetKeys() []string {
+	if x != nil {
+		return x.UnsetKeys
+	}
+	return nil
+}
+
+func (x *SetNodeRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
 	}
 	return ""
 }
@@ -750,6 +774,1558 @@ func (x *RemoveNodeResponse) GetSchemaVersion() string {
 	return ""
 }
 
+type ListResourcesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // cluster, billing-entity, ...; empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListResourcesRequest) Reset() {
+	*x = ListResourcesRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListResourcesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListResourcesRequest) ProtoMessage() {}
+
+func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListResourcesRequest.ProtoReflect.Descriptor instead.
+func (*ListResourcesRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListResourcesRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+type ListResourcesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Resources     []*Resource            `protobuf:"bytes,2,rep,name=resources,proto3" json:"resources,omitempty"` // by kind, in the order of the hierarchy, and name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListResourcesResponse) Reset() {
+	*x = ListResourcesResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListResourcesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListResourcesResponse) ProtoMessage() {}
+
+func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListResourcesResponse.ProtoReflect.Descriptor instead.
+func (*ListResourcesResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListResourcesResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListResourcesResponse) GetResources() []*Resource {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+type GetResourceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // or ID, here and everywhere
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetResourceRequest) Reset() {
+	*x = GetResourceRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetResourceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetResourceRequest) ProtoMessage() {}
+
+func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetResourceRequest.ProtoReflect.Descriptor instead.
+func (*GetResourceRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetResourceRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *GetResourceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetResourceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Resource      *Resource              `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetResourceResponse) Reset() {
+	*x = GetResourceResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetResourceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetResourceResponse) ProtoMessage() {}
+
+func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetResourceResponse.ProtoReflect.Descriptor instead.
+func (*GetResourceResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetResourceResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GetResourceResponse) GetResource() *Resource {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+type AddResourceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Links         map[string]string      `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by link name: the name of the other resource
+	Settings      map[string]string      `protobuf:"bytes,4,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddResourceRequest) Reset() {
+	*x = AddResourceRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddResourceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddResourceRequest) ProtoMessage() {}
+
+func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddResourceRequest.ProtoReflect.Descriptor instead.
+func (*AddResourceRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AddResourceRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *AddResourceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddResourceRequest) GetLinks() map[string]string {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *AddResourceRequest) GetSettings() map[string]string {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *AddResourceRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type AddResourceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Resource      *Resource              `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddResourceResponse) Reset() {
+	*x = AddResourceResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddResourceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddResourceResponse) ProtoMessage() {}
+
+func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddResourceResponse.ProtoReflect.Descriptor instead.
+func (*AddResourceResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AddResourceResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *AddResourceResponse) GetResource() *Resource {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+type ChangeResourceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Links         map[string]string      `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`       // only what is set changes
+	Settings      map[string]string      `protobuf:"bytes,4,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // likewise
+	Unset         []string               `protobuf:"bytes,5,rep,name=unset,proto3" json:"unset,omitempty"`                                                                                 // links and settings to take away
+	RequestId     string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeResourceRequest) Reset() {
+	*x = ChangeResourceRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeResourceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeResourceRequest) ProtoMessage() {}
+
+func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeResourceRequest.ProtoReflect.Descriptor instead.
+func (*ChangeResourceRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ChangeResourceRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ChangeResourceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ChangeResourceRequest) GetLinks() map[string]string {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *ChangeResourceRequest) GetSettings() map[string]string {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *ChangeResourceRequest) GetUnset() []string {
+	if x != nil {
+		return x.Unset
+	}
+	return nil
+}
+
+func (x *ChangeResourceRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ChangeResourceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Resource      *Resource              `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeResourceResponse) Reset() {
+	*x = ChangeResourceResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeResourceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeResourceResponse) ProtoMessage() {}
+
+func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeResourceResponse.ProtoReflect.Descriptor instead.
+func (*ChangeResourceResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ChangeResourceResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ChangeResourceResponse) GetResource() *Resource {
+	if x != nil {
+		return x.Resource
+	}
+	return nil
+}
+
+type DeleteResourceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteResourceRequest) Reset() {
+	*x = DeleteResourceRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteResourceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteResourceRequest) ProtoMessage() {}
+
+func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteResourceRequest.ProtoReflect.Descriptor instead.
+func (*DeleteResourceRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *DeleteResourceRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DeleteResourceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteResourceRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type DeleteResourceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteResourceResponse) Reset() {
+	*x = DeleteResourceResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteResourceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteResourceResponse) ProtoMessage() {}
+
+func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteResourceResponse.ProtoReflect.Descriptor instead.
+func (*DeleteResourceResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *DeleteResourceResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+type SetKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of a resource, or vm
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Key           *Key                   `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetKeyRequest) Reset() {
+	*x = SetKeyRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetKeyRequest) ProtoMessage() {}
+
+func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetKeyRequest.ProtoReflect.Descriptor instead.
+func (*SetKeyRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SetKeyRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SetKeyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetKeyRequest) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *SetKeyRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type SetKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Keys          []*Key                 `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"` // all that the resource has now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetKeyResponse) Reset() {
+	*x = SetKeyResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetKeyResponse) ProtoMessage() {}
+
+func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetKeyResponse.ProtoReflect.Descriptor instead.
+func (*SetKeyResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SetKeyResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *SetKeyResponse) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type UnsetKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Class         string                 `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"` // empty: the class that has the key, if only one has
+	Key           string                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`     // its name
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnsetKeyRequest) Reset() {
+	*x = UnsetKeyRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnsetKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnsetKeyRequest) ProtoMessage() {}
+
+func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnsetKeyRequest.ProtoReflect.Descriptor instead.
+func (*UnsetKeyRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *UnsetKeyRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *UnsetKeyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UnsetKeyRequest) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *UnsetKeyRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *UnsetKeyRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type UnsetKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Keys          []*Key                 `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnsetKeyResponse) Reset() {
+	*x = UnsetKeyResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnsetKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnsetKeyResponse) ProtoMessage() {}
+
+func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnsetKeyResponse.ProtoReflect.Descriptor instead.
+func (*UnsetKeyResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *UnsetKeyResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *UnsetKeyResponse) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type ListKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of a resource, vm or node
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListKeysRequest) Reset() {
+	*x = ListKeysRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListKeysRequest) ProtoMessage() {}
+
+func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
+func (*ListKeysRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListKeysRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ListKeysRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Keys          []*Key                 `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`                                                                                 // by class and name
+	Sticky        []*Key                 `protobuf:"bytes,3,rep,name=sticky,proto3" json:"sticky,omitempty"`                                                                             // of a VM: copied from the node of its last start
+	NodeKeys      []*NodeKey             `protobuf:"bytes,4,rep,name=node_keys,json=nodeKeys,proto3" json:"node_keys,omitempty"`                                                         // of a cluster, and for a node what its cluster declares
+	Values        map[string]float64     `protobuf:"bytes,5,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // of a node: in force, by the names of node_keys
+	Own           []string               `protobuf:"bytes,6,rep,name=own,proto3" json:"own,omitempty"`                                                                                   // of a node: which of them were set on it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListKeysResponse) Reset() {
+	*x = ListKeysResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListKeysResponse) ProtoMessage() {}
+
+func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
+func (*ListKeysResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListKeysResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListKeysResponse) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ListKeysResponse) GetSticky() []*Key {
+	if x != nil {
+		return x.Sticky
+	}
+	return nil
+}
+
+func (x *ListKeysResponse) GetNodeKeys() []*NodeKey {
+	if x != nil {
+		return x.NodeKeys
+	}
+	return nil
+}
+
+func (x *ListKeysResponse) GetValues() map[string]float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *ListKeysResponse) GetOwn() []string {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+type CompiledKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompiledKeysRequest) Reset() {
+	*x = CompiledKeysRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompiledKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompiledKeysRequest) ProtoMessage() {}
+
+func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompiledKeysRequest.ProtoReflect.Descriptor instead.
+func (*CompiledKeysRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *CompiledKeysRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+type CompiledKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Cluster       string                 `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Customer      string                 `protobuf:"bytes,4,opt,name=customer,proto3" json:"customer,omitempty"`
+	BillingEntity string                 `protobuf:"bytes,5,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"`
+	System        []*CompiledKey         `protobuf:"bytes,6,rep,name=system,proto3" json:"system,omitempty"`                                 // by name
+	CustomerKeys  []*CompiledKey         `protobuf:"bytes,7,rep,name=customer_keys,json=customerKeys,proto3" json:"customer_keys,omitempty"` // likewise; billing-entity keys are among them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompiledKeysResponse) Reset() {
+	*x = CompiledKeysResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompiledKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompiledKeysResponse) ProtoMessage() {}
+
+func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompiledKeysResponse.ProtoReflect.Descriptor instead.
+func (*CompiledKeysResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *CompiledKeysResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *CompiledKeysResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *CompiledKeysResponse) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *CompiledKeysResponse) GetCustomer() string {
+	if x != nil {
+		return x.Customer
+	}
+	return ""
+}
+
+func (x *CompiledKeysResponse) GetBillingEntity() string {
+	if x != nil {
+		return x.BillingEntity
+	}
+	return ""
+}
+
+func (x *CompiledKeysResponse) GetSystem() []*CompiledKey {
+	if x != nil {
+		return x.System
+	}
+	return nil
+}
+
+func (x *CompiledKeysResponse) GetCustomerKeys() []*CompiledKey {
+	if x != nil {
+		return x.CustomerKeys
+	}
+	return nil
+}
+
+type DeclareNodeKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Key           *NodeKey               `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclareNodeKeyRequest) Reset() {
+	*x = DeclareNodeKeyRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclareNodeKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclareNodeKeyRequest) ProtoMessage() {}
+
+func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclareNodeKeyRequest.ProtoReflect.Descriptor instead.
+func (*DeclareNodeKeyRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *DeclareNodeKeyRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *DeclareNodeKeyRequest) GetKey() *NodeKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *DeclareNodeKeyRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type DeclareNodeKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Cluster       *Resource              `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclareNodeKeyResponse) Reset() {
+	*x = DeclareNodeKeyResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclareNodeKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclareNodeKeyResponse) ProtoMessage() {}
+
+func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclareNodeKeyResponse.ProtoReflect.Descriptor instead.
+func (*DeclareNodeKeyResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *DeclareNodeKeyResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *DeclareNodeKeyResponse) GetCluster() *Resource {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+type DropNodeKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // its name
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropNodeKeyRequest) Reset() {
+	*x = DropNodeKeyRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropNodeKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropNodeKeyRequest) ProtoMessage() {}
+
+func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropNodeKeyRequest.ProtoReflect.Descriptor instead.
+func (*DropNodeKeyRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *DropNodeKeyRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *DropNodeKeyRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *DropNodeKeyRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type DropNodeKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Cluster       *Resource              `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropNodeKeyResponse) Reset() {
+	*x = DropNodeKeyResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropNodeKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropNodeKeyResponse) ProtoMessage() {}
+
+func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropNodeKeyResponse.ProtoReflect.Descriptor instead.
+func (*DropNodeKeyResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *DropNodeKeyResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *DropNodeKeyResponse) GetCluster() *Resource {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+type ApplyEstateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Document      []byte                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"` // format berth/estate/v1
+	File          string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`         // what problems call it
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Prune         bool                   `protobuf:"varint,4,opt,name=prune,proto3" json:"prune,omitempty"` // delete what the document leaves out
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyEstateRequest) Reset() {
+	*x = ApplyEstateRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyEstateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyEstateRequest) ProtoMessage() {}
+
+func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyEstateRequest.ProtoReflect.Descriptor instead.
+func (*ApplyEstateRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ApplyEstateRequest) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
+func (x *ApplyEstateRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *ApplyEstateRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ApplyEstateRequest) GetPrune() bool {
+	if x != nil {
+		return x.Prune
+	}
+	return false
+}
+
+func (x *ApplyEstateRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ApplyEstateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Changes       []*EstateChange        `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"` // in the order in which they are made; none: nothing to change
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyEstateResponse) Reset() {
+	*x = ApplyEstateResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyEstateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyEstateResponse) ProtoMessage() {}
+
+func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyEstateResponse.ProtoReflect.Descriptor instead.
+func (*ApplyEstateResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ApplyEstateResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ApplyEstateResponse) GetChanges() []*EstateChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ApplyEstateResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type ExportEstateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scenario      bool                   `protobuf:"varint,1,opt,name=scenario,proto3" json:"scenario,omitempty"` // a scenario for 'berth simulate', with the figures of now
+	Seed          uint64                 `protobuf:"varint,2,opt,name=seed,proto3" json:"seed,omitempty"`         // of the scenario; 0: one is drawn
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportEstateRequest) Reset() {
+	*x = ExportEstateRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportEstateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportEstateRequest) ProtoMessage() {}
+
+func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportEstateRequest.ProtoReflect.Descriptor instead.
+func (*ExportEstateRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ExportEstateRequest) GetScenario() bool {
+	if x != nil {
+		return x.Scenario
+	}
+	return false
+}
+
+func (x *ExportEstateRequest) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+type ExportEstateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Document      []byte                 `protobuf:"bytes,2,opt,name=document,proto3" json:"document,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportEstateResponse) Reset() {
+	*x = ExportEstateResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportEstateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportEstateResponse) ProtoMessage() {}
+
+func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportEstateResponse.ProtoReflect.Descriptor instead.
+func (*ExportEstateResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ExportEstateResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ExportEstateResponse) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
 type ListVMsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // only those of one node
@@ -759,7 +2335,7 @@ type ListVMsRequest struct {
 
 func (x *ListVMsRequest) Reset() {
 	*x = ListVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +2347,7 @@ func (x *ListVMsRequest) String() string {
 func (*ListVMsRequest) ProtoMessage() {}
 
 func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +2360,7 @@ func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsRequest.ProtoReflect.Descriptor instead.
 func (*ListVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListVMsRequest) GetNode() string {
@@ -804,7 +2380,7 @@ type ListVMsResponse struct {
 
 func (x *ListVMsResponse) Reset() {
 	*x = ListVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +2392,7 @@ func (x *ListVMsResponse) String() string {
 func (*ListVMsResponse) ProtoMessage() {}
 
 func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +2405,7 @@ func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsResponse.ProtoReflect.Descriptor instead.
 func (*ListVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListVMsResponse) GetSchemaVersion() string {
@@ -855,7 +2431,7 @@ type GetVMRequest struct {
 
 func (x *GetVMRequest) Reset() {
 	*x = GetVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +2443,7 @@ func (x *GetVMRequest) String() string {
 func (*GetVMRequest) ProtoMessage() {}
 
 func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +2456,7 @@ func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMRequest.ProtoReflect.Descriptor instead.
 func (*GetVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetVMRequest) GetVm() string {
@@ -901,7 +2477,7 @@ type GetVMResponse struct {
 
 func (x *GetVMResponse) Reset() {
 	*x = GetVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +2489,7 @@ func (x *GetVMResponse) String() string {
 func (*GetVMResponse) ProtoMessage() {}
 
 func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +2502,7 @@ func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMResponse.ProtoReflect.Descriptor instead.
 func (*GetVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetVMResponse) GetSchemaVersion() string {
@@ -951,19 +2527,26 @@ func (x *GetVMResponse) GetOperation() *Operation {
 }
 
 type StartVMRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Spec          *VMSpec                `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"` // absent: start the existing, stopped VM
-	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin
-	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Spec      *VMSpec                `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"` // absent: start the existing, stopped VM
+	Node      string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin
+	DryRun    bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// What a new VM links to, by name, and its own keys. An existing VM is changed by ChangeVM and SetKey.
+	Vdc           string   `protobuf:"bytes,6,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer         string   `protobuf:"bytes,7,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image         string   `protobuf:"bytes,8,opt,name=image,proto3" json:"image,omitempty"`
+	Disks         []string `protobuf:"bytes,9,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
+	Nics          []string `protobuf:"bytes,10,rep,name=nics,proto3" json:"nics,omitempty"`
+	Keys          []*Key   `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartVMRequest) Reset() {
 	*x = StartVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +2558,7 @@ func (x *StartVMRequest) String() string {
 func (*StartVMRequest) ProtoMessage() {}
 
 func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +2571,7 @@ func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMRequest.ProtoReflect.Descriptor instead.
 func (*StartVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *StartVMRequest) GetName() string {
@@ -1026,6 +2609,48 @@ func (x *StartVMRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *StartVMRequest) GetVdc() string {
+	if x != nil {
+		return x.Vdc
+	}
+	return ""
+}
+
+func (x *StartVMRequest) GetOffer() string {
+	if x != nil {
+		return x.Offer
+	}
+	return ""
+}
+
+func (x *StartVMRequest) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *StartVMRequest) GetDisks() []string {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *StartVMRequest) GetNics() []string {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *StartVMRequest) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
 type StartVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -1038,7 +2663,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +2675,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +2688,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -1094,6 +2719,404 @@ func (x *StartVMResponse) GetVm() *VM {
 	return nil
 }
 
+type AddVMRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Spec          *VMSpec                `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin, where the disk is to be; only for a cluster with local storage
+	Vdc           string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer         string                 `protobuf:"bytes,5,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image         string                 `protobuf:"bytes,6,opt,name=image,proto3" json:"image,omitempty"`
+	Disks         []string               `protobuf:"bytes,7,rep,name=disks,proto3" json:"disks,omitempty"`
+	Nics          []string               `protobuf:"bytes,8,rep,name=nics,proto3" json:"nics,omitempty"`
+	Keys          []*Key                 `protobuf:"bytes,9,rep,name=keys,proto3" json:"keys,omitempty"`
+	RequestId     string                 `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	DryRun        bool                   `protobuf:"varint,11,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddVMRequest) Reset() {
+	*x = AddVMRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddVMRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddVMRequest) ProtoMessage() {}
+
+func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
+func (*AddVMRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *AddVMRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetSpec() *VMSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *AddVMRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetVdc() string {
+	if x != nil {
+		return x.Vdc
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetOffer() string {
+	if x != nil {
+		return x.Offer
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetDisks() []string {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *AddVMRequest) GetNics() []string {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *AddVMRequest) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *AddVMRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type AddVMResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`             // absent on a dry run
+	Decision      *Decision              `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"` // only in a cluster with local storage
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddVMResponse) Reset() {
+	*x = AddVMResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddVMResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddVMResponse) ProtoMessage() {}
+
+func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
+func (*AddVMResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *AddVMResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *AddVMResponse) GetVm() *VM {
+	if x != nil {
+		return x.Vm
+	}
+	return nil
+}
+
+func (x *AddVMResponse) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+type ChangeVMRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Vm    string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	// What is absent stays as it is; an empty name takes the link away.
+	Vdc           *string `protobuf:"bytes,2,opt,name=vdc,proto3,oneof" json:"vdc,omitempty"`
+	Offer         *string `protobuf:"bytes,3,opt,name=offer,proto3,oneof" json:"offer,omitempty"`
+	Image         *string `protobuf:"bytes,4,opt,name=image,proto3,oneof" json:"image,omitempty"`
+	Disks         *Names  `protobuf:"bytes,5,opt,name=disks,proto3" json:"disks,omitempty"`                                       // replaces all
+	Nics          *Names  `protobuf:"bytes,6,opt,name=nics,proto3" json:"nics,omitempty"`                                         // likewise
+	MemoryBytes   *int64  `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"` // from the next start on
+	Vcpus         *int32  `protobuf:"varint,8,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`                                // likewise
+	RequestId     string  `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeVMRequest) Reset() {
+	*x = ChangeVMRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeVMRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeVMRequest) ProtoMessage() {}
+
+func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
+func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ChangeVMRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ChangeVMRequest) GetVdc() string {
+	if x != nil && x.Vdc != nil {
+		return *x.Vdc
+	}
+	return ""
+}
+
+func (x *ChangeVMRequest) GetOffer() string {
+	if x != nil && x.Offer != nil {
+		return *x.Offer
+	}
+	return ""
+}
+
+func (x *ChangeVMRequest) GetImage() string {
+	if x != nil && x.Image != nil {
+		return *x.Image
+	}
+	return ""
+}
+
+func (x *ChangeVMRequest) GetDisks() *Names {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *ChangeVMRequest) GetNics() *Names {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *ChangeVMRequest) GetMemoryBytes() int64 {
+	if x != nil && x.MemoryBytes != nil {
+		return *x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *ChangeVMRequest) GetVcpus() int32 {
+	if x != nil && x.Vcpus != nil {
+		return *x.Vcpus
+	}
+	return 0
+}
+
+func (x *ChangeVMRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ChangeVMResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Changes       []*FieldChange         `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"` // none: it was like that already
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeVMResponse) Reset() {
+	*x = ChangeVMResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeVMResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeVMResponse) ProtoMessage() {}
+
+func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
+func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ChangeVMResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ChangeVMResponse) GetVm() *VM {
+	if x != nil {
+		return x.Vm
+	}
+	return nil
+}
+
+func (x *ChangeVMResponse) GetChanges() []*FieldChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// Names is a list that can be given as empty.
+type Names struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Names) Reset() {
+	*x = Names{}
+	mi := &file_berth_v1_api_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Names) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Names) ProtoMessage() {}
+
+func (x *Names) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Names.ProtoReflect.Descriptor instead.
+func (*Names) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Names) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 type StopVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -1106,7 +3129,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +3141,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +3154,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -1172,7 +3195,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +3207,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +3220,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -1221,13 +3244,14 @@ type MigrateVMRequest struct {
 	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	BandwidthBps  int64                  `protobuf:"varint,4,opt,name=bandwidth_bps,json=bandwidthBps,proto3" json:"bandwidth_bps,omitempty"` // bytes a second; 0 means the default
 	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	IfBetter      float64                `protobuf:"fixed64,6,opt,name=if_better,json=ifBetter,proto3" json:"if_better,omitempty"` // move only if the score gains at least this much; 0: any gain
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +3263,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +3276,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -1290,6 +3314,13 @@ func (x *MigrateVMRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *MigrateVMRequest) GetIfBetter() float64 {
+	if x != nil {
+		return x.IfBetter
+	}
+	return 0
+}
+
 type MigrateVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -1301,7 +3332,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +3344,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +3357,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -1360,7 +3391,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +3403,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +3416,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -1411,7 +3442,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +3454,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +3467,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -1456,7 +3487,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +3499,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +3512,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -1508,7 +3539,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +3551,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +3564,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -1559,7 +3590,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +3602,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +3615,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -1604,7 +3635,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +3647,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +3660,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -1655,7 +3686,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1667,7 +3698,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1680,7 +3711,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -1700,7 +3731,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +3743,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +3756,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -1752,7 +3783,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +3795,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +3808,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -1804,7 +3835,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +3847,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +3860,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -1856,7 +3887,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +3899,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +3912,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -1908,7 +3939,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +3951,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +3964,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -1959,7 +3990,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +4002,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +4015,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -2004,7 +4035,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +4047,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +4060,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -2046,6 +4077,594 @@ func (x *GetDecisionResponse) GetDecision() *Decision {
 	return nil
 }
 
+type ReplayDecisionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // as in GetDecision
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayDecisionRequest) Reset() {
+	*x = ReplayDecisionRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayDecisionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayDecisionRequest) ProtoMessage() {}
+
+func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
+func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *ReplayDecisionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type ReplayDecisionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Equal         bool                   `protobuf:"varint,2,opt,name=equal,proto3" json:"equal,omitempty"`
+	Differences   []string               `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"` // one line each
+	Decision      *Decision              `protobuf:"bytes,4,opt,name=decision,proto3" json:"decision,omitempty"`       // made again, explained
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayDecisionResponse) Reset() {
+	*x = ReplayDecisionResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayDecisionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayDecisionResponse) ProtoMessage() {}
+
+func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
+func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *ReplayDecisionResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ReplayDecisionResponse) GetEqual() bool {
+	if x != nil {
+		return x.Equal
+	}
+	return false
+}
+
+func (x *ReplayDecisionResponse) GetDifferences() []string {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *ReplayDecisionResponse) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+type WhyVMRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyVMRequest) Reset() {
+	*x = WhyVMRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyVMRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyVMRequest) ProtoMessage() {}
+
+func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
+func (*WhyVMRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *WhyVMRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+type WhyVMResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Decision      *Decision              `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"` // explained
+	Answer        []string               `protobuf:"bytes,3,rep,name=answer,proto3" json:"answer,omitempty"`     // in words, one line each
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyVMResponse) Reset() {
+	*x = WhyVMResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyVMResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyVMResponse) ProtoMessage() {}
+
+func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
+func (*WhyVMResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *WhyVMResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *WhyVMResponse) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+func (x *WhyVMResponse) GetAnswer() []string {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+type WhyNotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	DecisionId    string                 `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"` // empty: the one that placed the VM last
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyNotRequest) Reset() {
+	*x = WhyNotRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyNotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyNotRequest) ProtoMessage() {}
+
+func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
+func (*WhyNotRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *WhyNotRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *WhyNotRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *WhyNotRequest) GetDecisionId() string {
+	if x != nil {
+		return x.DecisionId
+	}
+	return ""
+}
+
+type WhyNotResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Answer        []string               `protobuf:"bytes,2,rep,name=answer,proto3" json:"answer,omitempty"`   // in words, one line each
+	Node          *DecisionNode          `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`       // what the decision found of it
+	Changes       []string               `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"` // what would have made it this node
+	DecisionId    string                 `protobuf:"bytes,5,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyNotResponse) Reset() {
+	*x = WhyNotResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyNotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyNotResponse) ProtoMessage() {}
+
+func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
+func (*WhyNotResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *WhyNotResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *WhyNotResponse) GetAnswer() []string {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *WhyNotResponse) GetNode() *DecisionNode {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
+func (x *WhyNotResponse) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *WhyNotResponse) GetDecisionId() string {
+	if x != nil {
+		return x.DecisionId
+	}
+	return ""
+}
+
+type CapacityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	Cluster       string                 `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"` // empty: the VDC's, or the default one
+	Vdc           string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`         // whose keys and place such a VM would have; empty: none
+	Most          int32                  `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`      // stop counting here; 0 means 100,000
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CapacityRequest) Reset() {
+	*x = CapacityRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CapacityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CapacityRequest) ProtoMessage() {}
+
+func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
+func (*CapacityRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *CapacityRequest) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *CapacityRequest) GetVcpus() int32 {
+	if x != nil {
+		return x.Vcpus
+	}
+	return 0
+}
+
+func (x *CapacityRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *CapacityRequest) GetVdc() string {
+	if x != nil {
+		return x.Vdc
+	}
+	return ""
+}
+
+func (x *CapacityRequest) GetMost() int32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type CapacityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	More          int32                  `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`                                      // how many fit, one placed after the other
+	AtLeast       bool                   `protobuf:"varint,3,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`                 // counting stopped at most: there may be room for more
+	Nodes         []*CapacityNode        `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`                                     // of the cluster, by name
+	RunsOutFirst  string                 `protobuf:"bytes,5,opt,name=runs_out_first,json=runsOutFirst,proto3" json:"runs_out_first,omitempty"` // what keeps the next one out, over all nodes: constraint and figures, in words
+	Cluster       string                 `protobuf:"bytes,6,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CapacityResponse) Reset() {
+	*x = CapacityResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CapacityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CapacityResponse) ProtoMessage() {}
+
+func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
+func (*CapacityResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *CapacityResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *CapacityResponse) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *CapacityResponse) GetAtLeast() bool {
+	if x != nil {
+		return x.AtLeast
+	}
+	return false
+}
+
+func (x *CapacityResponse) GetNodes() []*CapacityNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *CapacityResponse) GetRunsOutFirst() string {
+	if x != nil {
+		return x.RunsOutFirst
+	}
+	return ""
+}
+
+func (x *CapacityResponse) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+type CapacityNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	NodeId        string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	More          int32                  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	RunsOutOf     string                 `protobuf:"bytes,4,opt,name=runs_out_of,json=runsOutOf,proto3" json:"runs_out_of,omitempty"` // constraint that keeps the next one out; empty if none does
+	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`                        // with figures
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CapacityNode) Reset() {
+	*x = CapacityNode{}
+	mi := &file_berth_v1_api_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CapacityNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CapacityNode) ProtoMessage() {}
+
+func (x *CapacityNode) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
+func (*CapacityNode) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *CapacityNode) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *CapacityNode) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *CapacityNode) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *CapacityNode) GetRunsOutOf() string {
+	if x != nil {
+		return x.RunsOutOf
+	}
+	return ""
+}
+
+func (x *CapacityNode) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type WatchEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Follow        bool                   `protobuf:"varint,1,opt,name=follow,proto3" json:"follow,omitempty"`
@@ -2056,7 +4675,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +4687,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +4700,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -2107,7 +4726,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +4738,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +4751,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -2150,7 +4769,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +4781,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +4794,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 type ListMembersResponse struct {
@@ -2189,7 +4808,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +4820,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +4833,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -2248,7 +4867,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +4879,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +4892,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -2299,7 +4918,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +4930,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +4943,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -2342,7 +4961,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +4973,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +4986,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 type SaveSnapshotResponse struct {
@@ -2379,7 +4998,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +5010,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +5023,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -2423,7 +5042,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +5054,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +5067,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -2470,7 +5089,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +5101,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +5114,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -2537,7 +5156,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +5168,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +5181,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -2598,7 +5217,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +5229,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +5242,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -2671,7 +5290,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +5302,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +5315,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -2777,7 +5396,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +5408,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +5421,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -2865,7 +5484,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +5496,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +5509,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -2923,7 +5542,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +5554,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +5567,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -2962,7 +5581,7 @@ var File_berth_v1_api_proto protoreflect.FileDescriptor
 
 const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
+	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xe9\x03\n" +
 	"\x0eStatusResponse\x12%\n" +
@@ -2995,13 +5614,20 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fGetNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12*\n" +
-	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\x8d\x01\n" +
+	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\xb7\x02\n" +
 	"\x0eSetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x122\n" +
 	"\bsettings\x18\x02 \x01(\v2\x16.berth.v1.NodeSettingsR\bsettings\x12\x14\n" +
 	"\x05reset\x18\x03 \x03(\tR\x05reset\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"\\\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x126\n" +
+	"\x04keys\x18\x05 \x03(\v2\".berth.v1.SetNodeRequest.KeysEntryR\x04keys\x12\x1d\n" +
+	"\n" +
+	"unset_keys\x18\x06 \x03(\tR\tunsetKeys\x12\x18\n" +
+	"\acluster\x18\a \x01(\tR\acluster\x1a7\n" +
+	"\tKeysEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\\\n" +
 	"\x0fSetNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\"v\n" +
@@ -3019,7 +5645,135 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\";\n" +
 	"\x12RemoveNodeResponse\x12%\n" +
-	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"$\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"*\n" +
+	"\x14ListResourcesRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\"p\n" +
+	"\x15ListResourcesResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
+	"\tresources\x18\x02 \x03(\v2\x12.berth.v1.ResourceR\tresources\"<\n" +
+	"\x12GetResourceRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"l\n" +
+	"\x13GetResourceResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\xd9\x02\n" +
+	"\x12AddResourceRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12=\n" +
+	"\x05links\x18\x03 \x03(\v2'.berth.v1.AddResourceRequest.LinksEntryR\x05links\x12F\n" +
+	"\bsettings\x18\x04 \x03(\v2*.berth.v1.AddResourceRequest.SettingsEntryR\bsettings\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x1a8\n" +
+	"\n" +
+	"LinksEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rSettingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"l\n" +
+	"\x13AddResourceResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\xf8\x02\n" +
+	"\x15ChangeResourceRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12@\n" +
+	"\x05links\x18\x03 \x03(\v2*.berth.v1.ChangeResourceRequest.LinksEntryR\x05links\x12I\n" +
+	"\bsettings\x18\x04 \x03(\v2-.berth.v1.ChangeResourceRequest.SettingsEntryR\bsettings\x12\x14\n" +
+	"\x05unset\x18\x05 \x03(\tR\x05unset\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x1a8\n" +
+	"\n" +
+	"LinksEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rSettingsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"o\n" +
+	"\x16ChangeResourceResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"^\n" +
+	"\x15DeleteResourceRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"?\n" +
+	"\x16DeleteResourceResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"w\n" +
+	"\rSetKeyRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
+	"\x03key\x18\x03 \x01(\v2\r.berth.v1.KeyR\x03key\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"Z\n" +
+	"\x0eSetKeyResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12!\n" +
+	"\x04keys\x18\x02 \x03(\v2\r.berth.v1.KeyR\x04keys\"\x80\x01\n" +
+	"\x0fUnsetKeyRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05class\x18\x03 \x01(\tR\x05class\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\\\n" +
+	"\x10UnsetKeyResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12!\n" +
+	"\x04keys\x18\x02 \x03(\v2\r.berth.v1.KeyR\x04keys\"9\n" +
+	"\x0fListKeysRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xc0\x02\n" +
+	"\x10ListKeysResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12!\n" +
+	"\x04keys\x18\x02 \x03(\v2\r.berth.v1.KeyR\x04keys\x12%\n" +
+	"\x06sticky\x18\x03 \x03(\v2\r.berth.v1.KeyR\x06sticky\x12.\n" +
+	"\tnode_keys\x18\x04 \x03(\v2\x11.berth.v1.NodeKeyR\bnodeKeys\x12>\n" +
+	"\x06values\x18\x05 \x03(\v2&.berth.v1.ListKeysResponse.ValuesEntryR\x06values\x12\x10\n" +
+	"\x03own\x18\x06 \x03(\tR\x03own\x1a9\n" +
+	"\vValuesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"%\n" +
+	"\x13CompiledKeysRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"\x95\x02\n" +
+	"\x14CompiledKeysResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x18\n" +
+	"\acluster\x18\x03 \x01(\tR\acluster\x12\x1a\n" +
+	"\bcustomer\x18\x04 \x01(\tR\bcustomer\x12%\n" +
+	"\x0ebilling_entity\x18\x05 \x01(\tR\rbillingEntity\x12-\n" +
+	"\x06system\x18\x06 \x03(\v2\x15.berth.v1.CompiledKeyR\x06system\x12:\n" +
+	"\rcustomer_keys\x18\a \x03(\v2\x15.berth.v1.CompiledKeyR\fcustomerKeys\"u\n" +
+	"\x15DeclareNodeKeyRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12#\n" +
+	"\x03key\x18\x02 \x01(\v2\x11.berth.v1.NodeKeyR\x03key\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"m\n" +
+	"\x16DeclareNodeKeyResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12,\n" +
+	"\acluster\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\acluster\"_\n" +
+	"\x12DropNodeKeyRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"j\n" +
+	"\x13DropNodeKeyResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12,\n" +
+	"\acluster\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\acluster\"\x92\x01\n" +
+	"\x12ApplyEstateRequest\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\fR\bdocument\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05prune\x18\x04 \x01(\bR\x05prune\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\x87\x01\n" +
+	"\x13ApplyEstateResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
+	"\achanges\x18\x02 \x03(\v2\x16.berth.v1.EstateChangeR\achanges\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"E\n" +
+	"\x13ExportEstateRequest\x12\x1a\n" +
+	"\bscenario\x18\x01 \x01(\bR\bscenario\x12\x12\n" +
+	"\x04seed\x18\x02 \x01(\x04R\x04seed\"Y\n" +
+	"\x14ExportEstateResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1a\n" +
+	"\bdocument\x18\x02 \x01(\fR\bdocument\"$\n" +
 	"\x0eListVMsRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"X\n" +
 	"\x0fListVMsResponse\x12%\n" +
@@ -3030,19 +5784,66 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\x96\x01\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xa1\x02\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"\xb9\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12\x10\n" +
+	"\x03vdc\x18\x06 \x01(\tR\x03vdc\x12\x14\n" +
+	"\x05offer\x18\a \x01(\tR\x05offer\x12\x14\n" +
+	"\x05image\x18\b \x01(\tR\x05image\x12\x14\n" +
+	"\x05disks\x18\t \x03(\tR\x05disks\x12\x12\n" +
+	"\x04nics\x18\n" +
+	" \x03(\tR\x04nics\x12!\n" +
+	"\x04keys\x18\v \x03(\v2\r.berth.v1.KeyR\x04keys\"\xb9\x01\n" +
 	"\x0fStartVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
 	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x1c\n" +
-	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"y\n" +
+	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\x9f\x02\n" +
+	"\fAddVMRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
+	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x10\n" +
+	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x14\n" +
+	"\x05offer\x18\x05 \x01(\tR\x05offer\x12\x14\n" +
+	"\x05image\x18\x06 \x01(\tR\x05image\x12\x14\n" +
+	"\x05disks\x18\a \x03(\tR\x05disks\x12\x12\n" +
+	"\x04nics\x18\b \x03(\tR\x04nics\x12!\n" +
+	"\x04keys\x18\t \x03(\v2\r.berth.v1.KeyR\x04keys\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\n" +
+	" \x01(\tR\trequestId\x12\x17\n" +
+	"\adry_run\x18\v \x01(\bR\x06dryRun\"\x84\x01\n" +
+	"\rAddVMResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
+	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12.\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\xd3\x02\n" +
+	"\x0fChangeVMRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x15\n" +
+	"\x03vdc\x18\x02 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
+	"\x05offer\x18\x03 \x01(\tH\x01R\x05offer\x88\x01\x01\x12\x19\n" +
+	"\x05image\x18\x04 \x01(\tH\x02R\x05image\x88\x01\x01\x12%\n" +
+	"\x05disks\x18\x05 \x01(\v2\x0f.berth.v1.NamesR\x05disks\x12#\n" +
+	"\x04nics\x18\x06 \x01(\v2\x0f.berth.v1.NamesR\x04nics\x12&\n" +
+	"\fmemory_bytes\x18\a \x01(\x03H\x03R\vmemoryBytes\x88\x01\x01\x12\x19\n" +
+	"\x05vcpus\x18\b \x01(\x05H\x04R\x05vcpus\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\t \x01(\tR\trequestIdB\x06\n" +
+	"\x04_vdcB\b\n" +
+	"\x06_offerB\b\n" +
+	"\x06_imageB\x0f\n" +
+	"\r_memory_bytesB\b\n" +
+	"\x06_vcpus\"\x88\x01\n" +
+	"\x10ChangeVMResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
+	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
+	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\"\x1d\n" +
+	"\x05Names\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"y\n" +
 	"\rStopVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12#\n" +
@@ -3051,14 +5852,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"j\n" +
 	"\x0eStopVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\x93\x01\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xb0\x01\n" +
 	"\x10MigrateVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12#\n" +
 	"\rbandwidth_bps\x18\x04 \x01(\x03R\fbandwidthBps\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"\x9d\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12\x1b\n" +
+	"\tif_better\x18\x06 \x01(\x01R\bifBetter\"\x9d\x01\n" +
 	"\x11MigrateVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
@@ -3104,7 +5906,51 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"l\n" +
 	"\x13GetDecisionResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
-	"\bdecision\x18\x02 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"F\n" +
+	"\bdecision\x18\x02 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"'\n" +
+	"\x15ReplayDecisionRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xa7\x01\n" +
+	"\x16ReplayDecisionResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x14\n" +
+	"\x05equal\x18\x02 \x01(\bR\x05equal\x12 \n" +
+	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x12.\n" +
+	"\bdecision\x18\x04 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\x1e\n" +
+	"\fWhyVMRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"~\n" +
+	"\rWhyVMResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bdecision\x18\x02 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x16\n" +
+	"\x06answer\x18\x03 \x03(\tR\x06answer\"T\n" +
+	"\rWhyNotRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1f\n" +
+	"\vdecision_id\x18\x03 \x01(\tR\n" +
+	"decisionId\"\xb6\x01\n" +
+	"\x0eWhyNotResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x16\n" +
+	"\x06answer\x18\x02 \x03(\tR\x06answer\x12*\n" +
+	"\x04node\x18\x03 \x01(\v2\x16.berth.v1.DecisionNodeR\x04node\x12\x18\n" +
+	"\achanges\x18\x04 \x03(\tR\achanges\x12\x1f\n" +
+	"\vdecision_id\x18\x05 \x01(\tR\n" +
+	"decisionId\"\x8a\x01\n" +
+	"\x0fCapacityRequest\x12!\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
+	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x18\n" +
+	"\acluster\x18\x03 \x01(\tR\acluster\x12\x10\n" +
+	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x12\n" +
+	"\x04most\x18\x05 \x01(\x05R\x04most\"\xd6\x01\n" +
+	"\x10CapacityResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x19\n" +
+	"\bat_least\x18\x03 \x01(\bR\aatLeast\x12,\n" +
+	"\x05nodes\x18\x04 \x03(\v2\x16.berth.v1.CapacityNodeR\x05nodes\x12$\n" +
+	"\x0eruns_out_first\x18\x05 \x01(\tR\frunsOutFirst\x12\x18\n" +
+	"\acluster\x18\x06 \x01(\tR\acluster\"\x89\x01\n" +
+	"\fCapacityNode\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
+	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\x05R\x04more\x12\x1e\n" +
+	"\vruns_out_of\x18\x04 \x01(\tR\trunsOutOf\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\"F\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
 	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x18\n" +
 	"\abacklog\x18\x02 \x01(\x05R\abacklog\"<\n" +
@@ -3170,7 +6016,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\ragent_address\x18\x02 \x01(\tR\fagentAddress\x12!\n" +
 	"\fraft_address\x18\x03 \x01(\tR\vraftAddress\"$\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter2\x8c\x0e\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter2\xfa\x18\n" +
 	"\fBerthService\x12;\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\x12D\n" +
 	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\x12>\n" +
@@ -3178,9 +6024,24 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\aSetNode\x12\x18.berth.v1.SetNodeRequest\x1a\x19.berth.v1.SetNodeResponse\x12_\n" +
 	"\x12SetNodeMaintenance\x12#.berth.v1.SetNodeMaintenanceRequest\x1a$.berth.v1.SetNodeMaintenanceResponse\x12G\n" +
 	"\n" +
-	"RemoveNode\x12\x1b.berth.v1.RemoveNodeRequest\x1a\x1c.berth.v1.RemoveNodeResponse\x12>\n" +
+	"RemoveNode\x12\x1b.berth.v1.RemoveNodeRequest\x1a\x1c.berth.v1.RemoveNodeResponse\x12P\n" +
+	"\rListResources\x12\x1e.berth.v1.ListResourcesRequest\x1a\x1f.berth.v1.ListResourcesResponse\x12J\n" +
+	"\vGetResource\x12\x1c.berth.v1.GetResourceRequest\x1a\x1d.berth.v1.GetResourceResponse\x12J\n" +
+	"\vAddResource\x12\x1c.berth.v1.AddResourceRequest\x1a\x1d.berth.v1.AddResourceResponse\x12S\n" +
+	"\x0eChangeResource\x12\x1f.berth.v1.ChangeResourceRequest\x1a .berth.v1.ChangeResourceResponse\x12S\n" +
+	"\x0eDeleteResource\x12\x1f.berth.v1.DeleteResourceRequest\x1a .berth.v1.DeleteResourceResponse\x12;\n" +
+	"\x06SetKey\x12\x17.berth.v1.SetKeyRequest\x1a\x18.berth.v1.SetKeyResponse\x12A\n" +
+	"\bUnsetKey\x12\x19.berth.v1.UnsetKeyRequest\x1a\x1a.berth.v1.UnsetKeyResponse\x12A\n" +
+	"\bListKeys\x12\x19.berth.v1.ListKeysRequest\x1a\x1a.berth.v1.ListKeysResponse\x12M\n" +
+	"\fCompiledKeys\x12\x1d.berth.v1.CompiledKeysRequest\x1a\x1e.berth.v1.CompiledKeysResponse\x12S\n" +
+	"\x0eDeclareNodeKey\x12\x1f.berth.v1.DeclareNodeKeyRequest\x1a .berth.v1.DeclareNodeKeyResponse\x12J\n" +
+	"\vDropNodeKey\x12\x1c.berth.v1.DropNodeKeyRequest\x1a\x1d.berth.v1.DropNodeKeyResponse\x12J\n" +
+	"\vApplyEstate\x12\x1c.berth.v1.ApplyEstateRequest\x1a\x1d.berth.v1.ApplyEstateResponse\x12M\n" +
+	"\fExportEstate\x12\x1d.berth.v1.ExportEstateRequest\x1a\x1e.berth.v1.ExportEstateResponse\x12>\n" +
 	"\aListVMs\x12\x18.berth.v1.ListVMsRequest\x1a\x19.berth.v1.ListVMsResponse\x128\n" +
-	"\x05GetVM\x12\x16.berth.v1.GetVMRequest\x1a\x17.berth.v1.GetVMResponse\x12>\n" +
+	"\x05GetVM\x12\x16.berth.v1.GetVMRequest\x1a\x17.berth.v1.GetVMResponse\x128\n" +
+	"\x05AddVM\x12\x16.berth.v1.AddVMRequest\x1a\x17.berth.v1.AddVMResponse\x12A\n" +
+	"\bChangeVM\x12\x19.berth.v1.ChangeVMRequest\x1a\x1a.berth.v1.ChangeVMResponse\x12>\n" +
 	"\aStartVM\x12\x18.berth.v1.StartVMRequest\x1a\x19.berth.v1.StartVMResponse\x12;\n" +
 	"\x06StopVM\x12\x17.berth.v1.StopVMRequest\x1a\x18.berth.v1.StopVMResponse\x12D\n" +
 	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\x12A\n" +
@@ -3190,7 +6051,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eWatchOperation\x12\x1f.berth.v1.WatchOperationRequest\x1a .berth.v1.WatchOperationResponse0\x01\x12V\n" +
 	"\x0fCancelOperation\x12 .berth.v1.CancelOperationRequest\x1a!.berth.v1.CancelOperationResponse\x12P\n" +
 	"\rListDecisions\x12\x1e.berth.v1.ListDecisionsRequest\x1a\x1f.berth.v1.ListDecisionsResponse\x12J\n" +
-	"\vGetDecision\x12\x1c.berth.v1.GetDecisionRequest\x1a\x1d.berth.v1.GetDecisionResponse\x12L\n" +
+	"\vGetDecision\x12\x1c.berth.v1.GetDecisionRequest\x1a\x1d.berth.v1.GetDecisionResponse\x12S\n" +
+	"\x0eReplayDecision\x12\x1f.berth.v1.ReplayDecisionRequest\x1a .berth.v1.ReplayDecisionResponse\x128\n" +
+	"\x05WhyVM\x12\x16.berth.v1.WhyVMRequest\x1a\x17.berth.v1.WhyVMResponse\x12;\n" +
+	"\x06WhyNot\x12\x17.berth.v1.WhyNotRequest\x1a\x18.berth.v1.WhyNotResponse\x12A\n" +
+	"\bCapacity\x12\x19.berth.v1.CapacityRequest\x1a\x1a.berth.v1.CapacityResponse\x12L\n" +
 	"\vWatchEvents\x12\x1c.berth.v1.WatchEventsRequest\x1a\x1d.berth.v1.WatchEventsResponse0\x01\x12J\n" +
 	"\vListMembers\x12\x1c.berth.v1.ListMembersRequest\x1a\x1d.berth.v1.ListMembersResponse\x12M\n" +
 	"\fRemoveMember\x12\x1d.berth.v1.RemoveMemberRequest\x1a\x1e.berth.v1.RemoveMemberResponse\x12O\n" +
@@ -3214,7 +6079,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -3228,143 +6093,269 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*SetNodeMaintenanceResponse)(nil), // 9: berth.v1.SetNodeMaintenanceResponse
 	(*RemoveNodeRequest)(nil),          // 10: berth.v1.RemoveNodeRequest
 	(*RemoveNodeResponse)(nil),         // 11: berth.v1.RemoveNodeResponse
-	(*ListVMsRequest)(nil),             // 12: berth.v1.ListVMsRequest
-	(*ListVMsResponse)(nil),            // 13: berth.v1.ListVMsResponse
-	(*GetVMRequest)(nil),               // 14: berth.v1.GetVMRequest
-	(*GetVMResponse)(nil),              // 15: berth.v1.GetVMResponse
-	(*StartVMRequest)(nil),             // 16: berth.v1.StartVMRequest
-	(*StartVMResponse)(nil),            // 17: berth.v1.StartVMResponse
-	(*StopVMRequest)(nil),              // 18: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 19: berth.v1.StopVMResponse
-	(*MigrateVMRequest)(nil),           // 20: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 21: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 22: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 23: berth.v1.DeleteVMResponse
-	(*ListOperationsRequest)(nil),      // 24: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 25: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 26: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 27: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 28: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 29: berth.v1.WatchOperationResponse
-	(*CancelOperationRequest)(nil),     // 30: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 31: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 32: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 33: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 34: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 35: berth.v1.GetDecisionResponse
-	(*WatchEventsRequest)(nil),         // 36: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 37: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 38: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 39: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 40: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 41: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 42: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 43: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 44: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 45: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 46: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 47: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 48: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 49: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 50: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 51: berth.v1.JoinResponse
-	(*Member)(nil),                     // 52: berth.v1.Member
-	(*Node)(nil),                       // 53: berth.v1.Node
-	(*Domain)(nil),                     // 54: berth.v1.Domain
-	(*NodeSettings)(nil),               // 55: berth.v1.NodeSettings
-	(*VM)(nil),                         // 56: berth.v1.VM
-	(*Operation)(nil),                  // 57: berth.v1.Operation
-	(*VMSpec)(nil),                     // 58: berth.v1.VMSpec
-	(*Decision)(nil),                   // 59: berth.v1.Decision
-	(*MigrationStats)(nil),             // 60: berth.v1.MigrationStats
-	(*Event)(nil),                      // 61: berth.v1.Event
-	(*timestamppb.Timestamp)(nil),      // 62: google.protobuf.Timestamp
+	(*ListResourcesRequest)(nil),       // 12: berth.v1.ListResourcesRequest
+	(*ListResourcesResponse)(nil),      // 13: berth.v1.ListResourcesResponse
+	(*GetResourceRequest)(nil),         // 14: berth.v1.GetResourceRequest
+	(*GetResourceResponse)(nil),        // 15: berth.v1.GetResourceResponse
+	(*AddResourceRequest)(nil),         // 16: berth.v1.AddResourceRequest
+	(*AddResourceResponse)(nil),        // 17: berth.v1.AddResourceResponse
+	(*ChangeResourceRequest)(nil),      // 18: berth.v1.ChangeResourceRequest
+	(*ChangeResourceResponse)(nil),     // 19: berth.v1.ChangeResourceResponse
+	(*DeleteResourceRequest)(nil),      // 20: berth.v1.DeleteResourceRequest
+	(*DeleteResourceResponse)(nil),     // 21: berth.v1.DeleteResourceResponse
+	(*SetKeyRequest)(nil),              // 22: berth.v1.SetKeyRequest
+	(*SetKeyResponse)(nil),             // 23: berth.v1.SetKeyResponse
+	(*UnsetKeyRequest)(nil),            // 24: berth.v1.UnsetKeyRequest
+	(*UnsetKeyResponse)(nil),           // 25: berth.v1.UnsetKeyResponse
+	(*ListKeysRequest)(nil),            // 26: berth.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 27: berth.v1.ListKeysResponse
+	(*CompiledKeysRequest)(nil),        // 28: berth.v1.CompiledKeysRequest
+	(*CompiledKeysResponse)(nil),       // 29: berth.v1.CompiledKeysResponse
+	(*DeclareNodeKeyRequest)(nil),      // 30: berth.v1.DeclareNodeKeyRequest
+	(*DeclareNodeKeyResponse)(nil),     // 31: berth.v1.DeclareNodeKeyResponse
+	(*DropNodeKeyRequest)(nil),         // 32: berth.v1.DropNodeKeyRequest
+	(*DropNodeKeyResponse)(nil),        // 33: berth.v1.DropNodeKeyResponse
+	(*ApplyEstateRequest)(nil),         // 34: berth.v1.ApplyEstateRequest
+	(*ApplyEstateResponse)(nil),        // 35: berth.v1.ApplyEstateResponse
+	(*ExportEstateRequest)(nil),        // 36: berth.v1.ExportEstateRequest
+	(*ExportEstateResponse)(nil),       // 37: berth.v1.ExportEstateResponse
+	(*ListVMsRequest)(nil),             // 38: berth.v1.ListVMsRequest
+	(*ListVMsResponse)(nil),            // 39: berth.v1.ListVMsResponse
+	(*GetVMRequest)(nil),               // 40: berth.v1.GetVMRequest
+	(*GetVMResponse)(nil),              // 41: berth.v1.GetVMResponse
+	(*StartVMRequest)(nil),             // 42: berth.v1.StartVMRequest
+	(*StartVMResponse)(nil),            // 43: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 44: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 45: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 46: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 47: berth.v1.ChangeVMResponse
+	(*Names)(nil),                      // 48: berth.v1.Names
+	(*StopVMRequest)(nil),              // 49: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 50: berth.v1.StopVMResponse
+	(*MigrateVMRequest)(nil),           // 51: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 52: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 53: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 54: berth.v1.DeleteVMResponse
+	(*ListOperationsRequest)(nil),      // 55: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 56: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 57: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 58: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 59: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 60: berth.v1.WatchOperationResponse
+	(*CancelOperationRequest)(nil),     // 61: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 62: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 63: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 64: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 65: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 66: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 67: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 68: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 69: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 70: berth.v1.WhyVMResponse
+	(*WhyNotRequest)(nil),              // 71: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 72: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 73: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 74: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 75: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 76: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 77: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 78: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 79: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 80: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 81: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 82: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 83: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 84: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 85: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 86: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 87: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 88: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 89: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 90: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 91: berth.v1.JoinResponse
+	nil,                                // 92: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 93: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 94: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 95: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 96: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 97: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 98: berth.v1.Member
+	(*Node)(nil),                       // 99: berth.v1.Node
+	(*Domain)(nil),                     // 100: berth.v1.Domain
+	(*NodeSettings)(nil),               // 101: berth.v1.NodeSettings
+	(*Resource)(nil),                   // 102: berth.v1.Resource
+	(*Key)(nil),                        // 103: berth.v1.Key
+	(*NodeKey)(nil),                    // 104: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 105: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 106: berth.v1.EstateChange
+	(*VM)(nil),                         // 107: berth.v1.VM
+	(*Operation)(nil),                  // 108: berth.v1.Operation
+	(*VMSpec)(nil),                     // 109: berth.v1.VMSpec
+	(*Decision)(nil),                   // 110: berth.v1.Decision
+	(*FieldChange)(nil),                // 111: berth.v1.FieldChange
+	(*MigrationStats)(nil),             // 112: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 113: berth.v1.DecisionNode
+	(*Event)(nil),                      // 114: berth.v1.Event
+	(*timestamppb.Timestamp)(nil),      // 115: google.protobuf.Timestamp
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	52, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	53, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	53, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	54, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	55, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	53, // 5: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	53, // 6: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	56, // 7: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	56, // 8: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	57, // 9: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	58, // 10: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	57, // 11: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	59, // 12: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	56, // 13: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	57, // 14: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	57, // 15: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	59, // 16: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	57, // 17: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	57, // 18: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	57, // 19: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	60, // 20: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	57, // 21: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	59, // 22: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	59, // 23: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	61, // 24: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	52, // 25: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	62, // 26: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	0,  // 27: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,  // 28: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,  // 29: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,  // 30: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,  // 31: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10, // 32: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	12, // 33: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	14, // 34: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	16, // 35: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	18, // 36: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	20, // 37: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	22, // 38: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	24, // 39: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	26, // 40: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	28, // 41: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	30, // 42: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	32, // 43: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	34, // 44: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	36, // 45: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	38, // 46: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	40, // 47: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	42, // 48: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	44, // 49: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	46, // 50: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	48, // 51: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	50, // 52: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	1,  // 53: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,  // 54: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,  // 55: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,  // 56: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,  // 57: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11, // 58: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	13, // 59: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	15, // 60: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	17, // 61: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	19, // 62: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	21, // 63: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	23, // 64: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	25, // 65: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	27, // 66: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	29, // 67: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	31, // 68: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	33, // 69: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	35, // 70: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	37, // 71: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	39, // 72: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	41, // 73: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	43, // 74: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	45, // 75: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	47, // 76: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	49, // 77: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	51, // 78: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	53, // [53:79] is the sub-list for method output_type
-	27, // [27:53] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	98,  // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	99,  // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	99,  // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	100, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	101, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	92,  // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	99,  // 6: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	99,  // 7: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	102, // 8: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	102, // 9: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	93,  // 10: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	94,  // 11: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	102, // 12: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	95,  // 13: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	96,  // 14: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	102, // 15: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	103, // 16: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	103, // 17: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	103, // 18: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	103, // 19: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	103, // 20: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	104, // 21: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	97,  // 22: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	105, // 23: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	105, // 24: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	104, // 25: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	102, // 26: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	102, // 27: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	106, // 28: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	107, // 29: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	107, // 30: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	108, // 31: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	109, // 32: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
+	103, // 33: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
+	108, // 34: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	110, // 35: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	107, // 36: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	109, // 37: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
+	103, // 38: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
+	107, // 39: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	110, // 40: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	48,  // 41: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
+	48,  // 42: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
+	107, // 43: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	111, // 44: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	108, // 45: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	108, // 46: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	110, // 47: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	108, // 48: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	108, // 49: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	108, // 50: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	112, // 51: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	108, // 52: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	110, // 53: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	110, // 54: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	110, // 55: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	110, // 56: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	113, // 57: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	75,  // 58: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	114, // 59: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	98,  // 60: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	115, // 61: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	0,   // 62: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 63: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 64: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 65: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 66: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 67: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	12,  // 68: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	14,  // 69: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	16,  // 70: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	18,  // 71: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	20,  // 72: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	22,  // 73: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	24,  // 74: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	26,  // 75: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	28,  // 76: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	30,  // 77: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	32,  // 78: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	34,  // 79: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	36,  // 80: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	38,  // 81: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	40,  // 82: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	44,  // 83: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	46,  // 84: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	42,  // 85: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	49,  // 86: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	51,  // 87: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	53,  // 88: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	55,  // 89: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	57,  // 90: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	59,  // 91: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	61,  // 92: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	63,  // 93: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	65,  // 94: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	67,  // 95: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	69,  // 96: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	71,  // 97: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	73,  // 98: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	76,  // 99: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	78,  // 100: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	80,  // 101: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	82,  // 102: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	84,  // 103: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	86,  // 104: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	88,  // 105: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	90,  // 106: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	1,   // 107: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 108: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 109: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 110: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 111: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 112: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	13,  // 113: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	15,  // 114: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	17,  // 115: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	19,  // 116: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	21,  // 117: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	23,  // 118: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	25,  // 119: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	27,  // 120: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	29,  // 121: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	31,  // 122: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	33,  // 123: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	35,  // 124: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	37,  // 125: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	39,  // 126: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	41,  // 127: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	45,  // 128: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	47,  // 129: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	43,  // 130: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	50,  // 131: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	52,  // 132: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	54,  // 133: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	56,  // 134: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	58,  // 135: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	60,  // 136: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	62,  // 137: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	64,  // 138: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	66,  // 139: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	68,  // 140: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	70,  // 141: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	72,  // 142: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	74,  // 143: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	77,  // 144: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	79,  // 145: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	81,  // 146: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	83,  // 147: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	85,  // 148: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	87,  // 149: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	89,  // 150: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	91,  // 151: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	107, // [107:152] is the sub-list for method output_type
+	62,  // [62:107] is the sub-list for method input_type
+	62,  // [62:62] is the sub-list for extension type_name
+	62,  // [62:62] is the sub-list for extension extendee
+	0,   // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -3372,14 +6363,16 @@ func file_berth_v1_api_proto_init() {
 	if File_berth_v1_api_proto != nil {
 		return
 	}
+	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
+	file_berth_v1_api_proto_msgTypes[46].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   52,
+			NumMessages:   98,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

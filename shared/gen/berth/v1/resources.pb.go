@@ -336,6 +336,8 @@ type Node struct {
 	Vms                 []string               `protobuf:"bytes,14,rep,name=vms,proto3" json:"vms,omitempty"`                                                                      // names of Berth's VMs that this node holds
 	EnrolledAt          *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=enrolled_at,json=enrolledAt,proto3" json:"enrolled_at,omitempty"`
 	Revision            uint64                 `protobuf:"varint,16,opt,name=revision,proto3" json:"revision,omitempty"`
+	Keys                map[string]float64     `protobuf:"bytes,17,rep,name=keys,proto3" json:"keys,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // value in force of every key that the cluster declares
+	OwnKeys             []string               `protobuf:"bytes,18,rep,name=own_keys,json=ownKeys,proto3" json:"own_keys,omitempty"`                                                        // names of those whose value was set on this node; the others have the default
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -482,6 +484,20 @@ func (x *Node) GetRevision() uint64 {
 	return 0
 }
 
+func (x *Node) GetKeys() map[string]float64 {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *Node) GetOwnKeys() []string {
+	if x != nil {
+		return x.OwnKeys
+	}
+	return nil
+}
+
 type NodeSettings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RamRatio      *float64               `protobuf:"fixed64,1,opt,name=ram_ratio,json=ramRatio,proto3,oneof" json:"ram_ratio,omitempty"`               // RAM contention ratio, 0.1 to 16
@@ -551,7 +567,8 @@ type NodeLedgers struct {
 	PhysicalFreeBytes  *int64                 `protobuf:"varint,4,opt,name=physical_free_bytes,json=physicalFreeBytes,proto3,oneof" json:"physical_free_bytes,omitempty"` // really free, less VMs too young for telemetry; absent when unknown
 	VcpusLimit         int64                  `protobuf:"varint,5,opt,name=vcpus_limit,json=vcpusLimit,proto3" json:"vcpus_limit,omitempty"`
 	VcpusUsed          int64                  `protobuf:"varint,6,opt,name=vcpus_used,json=vcpusUsed,proto3" json:"vcpus_used,omitempty"`
-	Vms                int64                  `protobuf:"varint,7,opt,name=vms,proto3" json:"vms,omitempty"` // running domains, Berth's own or not, and those in flight
+	Vms                int64                  `protobuf:"varint,7,opt,name=vms,proto3" json:"vms,omitempty"`                                          // running domains, Berth's own or not, and those in flight
+	BorrowedBytes      int64                  `protobuf:"varint,8,opt,name=borrowed_bytes,json=borrowedBytes,proto3" json:"borrowed_bytes,omitempty"` // taken off physical_free_bytes because KSM and ballooning save it now
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -631,6 +648,13 @@ func (x *NodeLedgers) GetVcpusUsed() int64 {
 func (x *NodeLedgers) GetVms() int64 {
 	if x != nil {
 		return x.Vms
+	}
+	return 0
+}
+
+func (x *NodeLedgers) GetBorrowedBytes() int64 {
+	if x != nil {
+		return x.BorrowedBytes
 	}
 	return 0
 }
@@ -1593,8 +1617,20 @@ type VM struct {
 	Telemetry      *DomainTelemetry       `protobuf:"bytes,13,opt,name=telemetry,proto3" json:"telemetry,omitempty"`
 	Condition      string                 `protobuf:"bytes,14,opt,name=condition,proto3" json:"condition,omitempty"` // what is wrong or unusual, in words; empty when nothing is
 	Revision       uint64                 `protobuf:"varint,15,opt,name=revision,proto3" json:"revision,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Names of resources, here and down to nics; empty when there is none.
+	Vdc           string   `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer         string   `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image         string   `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
+	Customer      string   `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
+	BillingEntity string   `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
+	Cluster       string   `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
+	Disks         []string `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
+	Nics          []string `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
+	Keys          []*Key   `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
+	Sticky        []*Key   `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
+	Home          string   `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
@@ -1730,6 +1766,83 @@ func (x *VM) GetRevision() uint64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *VM) GetVdc() string {
+	if x != nil {
+		return x.Vdc
+	}
+	return ""
+}
+
+func (x *VM) GetOffer() string {
+	if x != nil {
+		return x.Offer
+	}
+	return ""
+}
+
+func (x *VM) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *VM) GetCustomer() string {
+	if x != nil {
+		return x.Customer
+	}
+	return ""
+}
+
+func (x *VM) GetBillingEntity() string {
+	if x != nil {
+		return x.BillingEntity
+	}
+	return ""
+}
+
+func (x *VM) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *VM) GetDisks() []string {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *VM) GetNics() []string {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *VM) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *VM) GetSticky() []*Key {
+	if x != nil {
+		return x.Sticky
+	}
+	return nil
+}
+
+func (x *VM) GetHome() string {
+	if x != nil {
+		return x.Home
+	}
+	return ""
 }
 
 type VMSpec struct {
@@ -2209,9 +2322,15 @@ type Decision struct {
 	Request        *DecisionRequest       `protobuf:"bytes,15,opt,name=request,proto3" json:"request,omitempty"`
 	Nodes          []*DecisionNode        `protobuf:"bytes,16,rep,name=nodes,proto3" json:"nodes,omitempty"` // all of them, candidates by rank and then the refused
 	OperationId    string                 `protobuf:"bytes,17,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
-	Order          string                 `protobuf:"bytes,18,opt,name=order,proto3" json:"order,omitempty"`       // what the Order stage did
-	Gate           string                 `protobuf:"bytes,19,opt,name=gate,proto3" json:"gate,omitempty"`         // what the Gate stage did
-	Selector       string                 `protobuf:"bytes,20,opt,name=selector,proto3" json:"selector,omitempty"` // what the Select stage did
+	Order          string                 `protobuf:"bytes,18,opt,name=order,proto3" json:"order,omitempty"`                                // what the Order stage did
+	Gate           string                 `protobuf:"bytes,19,opt,name=gate,proto3" json:"gate,omitempty"`                                  // what the Gate stage did
+	Selector       string                 `protobuf:"bytes,20,opt,name=selector,proto3" json:"selector,omitempty"`                          // what the Select stage did
+	FailedPhase    string                 `protobuf:"bytes,21,opt,name=failed_phase,json=failedPhase,proto3" json:"failed_phase,omitempty"` // of a refusal: constraint, system
+	Round          int32                  `protobuf:"varint,22,opt,name=round,proto3" json:"round,omitempty"`                               // system round that made the band, 1 is the first; 0: no rounds, or none passed
+	Changes        []string               `protobuf:"bytes,23,rep,name=changes,proto3" json:"changes,omitempty"`                            // of a refusal: the smallest changes that would let it fit
+	Kept           int32                  `protobuf:"varint,24,opt,name=kept,proto3" json:"kept,omitempty"`                                 // nodes whose figures were kept with the decision
+	Omitted        int32                  `protobuf:"varint,25,opt,name=omitted,proto3" json:"omitted,omitempty"`                           // nodes that were looked at and not kept
+	Cluster        string                 `protobuf:"bytes,26,opt,name=cluster,proto3" json:"cluster,omitempty"`                            // whose nodes were looked at
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2386,6 +2505,48 @@ func (x *Decision) GetSelector() string {
 	return ""
 }
 
+func (x *Decision) GetFailedPhase() string {
+	if x != nil {
+		return x.FailedPhase
+	}
+	return ""
+}
+
+func (x *Decision) GetRound() int32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *Decision) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Decision) GetKept() int32 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
+func (x *Decision) GetOmitted() int32 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
+func (x *Decision) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
 type DecisionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
@@ -2393,6 +2554,10 @@ type DecisionRequest struct {
 	PinnedNode    string                 `protobuf:"bytes,3,opt,name=pinned_node,json=pinnedNode,proto3" json:"pinned_node,omitempty"` // an explicit target
 	ExcludedNodes []string               `protobuf:"bytes,4,rep,name=excluded_nodes,json=excludedNodes,proto3" json:"excluded_nodes,omitempty"`
 	CurrentNode   string                 `protobuf:"bytes,5,opt,name=current_node,json=currentNode,proto3" json:"current_node,omitempty"`
+	SystemKeys    []*CompiledKey         `protobuf:"bytes,6,rep,name=system_keys,json=systemKeys,proto3" json:"system_keys,omitempty"`       // without from and overrode
+	CustomerKeys  []*CompiledKey         `protobuf:"bytes,7,rep,name=customer_keys,json=customerKeys,proto3" json:"customer_keys,omitempty"` // likewise, billing-entity keys among them
+	HomeNode      string                 `protobuf:"bytes,8,opt,name=home_node,json=homeNode,proto3" json:"home_node,omitempty"`             // has the VM's disk, in a cluster with local storage
+	IfBetter      float64                `protobuf:"fixed64,9,opt,name=if_better,json=ifBetter,proto3" json:"if_better,omitempty"`           // the least gain for which a migration was worth it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2462,6 +2627,34 @@ func (x *DecisionRequest) GetCurrentNode() string {
 	return ""
 }
 
+func (x *DecisionRequest) GetSystemKeys() []*CompiledKey {
+	if x != nil {
+		return x.SystemKeys
+	}
+	return nil
+}
+
+func (x *DecisionRequest) GetCustomerKeys() []*CompiledKey {
+	if x != nil {
+		return x.CustomerKeys
+	}
+	return nil
+}
+
+func (x *DecisionRequest) GetHomeNode() string {
+	if x != nil {
+		return x.HomeNode
+	}
+	return ""
+}
+
+func (x *DecisionRequest) GetIfBetter() float64 {
+	if x != nil {
+		return x.IfBetter
+	}
+	return 0
+}
+
 type DecisionNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -2474,6 +2667,8 @@ type DecisionNode struct {
 	Tier          int32                  `protobuf:"varint,8,opt,name=tier,proto3" json:"tier,omitempty"`
 	Band          int32                  `protobuf:"varint,9,opt,name=band,proto3" json:"band,omitempty"`        // round at which the gate let it in; 0 when the gate is off
 	Current       bool                   `protobuf:"varint,10,opt,name=current,proto3" json:"current,omitempty"` // the VM runs here: choosing it means stay
+	SystemScore   float64                `protobuf:"fixed64,11,opt,name=system_score,json=systemScore,proto3" json:"system_score,omitempty"`
+	CustomerScore float64                `protobuf:"fixed64,12,opt,name=customer_score,json=customerScore,proto3" json:"customer_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2576,6 +2771,20 @@ func (x *DecisionNode) GetCurrent() bool {
 		return x.Current
 	}
 	return false
+}
+
+func (x *DecisionNode) GetSystemScore() float64 {
+	if x != nil {
+		return x.SystemScore
+	}
+	return 0
+}
+
+func (x *DecisionNode) GetCustomerScore() float64 {
+	if x != nil {
+		return x.CustomerScore
+	}
+	return 0
 }
 
 type ConstraintResult struct {
@@ -2682,10 +2891,15 @@ type ScoreTerm struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Weigher       string                 `protobuf:"bytes,1,opt,name=weigher,proto3" json:"weigher,omitempty"`
 	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`   // for key weighers: the key's name
-	Raw           float64                `protobuf:"fixed64,3,opt,name=raw,proto3" json:"raw,omitempty"` // the measured value
+	Raw           float64                `protobuf:"fixed64,3,opt,name=raw,proto3" json:"raw,omitempty"` // the node's value
 	Proximity     *float64               `protobuf:"fixed64,4,opt,name=proximity,proto3,oneof" json:"proximity,omitempty"`
 	Weight        float64                `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"`             // factor or key weight
 	Contribution  float64                `protobuf:"fixed64,6,opt,name=contribution,proto3" json:"contribution,omitempty"` // what it added to the score
+	Wanted        *float64               `protobuf:"fixed64,7,opt,name=wanted,proto3,oneof" json:"wanted,omitempty"`       // for key weighers: the VM's value
+	Count         int32                  `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`                // how many VMs on the node show a customer key of this value
+	Class         string                 `protobuf:"bytes,9,opt,name=class,proto3" json:"class,omitempty"`                 // of the VM's key: system, billing-entity, customer
+	Level         string                 `protobuf:"bytes,10,opt,name=level,proto3" json:"level,omitempty"`                // where the VM's key came from
+	Note          string                 `protobuf:"bytes,11,opt,name=note,proto3" json:"note,omitempty"`                  // what is unusual, for instance that the node's value is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2760,6 +2974,41 @@ func (x *ScoreTerm) GetContribution() float64 {
 		return x.Contribution
 	}
 	return 0
+}
+
+func (x *ScoreTerm) GetWanted() float64 {
+	if x != nil && x.Wanted != nil {
+		return *x.Wanted
+	}
+	return 0
+}
+
+func (x *ScoreTerm) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ScoreTerm) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *ScoreTerm) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *ScoreTerm) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 type Event struct {
@@ -2996,6 +3245,7 @@ type ErrorDetail struct {
 	DecisionId    string                 `protobuf:"bytes,4,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
 	OperationId   string                 `protobuf:"bytes,5,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
 	Decision      *Decision              `protobuf:"bytes,6,opt,name=decision,proto3" json:"decision,omitempty"` // for a refusal
+	Problems      []*Problem             `protobuf:"bytes,7,rep,name=problems,proto3" json:"problems,omitempty"` // all that is wrong with a document
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3072,11 +3322,18 @@ func (x *ErrorDetail) GetDecision() *Decision {
 	return nil
 }
 
+func (x *ErrorDetail) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaf\x05\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb1\x06\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3095,7 +3352,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03vms\x18\x0e \x03(\tR\x03vms\x12;\n" +
 	"\venrolled_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"enrolledAt\x12\x1a\n" +
-	"\brevision\x18\x10 \x01(\x04R\brevisionB\x18\n" +
+	"\brevision\x18\x10 \x01(\x04R\brevision\x12,\n" +
+	"\x04keys\x18\x11 \x03(\v2\x18.berth.v1.Node.KeysEntryR\x04keys\x12\x19\n" +
+	"\bown_keys\x18\x12 \x03(\tR\aownKeys\x1a7\n" +
+	"\tKeysEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
 	"\x16_telemetry_age_seconds\"\xad\x01\n" +
 	"\fNodeSettings\x12 \n" +
 	"\tram_ratio\x18\x01 \x01(\x01H\x00R\bramRatio\x88\x01\x01\x12 \n" +
@@ -3105,7 +3367,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"_ram_ratioB\f\n" +
 	"\n" +
 	"_cpu_ratioB\x11\n" +
-	"\x0f_overhead_bytes\"\xbe\x02\n" +
+	"\x0f_overhead_bytes\"\xe5\x02\n" +
 	"\vNodeLedgers\x120\n" +
 	"\x14promised_limit_bytes\x18\x01 \x01(\x03R\x12promisedLimitBytes\x12.\n" +
 	"\x13promised_used_bytes\x18\x02 \x01(\x03R\x11promisedUsedBytes\x12.\n" +
@@ -3115,7 +3377,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"vcpusLimit\x12\x1d\n" +
 	"\n" +
 	"vcpus_used\x18\x06 \x01(\x03R\tvcpusUsed\x12\x10\n" +
-	"\x03vms\x18\a \x01(\x03R\x03vmsB\x16\n" +
+	"\x03vms\x18\a \x01(\x03R\x03vms\x12%\n" +
+	"\x0eborrowed_bytes\x18\b \x01(\x03R\rborrowedBytesB\x16\n" +
 	"\x14_physical_free_bytes\"\xd4\a\n" +
 	"\rNodeInventory\x12\x1b\n" +
 	"\thost_name\x18\x01 \x01(\tR\bhostName\x12\x1b\n" +
@@ -3243,7 +3506,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"job_active\x18\v \x01(\bR\tjobActive\x129\n" +
 	"\n" +
-	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\x8d\x04\n" +
+	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xb0\x06\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -3262,7 +3525,18 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x127\n" +
 	"\ttelemetry\x18\r \x01(\v2\x19.berth.v1.DomainTelemetryR\ttelemetry\x12\x1c\n" +
 	"\tcondition\x18\x0e \x01(\tR\tcondition\x12\x1a\n" +
-	"\brevision\x18\x0f \x01(\x04R\brevision\"\xdf\x01\n" +
+	"\brevision\x18\x0f \x01(\x04R\brevision\x12\x10\n" +
+	"\x03vdc\x18\x10 \x01(\tR\x03vdc\x12\x14\n" +
+	"\x05offer\x18\x11 \x01(\tR\x05offer\x12\x14\n" +
+	"\x05image\x18\x12 \x01(\tR\x05image\x12\x1a\n" +
+	"\bcustomer\x18\x13 \x01(\tR\bcustomer\x12%\n" +
+	"\x0ebilling_entity\x18\x14 \x01(\tR\rbillingEntity\x12\x18\n" +
+	"\acluster\x18\x15 \x01(\tR\acluster\x12\x14\n" +
+	"\x05disks\x18\x16 \x03(\tR\x05disks\x12\x12\n" +
+	"\x04nics\x18\x17 \x03(\tR\x04nics\x12!\n" +
+	"\x04keys\x18\x18 \x03(\v2\r.berth.v1.KeyR\x04keys\x12%\n" +
+	"\x06sticky\x18\x19 \x03(\v2\r.berth.v1.KeyR\x06sticky\x12\x12\n" +
+	"\x04home\x18\x1a \x01(\tR\x04home\"\xdf\x01\n" +
 	"\x06VMSpec\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x16\n" +
@@ -3312,7 +3586,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x10downtime_seconds\x18\b \x01(\x01H\x00R\x0fdowntimeSeconds\x88\x01\x01\x12.\n" +
 	"\x10handover_seconds\x18\t \x01(\x01H\x01R\x0fhandoverSeconds\x88\x01\x01B\x13\n" +
 	"\x11_downtime_secondsB\x13\n" +
-	"\x11_handover_seconds\"\xe4\x04\n" +
+	"\x11_handover_seconds\"\xff\x05\n" +
 	"\bDecision\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x0e\n" +
@@ -3334,14 +3608,25 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\foperation_id\x18\x11 \x01(\tR\voperationId\x12\x14\n" +
 	"\x05order\x18\x12 \x01(\tR\x05order\x12\x12\n" +
 	"\x04gate\x18\x13 \x01(\tR\x04gate\x12\x1a\n" +
-	"\bselector\x18\x14 \x01(\tR\bselector\"\xb5\x01\n" +
+	"\bselector\x18\x14 \x01(\tR\bselector\x12!\n" +
+	"\ffailed_phase\x18\x15 \x01(\tR\vfailedPhase\x12\x14\n" +
+	"\x05round\x18\x16 \x01(\x05R\x05round\x12\x18\n" +
+	"\achanges\x18\x17 \x03(\tR\achanges\x12\x12\n" +
+	"\x04kept\x18\x18 \x01(\x05R\x04kept\x12\x18\n" +
+	"\aomitted\x18\x19 \x01(\x05R\aomitted\x12\x18\n" +
+	"\acluster\x18\x1a \x01(\tR\acluster\"\xe3\x02\n" +
 	"\x0fDecisionRequest\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x1f\n" +
 	"\vpinned_node\x18\x03 \x01(\tR\n" +
 	"pinnedNode\x12%\n" +
 	"\x0eexcluded_nodes\x18\x04 \x03(\tR\rexcludedNodes\x12!\n" +
-	"\fcurrent_node\x18\x05 \x01(\tR\vcurrentNode\"\xac\x02\n" +
+	"\fcurrent_node\x18\x05 \x01(\tR\vcurrentNode\x126\n" +
+	"\vsystem_keys\x18\x06 \x03(\v2\x15.berth.v1.CompiledKeyR\n" +
+	"systemKeys\x12:\n" +
+	"\rcustomer_keys\x18\a \x03(\v2\x15.berth.v1.CompiledKeyR\fcustomerKeys\x12\x1b\n" +
+	"\thome_node\x18\b \x01(\tR\bhomeNode\x12\x1b\n" +
+	"\tif_better\x18\t \x01(\x01R\bifBetter\"\xf6\x02\n" +
 	"\fDecisionNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1a\n" +
@@ -3353,7 +3638,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x04tier\x18\b \x01(\x05R\x04tier\x12\x12\n" +
 	"\x04band\x18\t \x01(\x05R\x04band\x12\x18\n" +
 	"\acurrent\x18\n" +
-	" \x01(\bR\acurrent\"\xac\x02\n" +
+	" \x01(\bR\acurrent\x12!\n" +
+	"\fsystem_score\x18\v \x01(\x01R\vsystemScore\x12%\n" +
+	"\x0ecustomer_score\x18\f \x01(\x01R\rcustomerScore\"\xac\x02\n" +
 	"\x10ConstraintResult\x12\x1e\n" +
 	"\n" +
 	"constraint\x18\x01 \x01(\tR\n" +
@@ -3368,16 +3655,23 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\a_neededB\f\n" +
 	"\n" +
 	"_availableB\x14\n" +
-	"\x12_input_age_seconds\"\xb6\x01\n" +
+	"\x12_input_age_seconds\"\xb4\x02\n" +
 	"\tScoreTerm\x12\x18\n" +
 	"\aweigher\x18\x01 \x01(\tR\aweigher\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x10\n" +
 	"\x03raw\x18\x03 \x01(\x01R\x03raw\x12!\n" +
 	"\tproximity\x18\x04 \x01(\x01H\x00R\tproximity\x88\x01\x01\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x12\"\n" +
-	"\fcontribution\x18\x06 \x01(\x01R\fcontributionB\f\n" +
+	"\fcontribution\x18\x06 \x01(\x01R\fcontribution\x12\x1b\n" +
+	"\x06wanted\x18\a \x01(\x01H\x01R\x06wanted\x88\x01\x01\x12\x14\n" +
+	"\x05count\x18\b \x01(\x05R\x05count\x12\x14\n" +
+	"\x05class\x18\t \x01(\tR\x05class\x12\x14\n" +
+	"\x05level\x18\n" +
+	" \x01(\tR\x05level\x12\x12\n" +
+	"\x04note\x18\v \x01(\tR\x04noteB\f\n" +
 	"\n" +
-	"_proximity\"\xed\x01\n" +
+	"_proximityB\t\n" +
+	"\a_wanted\"\xed\x01\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -3403,7 +3697,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"last_index\x18\n" +
 	" \x01(\x04R\tlastIndex\x125\n" +
 	"\x14last_contact_seconds\x18\v \x01(\x01H\x00R\x12lastContactSeconds\x88\x01\x01B\x17\n" +
-	"\x15_last_contact_seconds\"\xcc\x01\n" +
+	"\x15_last_contact_seconds\"\xfb\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\asubject\x18\x02 \x01(\tR\asubject\x12\x1b\n" +
@@ -3411,7 +3705,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\vdecision_id\x18\x04 \x01(\tR\n" +
 	"decisionId\x12!\n" +
 	"\foperation_id\x18\x05 \x01(\tR\voperationId\x12.\n" +
-	"\bdecision\x18\x06 \x01(\v2\x12.berth.v1.DecisionR\bdecision*\x87\x01\n" +
+	"\bdecision\x18\x06 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12-\n" +
+	"\bproblems\x18\a \x03(\v2\x11.berth.v1.ProblemR\bproblems*\x87\x01\n" +
 	"\tNodeState\x12\x1a\n" +
 	"\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rNODE_STATE_UP\x10\x01\x12\x16\n" +
@@ -3462,7 +3757,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -3493,7 +3788,11 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Event)(nil),                 // 26: berth.v1.Event
 	(*Member)(nil),                // 27: berth.v1.Member
 	(*ErrorDetail)(nil),           // 28: berth.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	nil,                           // 29: berth.v1.Node.KeysEntry
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*Key)(nil),                   // 31: berth.v1.Key
+	(*CompiledKey)(nil),           // 32: berth.v1.CompiledKey
+	(*Problem)(nil),               // 33: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -3502,43 +3801,49 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	8,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	12, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	7,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	29, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	9,  // 7: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	10, // 8: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	29, // 9: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	11, // 10: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	29, // 11: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	13, // 12: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	13, // 13: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	13, // 14: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	14, // 15: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	11, // 16: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	1,  // 17: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	29, // 18: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	17, // 19: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	2,  // 20: berth.v1.VM.state:type_name -> berth.v1.VMState
-	29, // 21: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	29, // 22: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	14, // 23: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	18, // 24: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	3,  // 25: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	29, // 26: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	29, // 27: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	29, // 28: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	20, // 29: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	29, // 30: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	4,  // 31: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	22, // 32: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	23, // 33: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	24, // 34: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	25, // 35: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	29, // 36: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	21, // 37: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	30, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	29, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	9,  // 8: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	10, // 9: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	30, // 10: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	11, // 11: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	30, // 12: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	13, // 13: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	13, // 14: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	13, // 15: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	14, // 16: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	11, // 17: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	1,  // 18: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	30, // 19: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	17, // 20: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	2,  // 21: berth.v1.VM.state:type_name -> berth.v1.VMState
+	30, // 22: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	30, // 23: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	14, // 24: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	31, // 25: berth.v1.VM.keys:type_name -> berth.v1.Key
+	31, // 26: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	18, // 27: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	3,  // 28: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	30, // 29: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	30, // 30: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	30, // 31: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	20, // 32: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	30, // 33: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	4,  // 34: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	22, // 35: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	23, // 36: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	32, // 37: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	32, // 38: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	24, // 39: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	25, // 40: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	30, // 41: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	21, // 42: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	33, // 43: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -3546,6 +3851,7 @@ func file_berth_v1_resources_proto_init() {
 	if File_berth_v1_resources_proto != nil {
 		return
 	}
+	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_msgTypes[0].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[1].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[2].OneofWrappers = []any{}
@@ -3561,7 +3867,7 @@ func file_berth_v1_resources_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -50,10 +50,50 @@ const (
 	BerthServiceSetNodeMaintenanceProcedure = "/berth.v1.BerthService/SetNodeMaintenance"
 	// BerthServiceRemoveNodeProcedure is the fully-qualified name of the BerthService's RemoveNode RPC.
 	BerthServiceRemoveNodeProcedure = "/berth.v1.BerthService/RemoveNode"
+	// BerthServiceListResourcesProcedure is the fully-qualified name of the BerthService's
+	// ListResources RPC.
+	BerthServiceListResourcesProcedure = "/berth.v1.BerthService/ListResources"
+	// BerthServiceGetResourceProcedure is the fully-qualified name of the BerthService's GetResource
+	// RPC.
+	BerthServiceGetResourceProcedure = "/berth.v1.BerthService/GetResource"
+	// BerthServiceAddResourceProcedure is the fully-qualified name of the BerthService's AddResource
+	// RPC.
+	BerthServiceAddResourceProcedure = "/berth.v1.BerthService/AddResource"
+	// BerthServiceChangeResourceProcedure is the fully-qualified name of the BerthService's
+	// ChangeResource RPC.
+	BerthServiceChangeResourceProcedure = "/berth.v1.BerthService/ChangeResource"
+	// BerthServiceDeleteResourceProcedure is the fully-qualified name of the BerthService's
+	// DeleteResource RPC.
+	BerthServiceDeleteResourceProcedure = "/berth.v1.BerthService/DeleteResource"
+	// BerthServiceSetKeyProcedure is the fully-qualified name of the BerthService's SetKey RPC.
+	BerthServiceSetKeyProcedure = "/berth.v1.BerthService/SetKey"
+	// BerthServiceUnsetKeyProcedure is the fully-qualified name of the BerthService's UnsetKey RPC.
+	BerthServiceUnsetKeyProcedure = "/berth.v1.BerthService/UnsetKey"
+	// BerthServiceListKeysProcedure is the fully-qualified name of the BerthService's ListKeys RPC.
+	BerthServiceListKeysProcedure = "/berth.v1.BerthService/ListKeys"
+	// BerthServiceCompiledKeysProcedure is the fully-qualified name of the BerthService's CompiledKeys
+	// RPC.
+	BerthServiceCompiledKeysProcedure = "/berth.v1.BerthService/CompiledKeys"
+	// BerthServiceDeclareNodeKeyProcedure is the fully-qualified name of the BerthService's
+	// DeclareNodeKey RPC.
+	BerthServiceDeclareNodeKeyProcedure = "/berth.v1.BerthService/DeclareNodeKey"
+	// BerthServiceDropNodeKeyProcedure is the fully-qualified name of the BerthService's DropNodeKey
+	// RPC.
+	BerthServiceDropNodeKeyProcedure = "/berth.v1.BerthService/DropNodeKey"
+	// BerthServiceApplyEstateProcedure is the fully-qualified name of the BerthService's ApplyEstate
+	// RPC.
+	BerthServiceApplyEstateProcedure = "/berth.v1.BerthService/ApplyEstate"
+	// BerthServiceExportEstateProcedure is the fully-qualified name of the BerthService's ExportEstate
+	// RPC.
+	BerthServiceExportEstateProcedure = "/berth.v1.BerthService/ExportEstate"
 	// BerthServiceListVMsProcedure is the fully-qualified name of the BerthService's ListVMs RPC.
 	BerthServiceListVMsProcedure = "/berth.v1.BerthService/ListVMs"
 	// BerthServiceGetVMProcedure is the fully-qualified name of the BerthService's GetVM RPC.
 	BerthServiceGetVMProcedure = "/berth.v1.BerthService/GetVM"
+	// BerthServiceAddVMProcedure is the fully-qualified name of the BerthService's AddVM RPC.
+	BerthServiceAddVMProcedure = "/berth.v1.BerthService/AddVM"
+	// BerthServiceChangeVMProcedure is the fully-qualified name of the BerthService's ChangeVM RPC.
+	BerthServiceChangeVMProcedure = "/berth.v1.BerthService/ChangeVM"
 	// BerthServiceStartVMProcedure is the fully-qualified name of the BerthService's StartVM RPC.
 	BerthServiceStartVMProcedure = "/berth.v1.BerthService/StartVM"
 	// BerthServiceStopVMProcedure is the fully-qualified name of the BerthService's StopVM RPC.
@@ -80,6 +120,15 @@ const (
 	// BerthServiceGetDecisionProcedure is the fully-qualified name of the BerthService's GetDecision
 	// RPC.
 	BerthServiceGetDecisionProcedure = "/berth.v1.BerthService/GetDecision"
+	// BerthServiceReplayDecisionProcedure is the fully-qualified name of the BerthService's
+	// ReplayDecision RPC.
+	BerthServiceReplayDecisionProcedure = "/berth.v1.BerthService/ReplayDecision"
+	// BerthServiceWhyVMProcedure is the fully-qualified name of the BerthService's WhyVM RPC.
+	BerthServiceWhyVMProcedure = "/berth.v1.BerthService/WhyVM"
+	// BerthServiceWhyNotProcedure is the fully-qualified name of the BerthService's WhyNot RPC.
+	BerthServiceWhyNotProcedure = "/berth.v1.BerthService/WhyNot"
+	// BerthServiceCapacityProcedure is the fully-qualified name of the BerthService's Capacity RPC.
+	BerthServiceCapacityProcedure = "/berth.v1.BerthService/Capacity"
 	// BerthServiceWatchEventsProcedure is the fully-qualified name of the BerthService's WatchEvents
 	// RPC.
 	BerthServiceWatchEventsProcedure = "/berth.v1.BerthService/WatchEvents"
@@ -113,8 +162,31 @@ type BerthServiceClient interface {
 	SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error)
 	// RemoveNode forgets a node that holds no VM and revokes its certificate.
 	RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error)
+	ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error)
+	GetResource(context.Context, *connect.Request[v1.GetResourceRequest]) (*connect.Response[v1.GetResourceResponse], error)
+	AddResource(context.Context, *connect.Request[v1.AddResourceRequest]) (*connect.Response[v1.AddResourceResponse], error)
+	ChangeResource(context.Context, *connect.Request[v1.ChangeResourceRequest]) (*connect.Response[v1.ChangeResourceResponse], error)
+	// DeleteResource forgets a resource that nothing links to.
+	DeleteResource(context.Context, *connect.Request[v1.DeleteResourceRequest]) (*connect.Response[v1.DeleteResourceResponse], error)
+	// SetKey sets one key on a resource or a VM, or changes it.
+	SetKey(context.Context, *connect.Request[v1.SetKeyRequest]) (*connect.Response[v1.SetKeyResponse], error)
+	UnsetKey(context.Context, *connect.Request[v1.UnsetKeyRequest]) (*connect.Response[v1.UnsetKeyResponse], error)
+	ListKeys(context.Context, *connect.Request[v1.ListKeysRequest]) (*connect.Response[v1.ListKeysResponse], error)
+	// CompiledKeys tells what a decision on a VM would use, were it made now.
+	CompiledKeys(context.Context, *connect.Request[v1.CompiledKeysRequest]) (*connect.Response[v1.CompiledKeysResponse], error)
+	// DeclareNodeKey gives all nodes of a cluster a key, or changes what is declared of it.
+	DeclareNodeKey(context.Context, *connect.Request[v1.DeclareNodeKeyRequest]) (*connect.Response[v1.DeclareNodeKeyResponse], error)
+	// DropNodeKey takes a key from all nodes of a cluster, with the values that they set.
+	DropNodeKey(context.Context, *connect.Request[v1.DropNodeKeyRequest]) (*connect.Response[v1.DropNodeKeyResponse], error)
+	// ApplyEstate makes the estate what a document says, as a whole or not at all.
+	ApplyEstate(context.Context, *connect.Request[v1.ApplyEstateRequest]) (*connect.Response[v1.ApplyEstateResponse], error)
+	ExportEstate(context.Context, *connect.Request[v1.ExportEstateRequest]) (*connect.Response[v1.ExportEstateResponse], error)
 	ListVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error)
 	GetVM(context.Context, *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error)
+	// AddVM creates a VM without starting it. In a cluster with local storage this decides where its disk is to be.
+	AddVM(context.Context, *connect.Request[v1.AddVMRequest]) (*connect.Response[v1.AddVMResponse], error)
+	// ChangeVM changes what a VM links to, and its size for the next start.
+	ChangeVM(context.Context, *connect.Request[v1.ChangeVMRequest]) (*connect.Response[v1.ChangeVMResponse], error)
 	// StartVM creates a VM if it does not exist, places it and starts it. It returns when the operation is committed;
 	// WatchOperation tells how it ends.
 	StartVM(context.Context, *connect.Request[v1.StartVMRequest]) (*connect.Response[v1.StartVMResponse], error)
@@ -128,6 +200,14 @@ type BerthServiceClient interface {
 	CancelOperation(context.Context, *connect.Request[v1.CancelOperationRequest]) (*connect.Response[v1.CancelOperationResponse], error)
 	ListDecisions(context.Context, *connect.Request[v1.ListDecisionsRequest]) (*connect.Response[v1.ListDecisionsResponse], error)
 	GetDecision(context.Context, *connect.Request[v1.GetDecisionRequest]) (*connect.Response[v1.GetDecisionResponse], error)
+	// ReplayDecision makes a decision again from the figures that were kept with it, and compares.
+	ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error)
+	// WhyVM explains the decision that placed a VM last.
+	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
+	// WhyNot explains why that decision did not choose a certain node.
+	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
+	// Capacity tells how many more VMs of a size fit now.
+	Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error)
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.WatchEventsResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
@@ -183,6 +263,84 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("RemoveNode")),
 			connect.WithClientOptions(opts...),
 		),
+		listResources: connect.NewClient[v1.ListResourcesRequest, v1.ListResourcesResponse](
+			httpClient,
+			baseURL+BerthServiceListResourcesProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListResources")),
+			connect.WithClientOptions(opts...),
+		),
+		getResource: connect.NewClient[v1.GetResourceRequest, v1.GetResourceResponse](
+			httpClient,
+			baseURL+BerthServiceGetResourceProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GetResource")),
+			connect.WithClientOptions(opts...),
+		),
+		addResource: connect.NewClient[v1.AddResourceRequest, v1.AddResourceResponse](
+			httpClient,
+			baseURL+BerthServiceAddResourceProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("AddResource")),
+			connect.WithClientOptions(opts...),
+		),
+		changeResource: connect.NewClient[v1.ChangeResourceRequest, v1.ChangeResourceResponse](
+			httpClient,
+			baseURL+BerthServiceChangeResourceProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ChangeResource")),
+			connect.WithClientOptions(opts...),
+		),
+		deleteResource: connect.NewClient[v1.DeleteResourceRequest, v1.DeleteResourceResponse](
+			httpClient,
+			baseURL+BerthServiceDeleteResourceProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DeleteResource")),
+			connect.WithClientOptions(opts...),
+		),
+		setKey: connect.NewClient[v1.SetKeyRequest, v1.SetKeyResponse](
+			httpClient,
+			baseURL+BerthServiceSetKeyProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("SetKey")),
+			connect.WithClientOptions(opts...),
+		),
+		unsetKey: connect.NewClient[v1.UnsetKeyRequest, v1.UnsetKeyResponse](
+			httpClient,
+			baseURL+BerthServiceUnsetKeyProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("UnsetKey")),
+			connect.WithClientOptions(opts...),
+		),
+		listKeys: connect.NewClient[v1.ListKeysRequest, v1.ListKeysResponse](
+			httpClient,
+			baseURL+BerthServiceListKeysProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		compiledKeys: connect.NewClient[v1.CompiledKeysRequest, v1.CompiledKeysResponse](
+			httpClient,
+			baseURL+BerthServiceCompiledKeysProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("CompiledKeys")),
+			connect.WithClientOptions(opts...),
+		),
+		declareNodeKey: connect.NewClient[v1.DeclareNodeKeyRequest, v1.DeclareNodeKeyResponse](
+			httpClient,
+			baseURL+BerthServiceDeclareNodeKeyProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DeclareNodeKey")),
+			connect.WithClientOptions(opts...),
+		),
+		dropNodeKey: connect.NewClient[v1.DropNodeKeyRequest, v1.DropNodeKeyResponse](
+			httpClient,
+			baseURL+BerthServiceDropNodeKeyProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DropNodeKey")),
+			connect.WithClientOptions(opts...),
+		),
+		applyEstate: connect.NewClient[v1.ApplyEstateRequest, v1.ApplyEstateResponse](
+			httpClient,
+			baseURL+BerthServiceApplyEstateProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ApplyEstate")),
+			connect.WithClientOptions(opts...),
+		),
+		exportEstate: connect.NewClient[v1.ExportEstateRequest, v1.ExportEstateResponse](
+			httpClient,
+			baseURL+BerthServiceExportEstateProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ExportEstate")),
+			connect.WithClientOptions(opts...),
+		),
 		listVMs: connect.NewClient[v1.ListVMsRequest, v1.ListVMsResponse](
 			httpClient,
 			baseURL+BerthServiceListVMsProcedure,
@@ -193,6 +351,18 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceGetVMProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("GetVM")),
+			connect.WithClientOptions(opts...),
+		),
+		addVM: connect.NewClient[v1.AddVMRequest, v1.AddVMResponse](
+			httpClient,
+			baseURL+BerthServiceAddVMProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("AddVM")),
+			connect.WithClientOptions(opts...),
+		),
+		changeVM: connect.NewClient[v1.ChangeVMRequest, v1.ChangeVMResponse](
+			httpClient,
+			baseURL+BerthServiceChangeVMProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ChangeVM")),
 			connect.WithClientOptions(opts...),
 		),
 		startVM: connect.NewClient[v1.StartVMRequest, v1.StartVMResponse](
@@ -255,6 +425,30 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("GetDecision")),
 			connect.WithClientOptions(opts...),
 		),
+		replayDecision: connect.NewClient[v1.ReplayDecisionRequest, v1.ReplayDecisionResponse](
+			httpClient,
+			baseURL+BerthServiceReplayDecisionProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ReplayDecision")),
+			connect.WithClientOptions(opts...),
+		),
+		whyVM: connect.NewClient[v1.WhyVMRequest, v1.WhyVMResponse](
+			httpClient,
+			baseURL+BerthServiceWhyVMProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("WhyVM")),
+			connect.WithClientOptions(opts...),
+		),
+		whyNot: connect.NewClient[v1.WhyNotRequest, v1.WhyNotResponse](
+			httpClient,
+			baseURL+BerthServiceWhyNotProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("WhyNot")),
+			connect.WithClientOptions(opts...),
+		),
+		capacity: connect.NewClient[v1.CapacityRequest, v1.CapacityResponse](
+			httpClient,
+			baseURL+BerthServiceCapacityProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("Capacity")),
+			connect.WithClientOptions(opts...),
+		),
 		watchEvents: connect.NewClient[v1.WatchEventsRequest, v1.WatchEventsResponse](
 			httpClient,
 			baseURL+BerthServiceWatchEventsProcedure,
@@ -302,8 +496,23 @@ type berthServiceClient struct {
 	setNode            *connect.Client[v1.SetNodeRequest, v1.SetNodeResponse]
 	setNodeMaintenance *connect.Client[v1.SetNodeMaintenanceRequest, v1.SetNodeMaintenanceResponse]
 	removeNode         *connect.Client[v1.RemoveNodeRequest, v1.RemoveNodeResponse]
+	listResources      *connect.Client[v1.ListResourcesRequest, v1.ListResourcesResponse]
+	getResource        *connect.Client[v1.GetResourceRequest, v1.GetResourceResponse]
+	addResource        *connect.Client[v1.AddResourceRequest, v1.AddResourceResponse]
+	changeResource     *connect.Client[v1.ChangeResourceRequest, v1.ChangeResourceResponse]
+	deleteResource     *connect.Client[v1.DeleteResourceRequest, v1.DeleteResourceResponse]
+	setKey             *connect.Client[v1.SetKeyRequest, v1.SetKeyResponse]
+	unsetKey           *connect.Client[v1.UnsetKeyRequest, v1.UnsetKeyResponse]
+	listKeys           *connect.Client[v1.ListKeysRequest, v1.ListKeysResponse]
+	compiledKeys       *connect.Client[v1.CompiledKeysRequest, v1.CompiledKeysResponse]
+	declareNodeKey     *connect.Client[v1.DeclareNodeKeyRequest, v1.DeclareNodeKeyResponse]
+	dropNodeKey        *connect.Client[v1.DropNodeKeyRequest, v1.DropNodeKeyResponse]
+	applyEstate        *connect.Client[v1.ApplyEstateRequest, v1.ApplyEstateResponse]
+	exportEstate       *connect.Client[v1.ExportEstateRequest, v1.ExportEstateResponse]
 	listVMs            *connect.Client[v1.ListVMsRequest, v1.ListVMsResponse]
 	getVM              *connect.Client[v1.GetVMRequest, v1.GetVMResponse]
+	addVM              *connect.Client[v1.AddVMRequest, v1.AddVMResponse]
+	changeVM           *connect.Client[v1.ChangeVMRequest, v1.ChangeVMResponse]
 	startVM            *connect.Client[v1.StartVMRequest, v1.StartVMResponse]
 	stopVM             *connect.Client[v1.StopVMRequest, v1.StopVMResponse]
 	migrateVM          *connect.Client[v1.MigrateVMRequest, v1.MigrateVMResponse]
@@ -314,6 +523,10 @@ type berthServiceClient struct {
 	cancelOperation    *connect.Client[v1.CancelOperationRequest, v1.CancelOperationResponse]
 	listDecisions      *connect.Client[v1.ListDecisionsRequest, v1.ListDecisionsResponse]
 	getDecision        *connect.Client[v1.GetDecisionRequest, v1.GetDecisionResponse]
+	replayDecision     *connect.Client[v1.ReplayDecisionRequest, v1.ReplayDecisionResponse]
+	whyVM              *connect.Client[v1.WhyVMRequest, v1.WhyVMResponse]
+	whyNot             *connect.Client[v1.WhyNotRequest, v1.WhyNotResponse]
+	capacity           *connect.Client[v1.CapacityRequest, v1.CapacityResponse]
 	watchEvents        *connect.Client[v1.WatchEventsRequest, v1.WatchEventsResponse]
 	listMembers        *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
 	removeMember       *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
@@ -352,6 +565,71 @@ func (c *berthServiceClient) RemoveNode(ctx context.Context, req *connect.Reques
 	return c.removeNode.CallUnary(ctx, req)
 }
 
+// ListResources calls berth.v1.BerthService.ListResources.
+func (c *berthServiceClient) ListResources(ctx context.Context, req *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error) {
+	return c.listResources.CallUnary(ctx, req)
+}
+
+// GetResource calls berth.v1.BerthService.GetResource.
+func (c *berthServiceClient) GetResource(ctx context.Context, req *connect.Request[v1.GetResourceRequest]) (*connect.Response[v1.GetResourceResponse], error) {
+	return c.getResource.CallUnary(ctx, req)
+}
+
+// AddResource calls berth.v1.BerthService.AddResource.
+func (c *berthServiceClient) AddResource(ctx context.Context, req *connect.Request[v1.AddResourceRequest]) (*connect.Response[v1.AddResourceResponse], error) {
+	return c.addResource.CallUnary(ctx, req)
+}
+
+// ChangeResource calls berth.v1.BerthService.ChangeResource.
+func (c *berthServiceClient) ChangeResource(ctx context.Context, req *connect.Request[v1.ChangeResourceRequest]) (*connect.Response[v1.ChangeResourceResponse], error) {
+	return c.changeResource.CallUnary(ctx, req)
+}
+
+// DeleteResource calls berth.v1.BerthService.DeleteResource.
+func (c *berthServiceClient) DeleteResource(ctx context.Context, req *connect.Request[v1.DeleteResourceRequest]) (*connect.Response[v1.DeleteResourceResponse], error) {
+	return c.deleteResource.CallUnary(ctx, req)
+}
+
+// SetKey calls berth.v1.BerthService.SetKey.
+func (c *berthServiceClient) SetKey(ctx context.Context, req *connect.Request[v1.SetKeyRequest]) (*connect.Response[v1.SetKeyResponse], error) {
+	return c.setKey.CallUnary(ctx, req)
+}
+
+// UnsetKey calls berth.v1.BerthService.UnsetKey.
+func (c *berthServiceClient) UnsetKey(ctx context.Context, req *connect.Request[v1.UnsetKeyRequest]) (*connect.Response[v1.UnsetKeyResponse], error) {
+	return c.unsetKey.CallUnary(ctx, req)
+}
+
+// ListKeys calls berth.v1.BerthService.ListKeys.
+func (c *berthServiceClient) ListKeys(ctx context.Context, req *connect.Request[v1.ListKeysRequest]) (*connect.Response[v1.ListKeysResponse], error) {
+	return c.listKeys.CallUnary(ctx, req)
+}
+
+// CompiledKeys calls berth.v1.BerthService.CompiledKeys.
+func (c *berthServiceClient) CompiledKeys(ctx context.Context, req *connect.Request[v1.CompiledKeysRequest]) (*connect.Response[v1.CompiledKeysResponse], error) {
+	return c.compiledKeys.CallUnary(ctx, req)
+}
+
+// DeclareNodeKey calls berth.v1.BerthService.DeclareNodeKey.
+func (c *berthServiceClient) DeclareNodeKey(ctx context.Context, req *connect.Request[v1.DeclareNodeKeyRequest]) (*connect.Response[v1.DeclareNodeKeyResponse], error) {
+	return c.declareNodeKey.CallUnary(ctx, req)
+}
+
+// DropNodeKey calls berth.v1.BerthService.DropNodeKey.
+func (c *berthServiceClient) DropNodeKey(ctx context.Context, req *connect.Request[v1.DropNodeKeyRequest]) (*connect.Response[v1.DropNodeKeyResponse], error) {
+	return c.dropNodeKey.CallUnary(ctx, req)
+}
+
+// ApplyEstate calls berth.v1.BerthService.ApplyEstate.
+func (c *berthServiceClient) ApplyEstate(ctx context.Context, req *connect.Request[v1.ApplyEstateRequest]) (*connect.Response[v1.ApplyEstateResponse], error) {
+	return c.applyEstate.CallUnary(ctx, req)
+}
+
+// ExportEstate calls berth.v1.BerthService.ExportEstate.
+func (c *berthServiceClient) ExportEstate(ctx context.Context, req *connect.Request[v1.ExportEstateRequest]) (*connect.Response[v1.ExportEstateResponse], error) {
+	return c.exportEstate.CallUnary(ctx, req)
+}
+
 // ListVMs calls berth.v1.BerthService.ListVMs.
 func (c *berthServiceClient) ListVMs(ctx context.Context, req *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error) {
 	return c.listVMs.CallUnary(ctx, req)
@@ -360,6 +638,16 @@ func (c *berthServiceClient) ListVMs(ctx context.Context, req *connect.Request[v
 // GetVM calls berth.v1.BerthService.GetVM.
 func (c *berthServiceClient) GetVM(ctx context.Context, req *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error) {
 	return c.getVM.CallUnary(ctx, req)
+}
+
+// AddVM calls berth.v1.BerthService.AddVM.
+func (c *berthServiceClient) AddVM(ctx context.Context, req *connect.Request[v1.AddVMRequest]) (*connect.Response[v1.AddVMResponse], error) {
+	return c.addVM.CallUnary(ctx, req)
+}
+
+// ChangeVM calls berth.v1.BerthService.ChangeVM.
+func (c *berthServiceClient) ChangeVM(ctx context.Context, req *connect.Request[v1.ChangeVMRequest]) (*connect.Response[v1.ChangeVMResponse], error) {
+	return c.changeVM.CallUnary(ctx, req)
 }
 
 // StartVM calls berth.v1.BerthService.StartVM.
@@ -412,6 +700,26 @@ func (c *berthServiceClient) GetDecision(ctx context.Context, req *connect.Reque
 	return c.getDecision.CallUnary(ctx, req)
 }
 
+// ReplayDecision calls berth.v1.BerthService.ReplayDecision.
+func (c *berthServiceClient) ReplayDecision(ctx context.Context, req *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error) {
+	return c.replayDecision.CallUnary(ctx, req)
+}
+
+// WhyVM calls berth.v1.BerthService.WhyVM.
+func (c *berthServiceClient) WhyVM(ctx context.Context, req *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error) {
+	return c.whyVM.CallUnary(ctx, req)
+}
+
+// WhyNot calls berth.v1.BerthService.WhyNot.
+func (c *berthServiceClient) WhyNot(ctx context.Context, req *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error) {
+	return c.whyNot.CallUnary(ctx, req)
+}
+
+// Capacity calls berth.v1.BerthService.Capacity.
+func (c *berthServiceClient) Capacity(ctx context.Context, req *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error) {
+	return c.capacity.CallUnary(ctx, req)
+}
+
 // WatchEvents calls berth.v1.BerthService.WatchEvents.
 func (c *berthServiceClient) WatchEvents(ctx context.Context, req *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.WatchEventsResponse], error) {
 	return c.watchEvents.CallServerStream(ctx, req)
@@ -451,8 +759,31 @@ type BerthServiceHandler interface {
 	SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error)
 	// RemoveNode forgets a node that holds no VM and revokes its certificate.
 	RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error)
+	ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error)
+	GetResource(context.Context, *connect.Request[v1.GetResourceRequest]) (*connect.Response[v1.GetResourceResponse], error)
+	AddResource(context.Context, *connect.Request[v1.AddResourceRequest]) (*connect.Response[v1.AddResourceResponse], error)
+	ChangeResource(context.Context, *connect.Request[v1.ChangeResourceRequest]) (*connect.Response[v1.ChangeResourceResponse], error)
+	// DeleteResource forgets a resource that nothing links to.
+	DeleteResource(context.Context, *connect.Request[v1.DeleteResourceRequest]) (*connect.Response[v1.DeleteResourceResponse], error)
+	// SetKey sets one key on a resource or a VM, or changes it.
+	SetKey(context.Context, *connect.Request[v1.SetKeyRequest]) (*connect.Response[v1.SetKeyResponse], error)
+	UnsetKey(context.Context, *connect.Request[v1.UnsetKeyRequest]) (*connect.Response[v1.UnsetKeyResponse], error)
+	ListKeys(context.Context, *connect.Request[v1.ListKeysRequest]) (*connect.Response[v1.ListKeysResponse], error)
+	// CompiledKeys tells what a decision on a VM would use, were it made now.
+	CompiledKeys(context.Context, *connect.Request[v1.CompiledKeysRequest]) (*connect.Response[v1.CompiledKeysResponse], error)
+	// DeclareNodeKey gives all nodes of a cluster a key, or changes what is declared of it.
+	DeclareNodeKey(context.Context, *connect.Request[v1.DeclareNodeKeyRequest]) (*connect.Response[v1.DeclareNodeKeyResponse], error)
+	// DropNodeKey takes a key from all nodes of a cluster, with the values that they set.
+	DropNodeKey(context.Context, *connect.Request[v1.DropNodeKeyRequest]) (*connect.Response[v1.DropNodeKeyResponse], error)
+	// ApplyEstate makes the estate what a document says, as a whole or not at all.
+	ApplyEstate(context.Context, *connect.Request[v1.ApplyEstateRequest]) (*connect.Response[v1.ApplyEstateResponse], error)
+	ExportEstate(context.Context, *connect.Request[v1.ExportEstateRequest]) (*connect.Response[v1.ExportEstateResponse], error)
 	ListVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error)
 	GetVM(context.Context, *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error)
+	// AddVM creates a VM without starting it. In a cluster with local storage this decides where its disk is to be.
+	AddVM(context.Context, *connect.Request[v1.AddVMRequest]) (*connect.Response[v1.AddVMResponse], error)
+	// ChangeVM changes what a VM links to, and its size for the next start.
+	ChangeVM(context.Context, *connect.Request[v1.ChangeVMRequest]) (*connect.Response[v1.ChangeVMResponse], error)
 	// StartVM creates a VM if it does not exist, places it and starts it. It returns when the operation is committed;
 	// WatchOperation tells how it ends.
 	StartVM(context.Context, *connect.Request[v1.StartVMRequest]) (*connect.Response[v1.StartVMResponse], error)
@@ -466,6 +797,14 @@ type BerthServiceHandler interface {
 	CancelOperation(context.Context, *connect.Request[v1.CancelOperationRequest]) (*connect.Response[v1.CancelOperationResponse], error)
 	ListDecisions(context.Context, *connect.Request[v1.ListDecisionsRequest]) (*connect.Response[v1.ListDecisionsResponse], error)
 	GetDecision(context.Context, *connect.Request[v1.GetDecisionRequest]) (*connect.Response[v1.GetDecisionResponse], error)
+	// ReplayDecision makes a decision again from the figures that were kept with it, and compares.
+	ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error)
+	// WhyVM explains the decision that placed a VM last.
+	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
+	// WhyNot explains why that decision did not choose a certain node.
+	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
+	// Capacity tells how many more VMs of a size fit now.
+	Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error)
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.WatchEventsResponse]) error
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
@@ -517,6 +856,84 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("RemoveNode")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceListResourcesHandler := connect.NewUnaryHandler(
+		BerthServiceListResourcesProcedure,
+		svc.ListResources,
+		connect.WithSchema(berthServiceMethods.ByName("ListResources")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGetResourceHandler := connect.NewUnaryHandler(
+		BerthServiceGetResourceProcedure,
+		svc.GetResource,
+		connect.WithSchema(berthServiceMethods.ByName("GetResource")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceAddResourceHandler := connect.NewUnaryHandler(
+		BerthServiceAddResourceProcedure,
+		svc.AddResource,
+		connect.WithSchema(berthServiceMethods.ByName("AddResource")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceChangeResourceHandler := connect.NewUnaryHandler(
+		BerthServiceChangeResourceProcedure,
+		svc.ChangeResource,
+		connect.WithSchema(berthServiceMethods.ByName("ChangeResource")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceDeleteResourceHandler := connect.NewUnaryHandler(
+		BerthServiceDeleteResourceProcedure,
+		svc.DeleteResource,
+		connect.WithSchema(berthServiceMethods.ByName("DeleteResource")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceSetKeyHandler := connect.NewUnaryHandler(
+		BerthServiceSetKeyProcedure,
+		svc.SetKey,
+		connect.WithSchema(berthServiceMethods.ByName("SetKey")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceUnsetKeyHandler := connect.NewUnaryHandler(
+		BerthServiceUnsetKeyProcedure,
+		svc.UnsetKey,
+		connect.WithSchema(berthServiceMethods.ByName("UnsetKey")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListKeysHandler := connect.NewUnaryHandler(
+		BerthServiceListKeysProcedure,
+		svc.ListKeys,
+		connect.WithSchema(berthServiceMethods.ByName("ListKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceCompiledKeysHandler := connect.NewUnaryHandler(
+		BerthServiceCompiledKeysProcedure,
+		svc.CompiledKeys,
+		connect.WithSchema(berthServiceMethods.ByName("CompiledKeys")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceDeclareNodeKeyHandler := connect.NewUnaryHandler(
+		BerthServiceDeclareNodeKeyProcedure,
+		svc.DeclareNodeKey,
+		connect.WithSchema(berthServiceMethods.ByName("DeclareNodeKey")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceDropNodeKeyHandler := connect.NewUnaryHandler(
+		BerthServiceDropNodeKeyProcedure,
+		svc.DropNodeKey,
+		connect.WithSchema(berthServiceMethods.ByName("DropNodeKey")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceApplyEstateHandler := connect.NewUnaryHandler(
+		BerthServiceApplyEstateProcedure,
+		svc.ApplyEstate,
+		connect.WithSchema(berthServiceMethods.ByName("ApplyEstate")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceExportEstateHandler := connect.NewUnaryHandler(
+		BerthServiceExportEstateProcedure,
+		svc.ExportEstate,
+		connect.WithSchema(berthServiceMethods.ByName("ExportEstate")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceListVMsHandler := connect.NewUnaryHandler(
 		BerthServiceListVMsProcedure,
 		svc.ListVMs,
@@ -527,6 +944,18 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceGetVMProcedure,
 		svc.GetVM,
 		connect.WithSchema(berthServiceMethods.ByName("GetVM")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceAddVMHandler := connect.NewUnaryHandler(
+		BerthServiceAddVMProcedure,
+		svc.AddVM,
+		connect.WithSchema(berthServiceMethods.ByName("AddVM")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceChangeVMHandler := connect.NewUnaryHandler(
+		BerthServiceChangeVMProcedure,
+		svc.ChangeVM,
+		connect.WithSchema(berthServiceMethods.ByName("ChangeVM")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceStartVMHandler := connect.NewUnaryHandler(
@@ -589,6 +1018,30 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("GetDecision")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceReplayDecisionHandler := connect.NewUnaryHandler(
+		BerthServiceReplayDecisionProcedure,
+		svc.ReplayDecision,
+		connect.WithSchema(berthServiceMethods.ByName("ReplayDecision")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceWhyVMHandler := connect.NewUnaryHandler(
+		BerthServiceWhyVMProcedure,
+		svc.WhyVM,
+		connect.WithSchema(berthServiceMethods.ByName("WhyVM")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceWhyNotHandler := connect.NewUnaryHandler(
+		BerthServiceWhyNotProcedure,
+		svc.WhyNot,
+		connect.WithSchema(berthServiceMethods.ByName("WhyNot")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceCapacityHandler := connect.NewUnaryHandler(
+		BerthServiceCapacityProcedure,
+		svc.Capacity,
+		connect.WithSchema(berthServiceMethods.ByName("Capacity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceWatchEventsHandler := connect.NewServerStreamHandler(
 		BerthServiceWatchEventsProcedure,
 		svc.WatchEvents,
@@ -639,10 +1092,40 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceSetNodeMaintenanceHandler.ServeHTTP(w, r)
 		case BerthServiceRemoveNodeProcedure:
 			berthServiceRemoveNodeHandler.ServeHTTP(w, r)
+		case BerthServiceListResourcesProcedure:
+			berthServiceListResourcesHandler.ServeHTTP(w, r)
+		case BerthServiceGetResourceProcedure:
+			berthServiceGetResourceHandler.ServeHTTP(w, r)
+		case BerthServiceAddResourceProcedure:
+			berthServiceAddResourceHandler.ServeHTTP(w, r)
+		case BerthServiceChangeResourceProcedure:
+			berthServiceChangeResourceHandler.ServeHTTP(w, r)
+		case BerthServiceDeleteResourceProcedure:
+			berthServiceDeleteResourceHandler.ServeHTTP(w, r)
+		case BerthServiceSetKeyProcedure:
+			berthServiceSetKeyHandler.ServeHTTP(w, r)
+		case BerthServiceUnsetKeyProcedure:
+			berthServiceUnsetKeyHandler.ServeHTTP(w, r)
+		case BerthServiceListKeysProcedure:
+			berthServiceListKeysHandler.ServeHTTP(w, r)
+		case BerthServiceCompiledKeysProcedure:
+			berthServiceCompiledKeysHandler.ServeHTTP(w, r)
+		case BerthServiceDeclareNodeKeyProcedure:
+			berthServiceDeclareNodeKeyHandler.ServeHTTP(w, r)
+		case BerthServiceDropNodeKeyProcedure:
+			berthServiceDropNodeKeyHandler.ServeHTTP(w, r)
+		case BerthServiceApplyEstateProcedure:
+			berthServiceApplyEstateHandler.ServeHTTP(w, r)
+		case BerthServiceExportEstateProcedure:
+			berthServiceExportEstateHandler.ServeHTTP(w, r)
 		case BerthServiceListVMsProcedure:
 			berthServiceListVMsHandler.ServeHTTP(w, r)
 		case BerthServiceGetVMProcedure:
 			berthServiceGetVMHandler.ServeHTTP(w, r)
+		case BerthServiceAddVMProcedure:
+			berthServiceAddVMHandler.ServeHTTP(w, r)
+		case BerthServiceChangeVMProcedure:
+			berthServiceChangeVMHandler.ServeHTTP(w, r)
 		case BerthServiceStartVMProcedure:
 			berthServiceStartVMHandler.ServeHTTP(w, r)
 		case BerthServiceStopVMProcedure:
@@ -663,6 +1146,14 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceListDecisionsHandler.ServeHTTP(w, r)
 		case BerthServiceGetDecisionProcedure:
 			berthServiceGetDecisionHandler.ServeHTTP(w, r)
+		case BerthServiceReplayDecisionProcedure:
+			berthServiceReplayDecisionHandler.ServeHTTP(w, r)
+		case BerthServiceWhyVMProcedure:
+			berthServiceWhyVMHandler.ServeHTTP(w, r)
+		case BerthServiceWhyNotProcedure:
+			berthServiceWhyNotHandler.ServeHTTP(w, r)
+		case BerthServiceCapacityProcedure:
+			berthServiceCapacityHandler.ServeHTTP(w, r)
 		case BerthServiceWatchEventsProcedure:
 			berthServiceWatchEventsHandler.ServeHTTP(w, r)
 		case BerthServiceListMembersProcedure:
@@ -708,12 +1199,72 @@ func (UnimplementedBerthServiceHandler) RemoveNode(context.Context, *connect.Req
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RemoveNode is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListResources is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GetResource(context.Context, *connect.Request[v1.GetResourceRequest]) (*connect.Response[v1.GetResourceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetResource is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) AddResource(context.Context, *connect.Request[v1.AddResourceRequest]) (*connect.Response[v1.AddResourceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.AddResource is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ChangeResource(context.Context, *connect.Request[v1.ChangeResourceRequest]) (*connect.Response[v1.ChangeResourceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ChangeResource is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) DeleteResource(context.Context, *connect.Request[v1.DeleteResourceRequest]) (*connect.Response[v1.DeleteResourceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DeleteResource is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) SetKey(context.Context, *connect.Request[v1.SetKeyRequest]) (*connect.Response[v1.SetKeyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.SetKey is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) UnsetKey(context.Context, *connect.Request[v1.UnsetKeyRequest]) (*connect.Response[v1.UnsetKeyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.UnsetKey is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListKeys(context.Context, *connect.Request[v1.ListKeysRequest]) (*connect.Response[v1.ListKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListKeys is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) CompiledKeys(context.Context, *connect.Request[v1.CompiledKeysRequest]) (*connect.Response[v1.CompiledKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CompiledKeys is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) DeclareNodeKey(context.Context, *connect.Request[v1.DeclareNodeKeyRequest]) (*connect.Response[v1.DeclareNodeKeyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DeclareNodeKey is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) DropNodeKey(context.Context, *connect.Request[v1.DropNodeKeyRequest]) (*connect.Response[v1.DropNodeKeyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DropNodeKey is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ApplyEstate(context.Context, *connect.Request[v1.ApplyEstateRequest]) (*connect.Response[v1.ApplyEstateResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ApplyEstate is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ExportEstate(context.Context, *connect.Request[v1.ExportEstateRequest]) (*connect.Response[v1.ExportEstateResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ExportEstate is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) ListVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListVMs is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) GetVM(context.Context, *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) AddVM(context.Context, *connect.Request[v1.AddVMRequest]) (*connect.Response[v1.AddVMResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.AddVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ChangeVM(context.Context, *connect.Request[v1.ChangeVMRequest]) (*connect.Response[v1.ChangeVMResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ChangeVM is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) StartVM(context.Context, *connect.Request[v1.StartVMRequest]) (*connect.Response[v1.StartVMResponse], error) {
@@ -754,6 +1305,22 @@ func (UnimplementedBerthServiceHandler) ListDecisions(context.Context, *connect.
 
 func (UnimplementedBerthServiceHandler) GetDecision(context.Context, *connect.Request[v1.GetDecisionRequest]) (*connect.Response[v1.GetDecisionResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetDecision is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ReplayDecision is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.WhyVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.WhyNot is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.Capacity is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.WatchEventsResponse]) error {

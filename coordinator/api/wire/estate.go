@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"maps"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/key"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// ResourceReport is all that one resource's message is made of.
+type ResourceReport struct {
+	Resource  cluster.Resource
+	Name      func(id string) string // of a resource that it links to
+	Effective map[string]string      // its settings with every default filled in
+	UsedBy    []string               // kind/name of what links to it; nil when nobody asked
+}
+
+// Resource makes the message of one resource.
+func Resource(report ResourceReport) *berthv1.Resource {
+	r := report.Resource
+	message := &berthv1.Resource{
+		Id:                r.ID,
+		Kind:              string(r.Kind),
+		Name:              r.Name,
+		Settings:          maps.Clone(r.Settings),
+		EffectiveSettings: report.Effective,
+		NodeKeys:          NodeKeys(r.NodeKeys),
+		Keys:              Keys(r.Keys),
+		CreatedAt:         timestamp(r.CreatedAt),
+		Revision:          r.Revision,
+		UsedBy:            report.UsedBy,
+	}
+	if len(r.Links) > 0 {
+		message.Links = make(map[string]string, len(r.Links))
+		for name, id := range r.Links {
+			message.Links[name] = report.Name(id)
+		}
+	}
+	return message
+}
+
+// Keys makes the messages of the keys on one thing, in their order.
+func Keys(keys []cluster.Key) []*berthv1.Key {
+	messages := make([]*berthv1.Key, 0, len(keys))
+	for _, k := range keys {
+		messages = append(messages, &berthv1.Key{Class: string(k.Class), Name: k.Name, Value: k.Value, Weight: k.Weight})
+	}
+	return messages
+}
+
+// KeyFrom reads the key that a request carries, unchecked. One without a class is of the class that is given.
+func KeyFrom(message *berthv1.Key, otherwise cluster.KeyClass) cluster.Key {
+	k := cluster.Key{
+		Class: cluster.KeyClass(message.GetClass()), Name: message.GetName(), Value: message.GetValue(), Weight: message.GetWeight(),
+	}
+	if k.Class == "" {
+		k.Class = otherwise
+	}
+	return k
+}
+
+// NodeKeys makes the messages of what a cluster declares for its nodes.
+func NodeKeys(keys []cluster.NodeKey) []*berthv1.NodeKey {
+	messages := make([]*berthv1.NodeKey, 0, len(keys))
+	for _, k := range keys {
+		messages = append(messages, &berthv1.NodeKey{Name: k.Name, Default: k.Default, Sticky: k.Sticky, Weight: k.Weight})
+	}
+	return messages
+}
+
+// NodeKeyFrom reads the declaration that a request carries, unchecked.
+func NodeKeyFrom(message *berthv1.NodeKey) cluster.NodeKey {
+	return cluster.NodeKey{
+		Name: message.GetName(), Default: message.GetDefault(), Sticky: message.GetSticky(), Weight: message.GetWeight(),
+	}
+}
+
+// CompiledKeys makes the messages of one set of compiled keys, with what each of them won over.
+func CompiledKeys(compiled []key.Compiled) []*berthv1.CompiledKey {
+	messages := make([]*berthv1.CompiledKey, 0, len(compiled))
+	for i := range compiled {
+		message := weighted(compiled[i].Weighted)
+		message.From, message.Sticky = compiled[i].From, compiled[i].Sticky
+		for _, o := range compiled[i].Overrode {
+			message.Overrode = append(message.Overrode, &berthv1.OverriddenKey{
+				Class: string(o.Class), Value: o.Value, Weight: o.Weight, Level: o.Level, From: o.From,
+			})
+		}
+		messages = append(messages, message)
+	}
+	return messages
+}
+
+func weighted(k key.Weighted) *berthv1.CompiledKey {
+	return &berthv1.CompiledKey{Name: k.Name, Value: k.Value, Weight: k.Weight, Class: string(k.Class), Level: k.Level}
+}
+
+// weightedKeys makes the messages of the keys that a decision's request carried.
+func weightedKeys(keys []key.Weighted) []*berthv1.CompiledKey {
+	messages := make([]*berthv1.CompiledKey, 0, len(keys))
+	for i := range keys {
+		messages = append(messages, weighted(keys[i]))
+	}
+	return messages
+}
