@@ -114,6 +114,8 @@ func fromRefusal(err *state.Refusal) *connect.Error {
 	switch err.Code {
 	case state.NameTaken:
 		return refusal(rpc.Exists, subject, "choose another name", "%s", err.Message)
+	case state.InUse:
+		return refusal(rpc.Conflict, subject, "take it out of there first", "%s", err.Message)
 	case state.Stale:
 		return refusal(rpc.Stale, subject, "look again, and repeat it if it is still wanted", "%s", err.Message)
 	default:

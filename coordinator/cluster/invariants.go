@@ -27,8 +27,13 @@ func CheckRecords(nodes []Node, vms []VM, reservations []Reservation) error {
 		if err := errors.Join(ValidateName("node", node.Name), ValidateSettings(node.Settings)); err != nil {
 			report("node %s: %w", node.ID, err)
 		}
+		for name, value := range node.Keys {
+			if err := ValidateKeyFigure("key "+name, value); err != nil {
+				report("node %s: %w", node.ID, err)
+			}
+		}
 	}
-	vmIDs, vmNames := make(map[string]bool), make(map[string]string)
+	vmIDs, vmNames, parts := make(map[string]bool), make(map[string]string), make(map[string]string)
 	for _, vm := range vms {
 		if vmIDs[vm.ID] {
 			report("VM ID %s is there twice", vm.ID)
@@ -39,6 +44,17 @@ func CheckRecords(nodes []Node, vms []VM, reservations []Reservation) error {
 		vmIDs[vm.ID], vmNames[vm.Name] = true, vm.ID
 		if err := errors.Join(ValidateName("VM", vm.Name), ValidateSpec(vm.Spec)); err != nil {
 			report("VM %s: %w", vm.ID, err)
+		}
+		for _, key := range slices.Concat(vm.Keys, vm.Sticky) {
+			if err := ValidateKey(KindVM, key); err != nil {
+				report("VM %s: %w", vm.ID, err)
+			}
+		}
+		for _, part := range slices.Concat(vm.Disks, vm.NICs) {
+			if other, taken := parts[part]; taken {
+				report("VMs %s and %s both have resource %s", other, vm.ID, part)
+			}
+			parts[part] = vm.ID
 		}
 		if vm.Desired != Running && vm.Desired != Stopped {
 			report("VM %s is wanted %q", vm.ID, vm.Desired)

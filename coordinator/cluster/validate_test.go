@@ -139,6 +139,13 @@ func TestRecordsThatContradictEachOtherAreFound(t *testing.T) {
 	}
 	broken := vm("u1", "x", "n1")
 	broken.Epoch, broken.Desired, broken.Spec.VCPUs = 0, "", 0
+	keyed := vm("u1", "x", "")
+	keyed.Keys = []Key{{Class: SystemKey, Name: "_Silver", Weight: 1}}
+	keyed.Sticky = []Key{{Class: CustomerKey, Name: SpecialRAM, Weight: 1}}
+	with := func(v VM, disk string) VM {
+		v.Disks = []string{disk}
+		return v
+	}
 	for name, tc := range map[string]struct {
 		nodes        []Node
 		vms          []VM
@@ -160,6 +167,14 @@ func TestRecordsThatContradictEachOtherAreFound(t *testing.T) {
 		"a bad record": {
 			nodes: []Node{node("n1", "")}, vms: []VM{broken},
 			want: []string{"node name", "vcpus 0", `wanted ""`, "without an epoch"},
+		},
+		"keys": {
+			nodes: []Node{{ID: "n1", Name: "a", Keys: map[string]float64{"Premium": math.NaN()}}},
+			vms:   []VM{keyed},
+			want:  []string{"node n1: key Premium NaN", "VM u1: key _Silver as a system key", "VM u1: key #RAM as a customer key"},
+		},
+		"one disk": {
+			vms: []VM{with(vm("u1", "x", ""), "d1"), with(vm("u2", "y", ""), "d1")}, want: []string{"u1 and u2 both have resource d1"},
 		},
 		"two operations": {
 			nodes: []Node{node("n1", "a")}, vms: []VM{vm("u1", "x", "")},

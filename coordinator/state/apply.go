@@ -153,8 +153,11 @@ func (w *write) remember(command *Command) {
 
 // trim drops the oldest of what is kept for people.
 func (w *write) trim() {
-	for ; w.applied.Decisions > MaxDecisions; w.applied.Decisions-- {
+	for ; w.applied.Decisions > 0; w.applied.Decisions-- {
 		oldest, _ := first[decisionRow](w, string(Decisions), byAge)
+		if w.applied.Decisions <= MaxDecisions && w.applied.Clock.Sub(oldest.Decision.At) <= DecisionAge {
+			break
+		}
 		w.remove(string(Decisions), oldest.Decision.ID, oldest)
 	}
 	for ; w.applied.Events > MaxEvents; w.applied.Events-- {

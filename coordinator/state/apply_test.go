@@ -286,6 +286,25 @@ func TestHistoryIsTrimmedOldestFirst(t *testing.T) {
 	}
 }
 
+func TestDecisionsGoByAge(t *testing.T) {
+	m := newMember(t)
+	old, young := decision("old"), decision("young")
+	young.At = noon.Add(24 * time.Hour)
+	m.stored(Command{Decisions: []placement.Decision{old}})
+	m.stored(Command{Decisions: []placement.Decision{young}})
+	m.stored(Command{At: noon.Add(DecisionAge)})
+	if got := len(m.store.Snapshot().Decisions(0)); got != 2 {
+		t.Fatalf("%d decisions are left, want 2: none is older than %v", got, DecisionAge)
+	}
+	m.stored(Command{At: noon.Add(DecisionAge + time.Second)})
+	if left := m.store.Snapshot().Decisions(0); len(left) != 1 || left[0].ID != "young" {
+		t.Errorf("left are %+v, want the young one", left)
+	}
+	if err := m.store.Snapshot().verify(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheHashFollowsTheOutcomeNotTheBytes(t *testing.T) {
 	a, b := newMember(t), newMember(t)
 	for _, m := range []*member{a, b} {

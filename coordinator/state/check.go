@@ -69,10 +69,14 @@ func (c *Command) identifiers() [][2]string {
 	}
 	for i := range c.Nodes {
 		found = append(found, [2]string{"node name", c.Nodes[i].Name})
+		optional("cluster", c.Nodes[i].Cluster)
 	}
 	for i := range c.VMs {
 		found = append(found, [2]string{"VM name", c.VMs[i].Name})
 		optional("holder", c.VMs[i].Holder)
+		for _, link := range linksOfVM(&c.VMs[i]) {
+			optional("link", link)
+		}
 	}
 	for i := range c.Operations {
 		found = append(found, [2]string{"operation's VM", c.Operations[i].VM})
@@ -83,6 +87,9 @@ func (c *Command) identifiers() [][2]string {
 	}
 	for i := range c.Resources {
 		found = append(found, [2]string{"resource kind", string(c.Resources[i].Kind)}, [2]string{"resource name", c.Resources[i].Name})
+		for _, link := range linksOfResource(&c.Resources[i]) {
+			found = append(found, [2]string{"link", link})
+		}
 	}
 	return found
 }
@@ -207,6 +214,12 @@ func (w *write) checkChanges(command *Command) *Refusal {
 			return invalid(Operations, op.ID, "operation %q has ended and cannot change", op.ID)
 		}
 	}
+	for i := range command.Resources {
+		resource := &command.Resources[i]
+		if before, exists := get[cluster.Resource](w, string(Resources), resource.ID); exists && before.Kind != resource.Kind {
+			return invalid(Resources, resource.ID, "%s %q cannot become a %s", before.Kind, before.Name, resource.Kind)
+		}
+	}
 	for i := range command.Decisions {
 		if id := command.Decisions[i].ID; w.row(string(Decisions), id) != nil {
 			return invalid(Decisions, id, "decision %q exists already and cannot change", id)
@@ -225,15 +238,24 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 			if refusal == nil {
 				refusal = w.checkNodeGone(record.ID)
 			}
+			if refusal == nil {
+				refusal = w.checkClusterOf(record.ID)
+			}
 		case VMs:
 			refusal = oneName(w, VMs, record.ID, func(v *cluster.VM) (string, string) { return v.ID, v.Name })
 			if refusal == nil {
 				refusal = w.checkOperationOf(record.ID)
 			}
+			if refusal == nil {
+				refusal = w.checkLinksOfVM(record.ID)
+			}
 		case Members:
 			refusal = oneName(w, Members, record.ID, func(m *cluster.Member) (string, string) { return m.ID, m.Name })
 		case Resources:
 			refusal = oneName(w, Resources, record.ID, func(r *cluster.Resource) (string, string) { return r.ID, resourceName(r.Kind, r.Name) })
+			if refusal == nil {
+				refusal = w.checkResource(record.ID)
+			}
 		case Operations:
 			if op, _ := get[operation.Operation](w, string(Operations), record.ID); op.Live() {
 				refusal = w.checkOperationOf(op.VM)

@@ -17,6 +17,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/key"
 	"berth/shared/units"
 )
 
@@ -120,6 +121,24 @@ func TestGoldenCommandsUseEveryField(t *testing.T) {
 	}
 }
 
+// What is refused in the golden log is refused for the reason that it is there for.
+func TestGoldenCommandsAreRefusedOnPurposeOnly(t *testing.T) {
+	m := newMember(t)
+	for i, command := range goldenCommands() {
+		m.index++ // as in writeGolden
+		if command.Key == "" {
+			command.Key = label("golden", uint64(i), 0)
+		}
+		result := m.apply(command)
+		switch refused := result.Refusal != nil; {
+		case command.Kind == "node" && (!refused || result.Refusal.Code != Stale),
+			len(command.Delete) == 1 && command.Delete[0].ID == "r5" && (!refused || result.Refusal.Code != InUse),
+			refused && command.Kind != "node" && (len(command.Delete) != 1 || command.Delete[0].ID != "r5"):
+			t.Errorf("command %d (%s) came out as %+v", i+1, command.Kind, result.Refusal)
+		}
+	}
+}
+
 func recordFields(v reflect.Value, used map[string]bool) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		return
@@ -151,6 +170,21 @@ func goldenCommands() []Command {
 	full.HostUUID, full.MachineID = "4c4c4544-0042", "b1946ac92492d2347c6235b4d2611184"
 	full.Settings = cluster.NodeSettings{RAMRatio: &ratio, CPURatio: &cpu, Overhead: &overhead}
 	full.Maintenance, full.MaintenanceReason = true, "new <memory> & fans"
+	full.Keys = map[string]float64{"Premium": 1, "SSD": -0.5}
+	resource := func(id string, kind cluster.Kind, links map[string]string) cluster.Resource {
+		return cluster.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
+	}
+	pool := resource("r1", cluster.KindCluster, nil)
+	pool.Name, pool.Settings = full.Cluster, map[string]string{cluster.SettingRAMRatio: "1.5"}
+	pool.NodeKeys = []cluster.NodeKey{{Name: "Premium", Default: 0.5}, {Name: "SSD", Sticky: true, Weight: 30}}
+	pool.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: cluster.SpecialRAM, Value: 0.25, Weight: 40}}
+	estate := []cluster.Resource{
+		pool, resource("r2", cluster.KindBillingEntity, nil),
+		resource("r3", cluster.KindCustomer, map[string]string{"billing_entity": "r2"}),
+		resource("r4", cluster.KindVDC, map[string]string{"customer": "r3", "cluster": "r1"}),
+		resource("r5", cluster.KindOffer, nil), resource("r6", cluster.KindImage, nil), resource("r7", cluster.KindDisk, nil),
+		resource("r8", cluster.KindNIC, nil),
+	}
 	web := vm("v1", "web", 1)
 	web.Spec.Kernel, web.Spec.Initrd, web.Spec.Cmdline = "/boot/vmlinuz", "/boot/initrd", "console=ttyS0"
 	web.Spec.Disks = []cluster.Disk{{Path: "/images/web.qcow2", Format: "qcow2", Bus: "virtio", ReadOnly: true}}
@@ -158,6 +192,11 @@ func goldenCommands() []Command {
 	web.Operation, web.LastNode, web.Decision, web.Condition = "o1", "n2", "d1", "lost"
 	web.StartedAt = noon
 	web.LastEpoch = 2
+	web.VDC, web.Offer, web.Image, web.Disks, web.NICs = "r4", "r5", "r6", []string{"r7"}, []string{"r8"}
+	web.Keys = []cluster.Key{{Class: cluster.CustomerKey, Name: "Group1", Value: 1, Weight: -100}}
+	web.Sticky = []cluster.Key{{Class: cluster.SystemKey, Name: "SSD", Value: 1, Weight: 30}}
+	web.Resident = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group1", Value: 1}}
+	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
@@ -178,7 +217,9 @@ func goldenCommands() []Command {
 	choice.Counterfactual, choice.Order, choice.Gate, choice.Selector, choice.Omitted = "beta with 1 GiB more", "first-fit", "off", "rank", 3
 	choice.Request = placement.Request{
 		Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2,
-		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2",
+		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2", Cluster: "default", Owner: web.Owner, Home: "n1", IfBetter: 2.5,
+		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: cluster.SystemKey, Level: "vm"}},
+		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
 	}
 	choice.Nodes = []placement.NodeResult{{
 		Node: "n1", Name: "alpha", Admitted: true, Current: true, Score: 1.25, Rank: 1, Tier: 2, Band: 3,
@@ -187,20 +228,25 @@ func goldenCommands() []Command {
 		}},
 		Terms: []placement.Term{{Weigher: "memory", Key: "#RAM", Note: "not known", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5}},
 	}}
+	enrol := Command{
+		Kind:   "enrol",
+		Expect: []Expectation{expect(Nodes, "n1", 0), expect(Members, "m1", 0), expect(Tokens, "abc", 0)},
+		Nodes:  []cluster.Node{full},
+		Members: []cluster.Member{{
+			ID: "m1", Name: "one", RaftAddress: "one:7422", APIAddress: "one:7420", AgentAddress: "one:7421", JoinedAt: noon,
+		}},
+		Tokens: []cluster.Token{{
+			Hash: "abc", Purpose: cluster.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
+			ExpiresAt: noon.Add(time.Hour), UsedBy: "n1", UsedAt: noon,
+		}},
+		Resources: estate,
+	}
+	for _, one := range estate {
+		enrol.Expect = append(enrol.Expect, expect(Resources, one.ID, 0))
+	}
 	return []Command{
 		{Kind: "init", Meta: map[string]string{MetaClusterID: "c1", "other": "value"}},
-		{
-			Kind:   "enrol",
-			Expect: []Expectation{expect(Nodes, "n1", 0), expect(Members, "m1", 0), expect(Tokens, "abc", 0)},
-			Nodes:  []cluster.Node{full},
-			Members: []cluster.Member{{
-				ID: "m1", Name: "one", RaftAddress: "one:7422", APIAddress: "one:7420", AgentAddress: "one:7421", JoinedAt: noon,
-			}},
-			Tokens: []cluster.Token{{
-				Hash: "abc", Purpose: cluster.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
-				ExpiresAt: noon.Add(time.Hour), UsedBy: "n1", UsedAt: noon,
-			}},
-		},
+		enrol,
 		putVM(0, web),
 		{
 			Kind:   "migrate",
@@ -220,6 +266,7 @@ func goldenCommands() []Command {
 		{Kind: "finish", Key: label("golden", 5, 0)}, // a repeat
 		putVM(0, vm("v2", "db", 7)),
 		remove(VMs, "v2", 16),
+		remove(Resources, "r5", 4), // refused: web's
 		{Kind: "forget", Delete: []Record{{Meta, "other"}}},
 	}
 }

@@ -113,6 +113,10 @@ func vm(id, name string, epoch uint64) cluster.VM {
 	}
 }
 
+func resource(id string, kind cluster.Kind, name string, links map[string]string) cluster.Resource {
+	return cluster.Resource{ID: id, Kind: kind, Name: name, Links: links, CreatedAt: noon}
+}
+
 func start(id, vm string) operation.Operation {
 	return operation.Operation{
 		ID: id, Kind: operation.Start, VM: vm, VMName: vm, Target: "n1", Epoch: 1, Phase: operation.Dispatched,
@@ -139,6 +143,12 @@ func putNode(revision uint64, n cluster.Node) Command {
 
 func putVM(revision uint64, v cluster.VM) Command {
 	return Command{Kind: "vm", VMs: []cluster.VM{v}, Expect: []Expectation{expect(VMs, v.ID, revision)}}
+}
+
+func putResource(revision uint64, r cluster.Resource) Command {
+	return Command{
+		Kind: "resource", Resources: []cluster.Resource{r}, Expect: []Expectation{expect(Resources, r.ID, revision)},
+	}
 }
 
 func putOperation(revision uint64, o operation.Operation) Command {

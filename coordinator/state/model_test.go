@@ -21,6 +21,7 @@ type model struct {
 	nodes     map[string]cluster.Node
 	vms       map[string]cluster.VM
 	ops       map[string]operation.Operation
+	resources map[string]cluster.Resource
 	decisions map[string]bool
 	meta      map[string]string
 	events    []cluster.Event
@@ -31,6 +32,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		nodes: map[string]cluster.Node{}, vms: map[string]cluster.VM{}, ops: map[string]operation.Operation{},
+		resources: map[string]cluster.Resource{},
 		decisions: map[string]bool{}, meta: map[string]string{}, epochs: map[string]uint64{}, keys: map[string]string{},
 	}
 }
@@ -45,11 +47,13 @@ func (m *model) after(command Command, index uint64) *model {
 	}
 	n := &model{
 		nodes: maps.Clone(m.nodes), vms: maps.Clone(m.vms), ops: maps.Clone(m.ops), decisions: maps.Clone(m.decisions),
-		meta: maps.Clone(m.meta), events: slices.Clone(m.events), epochs: maps.Clone(m.epochs), keys: maps.Clone(m.keys),
+		resources: maps.Clone(m.resources),
+		meta:      maps.Clone(m.meta), events: slices.Clone(m.events), epochs: maps.Clone(m.epochs), keys: maps.Clone(m.keys),
 	}
 	revision := map[Table]func(string) uint64{
 		Nodes: func(id string) uint64 { return m.nodes[id].Revision },
 		VMs:   func(id string) uint64 { return m.vms[id].Revision }, Operations: func(id string) uint64 { return m.ops[id].Revision },
+		Resources: func(id string) uint64 { return m.resources[id].Revision },
 	}
 	expected := map[Record]bool{}
 	for _, e := range command.Expect {
@@ -69,10 +73,13 @@ func (m *model) after(command Command, index uint64) *model {
 		if !touch(gone.Table, gone.ID) || revision[gone.Table](gone.ID) == 0 || gone.Table == Operations {
 			return nil
 		}
-		if gone.Table == Nodes {
+		switch gone.Table {
+		case Nodes:
 			delete(n.nodes, gone.ID)
-		} else {
+		case VMs:
 			delete(n.vms, gone.ID)
+		case Resources:
+			delete(n.resources, gone.ID)
 		}
 	}
 	for _, node := range command.Nodes {
@@ -96,6 +103,14 @@ func (m *model) after(command Command, index uint64) *model {
 		}
 		op.Revision = index
 		n.ops[op.ID] = op
+	}
+	for _, resource := range command.Resources {
+		before, exists := m.resources[resource.ID]
+		if !touch(Resources, resource.ID) || exists && before.Kind != resource.Kind {
+			return nil
+		}
+		resource.Revision = index
+		n.resources[resource.ID] = resource
 	}
 	for _, decision := range command.Decisions {
 		if !touch(Decisions, decision.ID) || m.decisions[decision.ID] {
@@ -149,6 +164,9 @@ func (m *model) consistent() bool {
 		}
 		used["vm "+vm.Name] = true
 	}
+	if !m.linked() {
+		return false
+	}
 	for _, op := range m.ops {
 		if op.Phase == operation.Ended {
 			continue
@@ -157,6 +175,46 @@ func (m *model) consistent() bool {
 			return false
 		}
 		used["live "+op.VM] = true
+	}
+	return true
+}
+
+// linked tells whether everything that is named exists, and each disk is in one VM at most.
+func (m *model) linked() bool {
+	names, clusters := map[string]bool{}, map[string]bool{cluster.DefaultCluster: true}
+	for _, resource := range m.resources {
+		name := resourceName(resource.Kind, resource.Name)
+		if names[name] {
+			return false
+		}
+		names[name] = true
+		if resource.Kind == cluster.KindCluster {
+			clusters[resource.Name] = true
+		}
+		for _, link := range resource.Links {
+			if _, exists := m.resources[link]; !exists {
+				return false
+			}
+		}
+	}
+	disks := map[string]string{}
+	for _, vm := range m.vms {
+		for _, link := range append([]string{vm.VDC}, vm.Disks...) {
+			if _, exists := m.resources[link]; link != "" && !exists {
+				return false
+			}
+		}
+		for _, disk := range vm.Disks {
+			if other, taken := disks[disk]; taken && other != vm.ID {
+				return false
+			}
+			disks[disk] = vm.ID
+		}
+	}
+	for _, node := range m.nodes {
+		if !clusters[node.Cluster] {
+			return false
+		}
 	}
 	return true
 }
@@ -171,6 +229,11 @@ func (m *model) compare(t *rapid.T, x *Snapshot) {
 	}
 	for _, o := range x.Operations() {
 		got.ops[o.ID] = o
+	}
+	for _, kind := range []cluster.Kind{cluster.KindCluster, cluster.KindVDC} {
+		for _, r := range x.Resources(kind) {
+			got.resources[r.ID] = r
+		}
 	}
 	for _, d := range x.Decisions(0) {
 		got.decisions[d.ID] = true
@@ -208,9 +271,10 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 		}
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "changes") {
-		switch rapid.IntRange(0, 6).Draw(t, "change") {
+		switch rapid.IntRange(0, 8).Draw(t, "change") {
 		case 0:
 			n := node(id.Draw(t, "node"), id.Draw(t, "node name"))
+			n.Cluster = rapid.SampledFrom([]string{cluster.DefaultCluster, "a", "b"}).Draw(t, "cluster")
 			expectOf(Nodes, n.ID, m.nodes[n.ID].Revision)
 			command.Nodes = append(command.Nodes, n)
 		case 1, 2:
@@ -220,6 +284,8 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 				v.Epoch = max(m.epochs[v.ID], 1) - 1
 			}
 			v.Holder = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "holder")
+			v.VDC = rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "vdc")
+			v.Disks = rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}, {"b", "b"}}).Draw(t, "disks")
 			expectOf(VMs, v.ID, m.vms[v.ID].Revision)
 			command.VMs = append(command.VMs, v)
 		case 3:
@@ -234,12 +300,19 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 			command.Events = append(command.Events, cluster.Event{At: noon, Kind: "placed"})
 		case 5:
 			command.Meta = map[string]string{id.Draw(t, "meta"): id.Draw(t, "value")}
-		case 6:
-			record := Record{rapid.SampledFrom([]Table{Nodes, VMs}).Draw(t, "table"), id.Draw(t, "deleted")}
-			revision := m.nodes[record.ID].Revision
-			if record.Table == VMs {
-				revision = m.vms[record.ID].Revision
+		case 6, 7:
+			kind := rapid.SampledFrom([]cluster.Kind{cluster.KindCluster, cluster.KindVDC}).Draw(t, "kind of resource")
+			r := resource(id.Draw(t, "resource"), kind, id.Draw(t, "resource name"), nil)
+			if to := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "link"); to != "" {
+				r.Links = map[string]string{"to": to}
 			}
+			expectOf(Resources, r.ID, m.resources[r.ID].Revision)
+			command.Resources = append(command.Resources, r)
+		case 8:
+			record := Record{rapid.SampledFrom([]Table{Nodes, VMs, Resources}).Draw(t, "table"), id.Draw(t, "deleted")}
+			revision := map[Table]uint64{
+				Nodes: m.nodes[record.ID].Revision, VMs: m.vms[record.ID].Revision, Resources: m.resources[record.ID].Revision,
+			}[record.Table]
 			expectOf(record.Table, record.ID, revision)
 			command.Delete = append(command.Delete, record)
 		}

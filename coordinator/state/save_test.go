@@ -23,9 +23,12 @@ func lived(t testing.TB) *member {
 	m.stored(putNode(0, node("n1", "alpha")))
 	m.stored(Command{
 		Kind:    "members",
-		Expect:  []Expectation{expect(Members, "m1", 0), expect(Tokens, "abc", 0)},
+		Expect:  []Expectation{expect(Members, "m1", 0), expect(Tokens, "abc", 0), expect(Resources, "d1", 0), expect(Resources, "d2", 0)},
 		Members: []cluster.Member{{ID: "m1", Name: "one", RaftAddress: "one:7422"}},
 		Tokens:  []cluster.Token{{Hash: "abc", Purpose: cluster.PurposeAgent, ExpiresAt: noon}},
+		Resources: []cluster.Resource{
+			resource("d1", cluster.KindVDC, "prod", nil), resource("d2", cluster.KindDisk, "root", map[string]string{"offer": "d1"}),
+		},
 	})
 	m.stored(Command{
 		Kind:       "start",
@@ -177,12 +180,15 @@ func TestWhatThisReleaseDoesNotKnowIsRefusedNotSkipped(t *testing.T) {
 	}
 	for says, data := range map[string][]byte{
 		`"quota", which this release does not know (written by release 9.9)`: craft("quota"),
-		`unknown field "rack"`: craft("node", `{"id":"n1","name":"a","rack":"r"}`),
-		"have an ID twice":     craft("node", `{"id":"n1","name":"a"}`, `{"id":"n1","name":"b"}`),
-		`are named "a"`:        craft("node", `{"id":"n1","name":"a"}`, `{"id":"n2","name":"a"}`),
-		"does not exist":       craft("operation", `{"id":"o1","vm":"v1","phase":"dispatched"}`),
-		"counts its history":   craft("decision", `{"index":1,"sequence":0,"decision":{"id":"d1"}}`),
-		"it has format 2":      append([]byte(magic+"\x00\x02"), make([]byte, 64)...),
+		`unknown field "rack"`:  craft("node", `{"id":"n1","name":"a","rack":"r"}`),
+		"have an ID twice":      craft("node", `{"id":"n1","name":"a"}`, `{"id":"n1","name":"b"}`),
+		`are named "a"`:         craft("node", `{"id":"n1","name":"a"}`, `{"id":"n2","name":"a"}`),
+		"names resource":        craft("resource", `{"id":"r1","kind":"nic","name":"a","links":{"network":"r2"}}`),
+		`"a" is in cluster "x"`: craft("node", `{"id":"n1","name":"a","cluster":"x"}`),
+		`are named "vdc/a"`:     craft("resource", `{"id":"r1","kind":"vdc","name":"a"}`, `{"id":"r2","kind":"vdc","name":"a"}`),
+		"does not exist":        craft("operation", `{"id":"o1","vm":"v1","phase":"dispatched"}`),
+		"counts its history":    craft("decision", `{"index":1,"sequence":0,"decision":{"id":"d1"}}`),
+		"it has format 2":       append([]byte(magic+"\x00\x02"), make([]byte, 64)...),
 	} {
 		if _, err := Load(bytes.NewReader(data)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), says) {
 			t.Errorf("want an error that says %s, got: %v", says, err)

@@ -26,6 +26,8 @@ const (
 	byName    = "name"
 	byRequest = "request" // operations by the caller's idempotency key
 	byHolder  = "holder"  // VMs by the node that may run them
+	byLink    = "link"    // resources and VMs by the resources that they name
+	byCluster = "cluster" // nodes by the name of their cluster
 	byAge     = "age"     // oldest first
 	byLiveVM  = "live"    // live operations by VM
 	byEnded   = "ended"   // ended operations, first ended first
@@ -121,6 +123,27 @@ func (k keyOf[T]) PrefixFromArgs(args ...any) ([]byte, error) {
 	return nil, fmt.Errorf("index prefix has to be one text")
 }
 
+// keysOf is a memdb index under any number of texts a row, those that are empty left out. It is looked up like keyOf.
+type keysOf[T any] struct {
+	keyOf[T]
+	texts func(row *T) []string
+}
+
+// FromObject implements memdb.MultiIndexer.
+func (k keysOf[T]) FromObject(object any) (bool, [][]byte, error) {
+	row, ok := object.(*T)
+	if !ok {
+		return false, nil, fmt.Errorf("index got a %T", object)
+	}
+	var keys [][]byte
+	for _, one := range k.texts(row) {
+		if one != "" {
+			keys = append(keys, text(one))
+		}
+	}
+	return len(keys) > 0, keys, nil
+}
+
 // text ends with a NUL so that no text is the beginning of another. Identifiers hold no NUL, see checkIdentifier.
 func text(s string) []byte { return append([]byte(s), 0) }
 
@@ -142,6 +165,10 @@ func shared[T any](name string, key keyOf[T]) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: key}
 }
 
+func several[T any](name string, texts func(row *T) []string) *memdb.IndexSchema {
+	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: keysOf[T]{texts: texts}}
+}
+
 func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
 	schema := &memdb.TableSchema{Name: name, Indexes: make(map[string]*memdb.IndexSchema, len(indexes))}
 	for _, index := range indexes {
@@ -159,13 +186,15 @@ func newSchema() *memdb.DBSchema {
 	tables := []*memdb.TableSchema{
 		table(string(Nodes),
 			unique(byID, func(n *cluster.Node) ([]byte, bool) { return text(n.ID), true }),
-			shared(byName, func(n *cluster.Node) ([]byte, bool) { return text(n.Name), true })),
+			shared(byName, func(n *cluster.Node) ([]byte, bool) { return text(n.Name), true }),
+			shared(byCluster, func(n *cluster.Node) ([]byte, bool) { return text(n.Cluster), true })),
 		table(string(VMs),
 			unique(byID, func(v *cluster.VM) ([]byte, bool) { return text(v.ID), true }),
 			shared(byName, func(v *cluster.VM) ([]byte, bool) { return text(v.Name), true }),
 			shared(byHolder, func(v *cluster.VM) ([]byte, bool) {
 				return append(text(v.Holder), text(v.Name)...), v.Holder != ""
-			})),
+			}),
+			several(byLink, linksOfVM)),
 		table(string(Operations),
 			unique(byID, func(o *operation.Operation) ([]byte, bool) { return text(o.ID), true }),
 			shared(byAge, func(o *operation.Operation) ([]byte, bool) { return moment(o.CreatedAt), true }),
@@ -182,7 +211,8 @@ func newSchema() *memdb.DBSchema {
 			unique(byID, func(t *cluster.Token) ([]byte, bool) { return text(t.Hash), true })),
 		table(string(Resources),
 			unique(byID, func(r *cluster.Resource) ([]byte, bool) { return text(r.ID), true }),
-			shared(byName, func(r *cluster.Resource) ([]byte, bool) { return text(resourceName(r.Kind, r.Name)), true })),
+			shared(byName, func(r *cluster.Resource) ([]byte, bool) { return text(resourceName(r.Kind, r.Name)), true }),
+			several(byLink, linksOfResource)),
 		table(string(Meta),
 			unique(byID, func(m *metaRow) ([]byte, bool) { return text(m.Key), true })),
 		table(tableEvents,

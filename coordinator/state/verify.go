@@ -1,12 +1,15 @@
 package state
 
 import (
+	"slices"
+
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 )
 
 // verify checks the invariants that apply keeps, over the whole of a state that came from elsewhere.
 func (x *Snapshot) verify() error {
+	resources := list(x, string(Resources), byID, cloneResource)
 	for _, name := range []struct {
 		table Table
 		twice string
@@ -14,10 +17,14 @@ func (x *Snapshot) verify() error {
 		{Nodes, twice(x.Nodes(), func(n cluster.Node) string { return n.Name })},
 		{VMs, twice(x.VMs(), func(v cluster.VM) string { return v.Name })},
 		{Members, twice(x.Members(), func(m cluster.Member) string { return m.Name })},
+		{Resources, twice(resources, func(r cluster.Resource) string { return resourceName(r.Kind, r.Name) })},
 	} {
 		if name.twice != "" {
 			return refuse("two records of section %q are named %q", name.table, name.twice)
 		}
+	}
+	if err := x.verifyLinks(resources); err != nil {
+		return err
 	}
 	live := x.LiveOperations()
 	if vm := twice(live, func(o operation.Operation) string { return o.VM }); vm != "" {
@@ -36,6 +43,46 @@ func (x *Snapshot) verify() error {
 	counted.Epochs = x.count(tableEpochs)
 	if got, want := counted.counts(), x.applied.counts(); got != want {
 		return refuse("it counts its history as %v, the records are %v", want, got)
+	}
+	return nil
+}
+
+func (x *Snapshot) verifyLinks(resources []cluster.Resource) error {
+	known, clusters := make(map[string]bool), map[string]bool{"": true, cluster.DefaultCluster: true}
+	for i := range resources {
+		known[resources[i].ID] = true
+		if resources[i].Kind == cluster.KindCluster {
+			clusters[resources[i].Name] = true
+		}
+	}
+	lost := func(links []string) string {
+		at := slices.IndexFunc(links, func(link string) bool { return link != "" && !known[link] })
+		if at < 0 {
+			return ""
+		}
+		return links[at]
+	}
+	for i := range resources {
+		if link := lost(linksOfResource(&resources[i])); link != "" {
+			return refuse("%s %q names resource %q, which does not exist", resources[i].Kind, resources[i].Name, link)
+		}
+	}
+	holders := make(map[string]string)
+	for _, vm := range x.VMs() {
+		if link := lost(linksOfVM(&vm)); link != "" {
+			return refuse("VM %q names resource %q, which does not exist", vm.Name, link)
+		}
+		for _, part := range partsOf(&vm) {
+			if other, taken := holders[part]; taken && other != vm.Name {
+				return refuse("VMs %q and %q both have resource %q", other, vm.Name, part)
+			}
+			holders[part] = vm.Name
+		}
+	}
+	for _, node := range x.Nodes() {
+		if !clusters[node.Cluster] {
+			return refuse("node %q is in cluster %q, which does not exist", node.Name, node.Cluster)
+		}
 	}
 	return nil
 }

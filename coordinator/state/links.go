@@ -1,0 +1,116 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// The estate's records name each other by ID, and nodes name their cluster. Here is only compared: what is named exists,
+// and nothing goes that is named. What kind of resource a link may lead to is not the state's to know.
+
+// linksOfVM are the IDs of the resources that a VM names, empty ones among them.
+func linksOfVM(vm *cluster.VM) []string {
+	return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs)
+}
+
+// partsOf are the IDs of the resources that no other VM may have.
+func partsOf(vm *cluster.VM) []string { return slices.Concat(vm.Disks, vm.NICs) }
+
+// linksOfResource are the IDs of the resources that a resource names.
+func linksOfResource(r *cluster.Resource) []string { return slices.Sorted(maps.Values(r.Links)) }
+
+// dangling refuses a link to a resource that does not exist. Whoever decided on it read it before it went.
+func (w *write) dangling(of string, links []string) *Refusal {
+	for _, link := range links {
+		if link != "" && w.row(string(Resources), link) == nil {
+			return &Refusal{
+				Code: Stale, Table: Resources, ID: link,
+				Message: fmt.Sprintf("%s names resource %q, which does not exist (any more)", of, link),
+			}
+		}
+	}
+	return nil
+}
+
+// checkLinksOfVM refuses links to nowhere, and a disk or NIC that another VM has.
+func (w *write) checkLinksOfVM(id string) *Refusal {
+	vm, exists := get[cluster.VM](w, string(VMs), id)
+	if !exists {
+		return nil
+	}
+	if refusal := w.dangling(called("VM", vm.Name), linksOfVM(vm)); refusal != nil {
+		return refusal
+	}
+	for _, part := range partsOf(vm) {
+		for other := range each[cluster.VM](w.txn.Get(string(VMs), byLink, part)) {
+			if other.ID != id && slices.Contains(partsOf(other), part) {
+				return w.inUse(part, called("VM", other.Name))
+			}
+		}
+	}
+	return nil
+}
+
+// checkResource refuses links to nowhere of a resource that was put, and the end of one that something names.
+func (w *write) checkResource(id string) *Refusal {
+	resource, exists := get[cluster.Resource](w, string(Resources), id)
+	if exists {
+		if refusal := w.dangling(called(string(resource.Kind), resource.Name), linksOfResource(resource)); refusal != nil {
+			return refusal
+		}
+	} else {
+		for other := range each[cluster.Resource](w.txn.Get(string(Resources), byLink, id)) {
+			return w.inUse(id, called(string(other.Kind), other.Name))
+		}
+		for other := range each[cluster.VM](w.txn.Get(string(VMs), byLink, id)) {
+			return w.inUse(id, called("VM", other.Name))
+		}
+	}
+	return w.checkClusterGone(id)
+}
+
+// checkClusterGone refuses to take a cluster's name from the nodes that name it, by deletion or by another name.
+func (w *write) checkClusterGone(id string) *Refusal {
+	before, existed := w.before.Resource(id)
+	if !existed || before.Kind != cluster.KindCluster || w.declared(before.Name) {
+		return nil
+	}
+	for node := range each[cluster.Node](w.txn.Get(string(Nodes), byCluster, before.Name)) {
+		return w.inUse(id, called("node", node.Name))
+	}
+	return nil
+}
+
+// checkClusterOf refuses a node in a cluster that does not exist. The default cluster is there without a record.
+func (w *write) checkClusterOf(id string) *Refusal {
+	node, exists := get[cluster.Node](w, string(Nodes), id)
+	if !exists || node.Cluster == "" || node.Cluster == cluster.DefaultCluster || w.declared(node.Cluster) {
+		return nil
+	}
+	return &Refusal{
+		Code: Stale, Table: Nodes, ID: id,
+		Message: fmt.Sprintf("%s is in cluster %q, which does not exist (any more)", called("node", node.Name), node.Cluster),
+	}
+}
+
+// declared tells whether a cluster of that name has a record.
+func (w *write) declared(name string) bool {
+	for range each[cluster.Resource](w.txn.Get(string(Resources), byName, resourceName(cluster.KindCluster, name))) {
+		return true
+	}
+	return false
+}
+
+// inUse refuses to take a resource from what has it.
+func (w *write) inUse(id, by string) *Refusal {
+	what := fmt.Sprintf("resource %q", id)
+	if resource, known := w.before.Resource(id); known {
+		what = called(string(resource.Kind), resource.Name)
+	}
+	return &Refusal{Code: InUse, Table: Resources, ID: id, Message: fmt.Sprintf("%s is in use by %s", what, by)}
+}
+
+func called(what, name string) string { return fmt.Sprintf("%s %q", what, name) }

@@ -1,0 +1,118 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"berth/coordinator/cluster"
+)
+
+// estate is a state with links: a customer's VDC in a cluster of its own, with a node and a VM that has a disk and a NIC.
+func estate(t *testing.T) *member {
+	m := newMember(t)
+	m.stored(putResource(0, resource("c1", cluster.KindCluster, "gold", nil)))
+	m.stored(putResource(0, resource("c2", cluster.KindCustomer, "acme", nil)))
+	m.stored(putResource(0, resource("d1", cluster.KindVDC, "prod", map[string]string{"customer": "c2", "cluster": "c1"})))
+	m.stored(putResource(0, resource("k1", cluster.KindDisk, "root", nil)))
+	m.stored(putResource(0, resource("k2", cluster.KindDisk, "spare", nil)))
+	member := node("n1", "alpha")
+	member.Cluster = "gold"
+	m.stored(putNode(0, member))
+	guest := vm("v1", "web", 0)
+	guest.VDC, guest.Disks = "d1", []string{"k1"}
+	m.stored(putVM(0, guest))
+	return m
+}
+
+func TestWhatIsNamedExistsAndStays(t *testing.T) {
+	linked := func(change func(*cluster.VM)) Command {
+		other := vm("v2", "db", 0)
+		change(&other)
+		return putVM(0, other)
+	}
+	stray := node("n2", "beta")
+	stray.Cluster = "silver"
+	tests := map[string]struct {
+		code    RefusalCode
+		command Command
+		says    string
+	}{
+		"a resource linked to nothing": {Stale, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": "c9"})),
+			`vdc "test" names resource "c9"`},
+		"a VM in no VDC":         {Stale, linked(func(v *cluster.VM) { v.VDC = "d9" }), `VM "db" names resource "d9"`},
+		"a VM without its offer": {Stale, linked(func(v *cluster.VM) { v.Offer = "o9" }), "o9"},
+		"a VM without its image": {Stale, linked(func(v *cluster.VM) { v.Image = "i9" }), "i9"},
+		"a VM without its disk":  {Stale, linked(func(v *cluster.VM) { v.Disks = []string{"k2", "k9"} }), "k9"},
+		"a VM without its NIC":   {Stale, linked(func(v *cluster.VM) { v.NICs = []string{"e9"} }), "e9"},
+		"a disk in two VMs":      {InUse, linked(func(v *cluster.VM) { v.Disks = []string{"k1"} }), `disk "root" is in use by VM "web"`},
+		"a node in no cluster":   {Stale, putNode(0, stray), `node "beta" is in cluster "silver"`},
+		"a cluster with a VDC":   {InUse, remove(Resources, "c1", 1), `cluster "gold" is in use by vdc "prod"`},
+		"a customer with a VDC":  {InUse, remove(Resources, "c2", 2), `customer "acme" is in use by vdc "prod"`},
+		"a VDC with a VM":        {InUse, remove(Resources, "d1", 3), `vdc "prod" is in use by VM "web"`},
+		"a VM's disk":            {InUse, remove(Resources, "k1", 4), `disk "root" is in use by VM "web"`},
+		"a cluster's name": {InUse, putResource(1, resource("c1", cluster.KindCluster, "silver", nil)),
+			`cluster "gold" is in use by node "alpha"`},
+		"another kind":            {Invalid, putResource(2, resource("c2", cluster.KindVDC, "acme", nil)), `customer "acme" cannot become a vdc`},
+		"a name that is":          {NameTaken, putResource(0, resource("k3", cluster.KindDisk, "root", nil)), "k1"},
+		"a link of nothing":       {Invalid, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": ""})), "empty link"},
+		"a link with a zero byte": {Invalid, linked(func(v *cluster.VM) { v.Disks = []string{"a\x00b"} }), "zero byte"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if refusal := estate(t).refused(tt.code, tt.command); !strings.Contains(refusal.Message, tt.says) {
+				t.Errorf("refused with %q, want it to say %q", refusal.Message, tt.says)
+			}
+		})
+	}
+}
+
+// Whoever deletes a cluster has read that no VDC and no node is in it. One that came meanwhile changes no record that
+// such a command expects.
+func TestAClusterWithoutVDCsIsStillKeptByItsNodes(t *testing.T) {
+	m := estate(t)
+	m.stored(remove(VMs, "v1", 7))
+	m.stored(remove(Resources, "d1", 3))
+	if refusal := m.refused(InUse, remove(Resources, "c1", 1)); !strings.Contains(refusal.Message, `node "alpha"`) {
+		t.Errorf("refused with %q, want it to name the node", refusal.Message)
+	}
+	m.stored(putNode(6, node("n1", "alpha"))) // back to the default cluster, which needs no record
+	m.stored(remove(Resources, "c1", 1))
+}
+
+func TestOneCommandMayTakeALinkAndItsEndTogether(t *testing.T) {
+	m := estate(t)
+	m.stored(Command{
+		Expect: []Expectation{expect(VMs, "v1", 7), expect(Resources, "k1", 4), expect(Resources, "k3", 0), expect(VMs, "v2", 0)},
+		Delete: []Record{{VMs, "v1"}, {Resources, "k1"}},
+		Resources: []cluster.Resource{
+			resource("k3", cluster.KindDisk, "root", nil), // the freed name
+		},
+		VMs: []cluster.VM{func() cluster.VM {
+			other := vm("v2", "web", 0)
+			other.VDC, other.Disks = "d1", []string{"k3"}
+			return other
+		}()},
+	})
+	x := m.store.Snapshot()
+	if disk, found := x.ResourceByName(cluster.KindDisk, "root"); !found || disk.ID != "k3" {
+		t.Errorf("disk root is %+v", disk)
+	}
+	if got := x.Resources(cluster.KindDisk); len(got) != 2 || got[0].Name != "root" || got[1].Name != "spare" {
+		t.Errorf("the disks are %+v", got)
+	}
+	if err := x.verify(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A link that is taken back frees its end, also in the index.
+func TestALinkThatIsTakenBackFreesItsEnd(t *testing.T) {
+	m := estate(t)
+	guest := vm("v1", "web", 0)
+	guest.VDC, guest.Disks = "d1", []string{"k2", "k1"}
+	m.stored(putVM(7, guest))
+	guest.Disks = []string{"k2"}
+	m.stored(putVM(8, guest))
+	m.stored(remove(Resources, "k1", 4))
+	m.refused(InUse, remove(Resources, "k2", 5))
+}
