@@ -22,10 +22,13 @@ func partsOf(vm *cluster.VM) []string { return slices.Concat(vm.Disks, vm.NICs) 
 // linksOfResource are the IDs of the resources that a resource names.
 func linksOfResource(r *cluster.Resource) []string { return slices.Sorted(maps.Values(r.Links)) }
 
+// impliedLink tells whether a link needs no record: there is none, or it leads to the cluster that is there undeclared.
+func impliedLink(link string) bool { return link == "" || link == cluster.DefaultCluster }
+
 // dangling refuses a link to a resource that does not exist. Whoever decided on it read it before it went.
 func (w *write) dangling(of string, links []string) *Refusal {
 	for _, link := range links {
-		if link != "" && w.row(string(Resources), link) == nil {
+		if !impliedLink(link) && w.row(string(Resources), link) == nil {
 			return &Refusal{
 				Code: Stale, Table: Resources, ID: link,
 				Message: fmt.Sprintf("%s names resource %q, which does not exist (any more)", of, link),

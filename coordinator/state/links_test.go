@@ -105,6 +105,15 @@ func TestOneCommandMayTakeALinkAndItsEndTogether(t *testing.T) {
 	}
 }
 
+func TestTheDefaultClusterNeedsNoRecord(t *testing.T) {
+	m := newMember(t)
+	m.stored(putResource(0, resource("d1", cluster.KindVDC, "prod", map[string]string{"cluster": cluster.DefaultCluster})))
+	m.stored(putNode(0, node("n1", "alpha")))
+	if err := m.store.Snapshot().verify(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A link that is taken back frees its end, also in the index.
 func TestALinkThatIsTakenBackFreesItsEnd(t *testing.T) {
 	m := estate(t)

@@ -56,7 +56,7 @@ func (x *Snapshot) verifyLinks(resources []cluster.Resource) error {
 		}
 	}
 	lost := func(links []string) string {
-		at := slices.IndexFunc(links, func(link string) bool { return link != "" && !known[link] })
+		at := slices.IndexFunc(links, func(link string) bool { return !impliedLink(link) && !known[link] })
 		if at < 0 {
 			return ""
 		}
