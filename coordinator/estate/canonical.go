@@ -16,13 +16,11 @@ func refuse(field, value, want string) error {
 	return &cluster.InvalidError{Field: field, Value: strconv.Quote(value), Want: want}
 }
 
-func oneOf(field string, words ...string) func(string) (string, error) {
-	return func(value string) (string, error) {
-		if slices.Contains(words, value) {
-			return value, nil
-		}
-		return "", refuse(field, value, strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1])
+func oneOf(field string, words []string, value string) (string, error) {
+	if slices.Contains(words, value) {
+		return value, nil
 	}
+	return "", refuse(field, value, strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1])
 }
 
 func number(field string, least, most float64) func(string) (string, error) {

@@ -39,9 +39,18 @@ type Setting struct {
 	Doc      string
 	Default  string // empty: none
 	Required bool
-	Fixed    bool // cannot change once the resource is there
-	// Canonical checks a value and gives it the form in which it is stored. The error is an *cluster.InvalidError.
-	Canonical func(value string) (string, error)
+	Fixed    bool     // cannot change once the resource is there
+	Words    []string // the only values, where there are few
+
+	check func(value string) (string, error) // of a setting without Words
+}
+
+// Canonical checks a value and gives it the form in which it is stored. The error is a *cluster.InvalidError.
+func (s Setting) Canonical(value string) (string, error) {
+	if s.Words != nil {
+		return oneOf(s.Name, s.Words, value)
+	}
+	return s.check(value)
 }
 
 // Link names.
@@ -78,26 +87,26 @@ var forms = []Form{
 		Kind: cluster.KindCluster, Plural: "clusters", HasNodeKeys: true,
 		Doc: "nodes that VMs are placed on together, with their rules",
 		Settings: []Setting{
-			{Name: cluster.SettingStorage, Doc: "shared, or local: VMs are placed when they are created", Default: "shared", Canonical: oneOf(cluster.SettingStorage, "shared", "local")},
-			{Name: cluster.SettingRAMRatio, Doc: "RAM contention ratio of its nodes, 0.1 to 16", Default: "1", Canonical: number(cluster.SettingRAMRatio, cluster.MinRAMRatio, cluster.MaxRAMRatio)},
-			{Name: cluster.SettingCPURatio, Doc: "CPU contention ratio of its nodes, 0.1 to 64", Default: "8", Canonical: number(cluster.SettingCPURatio, cluster.MinCPURatio, cluster.MaxCPURatio)},
-			{Name: cluster.SettingOverhead, Doc: "memory kept free on each node", Default: "1 GiB", Canonical: size(cluster.SettingOverhead, 0, cluster.MaxOverhead)},
-			{Name: cluster.SettingInitialMSAV, Doc: "threshold of the first system round", Default: "80", Canonical: number(cluster.SettingInitialMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
-			{Name: cluster.SettingFinalMSAV, Doc: "threshold of the last system round", Default: "-10", Canonical: number(cluster.SettingFinalMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
-			{Name: cluster.SettingMSAVSteps, Doc: "number of system rounds, 1 to 1000", Default: "10", Canonical: whole(cluster.SettingMSAVSteps, 1, cluster.MaxMSAVSteps)},
-			{Name: cluster.SettingKeyScope, Doc: "whose VMs a customer key can meet: customer, or cluster for everybody's", Default: "customer", Canonical: oneOf(cluster.SettingKeyScope, "customer", "cluster")},
-			{Name: cluster.SettingPhysicalLedger, Doc: "pessimistic: what KSM and ballooning save counts as lost; or optimistic", Default: "pessimistic", Canonical: oneOf(cluster.SettingPhysicalLedger, "pessimistic", "optimistic")},
+			{Name: cluster.SettingStorage, Doc: "shared, or local: VMs are placed when they are created", Default: "shared", Words: []string{"shared", "local"}},
+			{Name: cluster.SettingRAMRatio, Doc: "RAM contention ratio of its nodes, 0.1 to 16", Default: "1", check: number(cluster.SettingRAMRatio, cluster.MinRAMRatio, cluster.MaxRAMRatio)},
+			{Name: cluster.SettingCPURatio, Doc: "CPU contention ratio of its nodes, 0.1 to 64", Default: "8", check: number(cluster.SettingCPURatio, cluster.MinCPURatio, cluster.MaxCPURatio)},
+			{Name: cluster.SettingOverhead, Doc: "memory kept free on each node", Default: "1 GiB", check: size(cluster.SettingOverhead, 0, cluster.MaxOverhead)},
+			{Name: cluster.SettingInitialMSAV, Doc: "threshold of the first system round", Default: "80", check: number(cluster.SettingInitialMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
+			{Name: cluster.SettingFinalMSAV, Doc: "threshold of the last system round", Default: "-10", check: number(cluster.SettingFinalMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
+			{Name: cluster.SettingMSAVSteps, Doc: "number of system rounds, 1 to 1000", Default: "10", check: whole(cluster.SettingMSAVSteps, 1, cluster.MaxMSAVSteps)},
+			{Name: cluster.SettingKeyScope, Doc: "whose VMs a customer key can meet: customer, or cluster for everybody's", Default: "customer", Words: []string{"customer", "cluster"}},
+			{Name: cluster.SettingPhysicalLedger, Doc: "pessimistic: what KSM and ballooning save counts as lost; or optimistic", Default: "pessimistic", Words: []string{"pessimistic", "optimistic"}},
 		},
 	},
 	{
 		Kind: cluster.KindBillingEntity, Plural: "billing_entities",
 		Doc:      "a reseller, or the operator's own master billing entity",
-		Settings: []Setting{{Name: SettingMaster, Doc: "true for the master billing entity; there is at most one", Default: "false", Fixed: true, Canonical: oneOf(SettingMaster, "true", "false")}},
+		Settings: []Setting{{Name: SettingMaster, Doc: "true for the master billing entity; there is at most one", Default: "false", Fixed: true, Words: []string{"true", "false"}}},
 	},
 	{
 		Kind: cluster.KindOffer, Plural: "offers", Doc: "a product offer, whose keys what it is for inherits",
 		Settings: []Setting{{Name: SettingFor, Required: true, Fixed: true, Doc: "customer, image, vdc, vm, disk, network or nic",
-			Canonical: oneOf(SettingFor, "customer", "image", "vdc", "vm", "disk", "network", "nic")}},
+			Words: []string{"customer", "image", "vdc", "vm", "disk", "network", "nic"}}},
 	},
 	{
 		Kind: cluster.KindCustomer, Plural: "customers", Doc: "who VDCs and their VMs belong to",
@@ -118,22 +127,22 @@ var forms = []Form{
 		Kind: cluster.KindImage, Plural: "images", Doc: "what VMs are made from",
 		Links: []Link{offer(cluster.KindImage)},
 		Settings: []Setting{
-			{Name: SettingPath, Doc: "file on the nodes, the last and read-only disk of its VMs; left out: the image has only keys", Canonical: absolute(SettingPath)},
-			{Name: SettingFormat, Doc: "raw or qcow2, of the file", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
+			{Name: SettingPath, Doc: "file on the nodes, the last and read-only disk of its VMs; left out: the image has only keys", check: absolute(SettingPath)},
+			{Name: SettingFormat, Doc: "raw or qcow2, of the file", Words: []string{"raw", "qcow2"}},
 		},
 	},
 	{
 		Kind: cluster.KindNetwork, Plural: "networks", Doc: "a network that NICs are attached to",
 		Links:    []Link{offer(cluster.KindNetwork)},
-		Settings: []Setting{{Name: SettingSource, Required: true, Doc: "a libvirt network's name, or bridge:NAME", Canonical: source(SettingSource)}},
+		Settings: []Setting{{Name: SettingSource, Required: true, Doc: "a libvirt network's name, or bridge:NAME", check: source(SettingSource)}},
 	},
 	{
 		Kind: cluster.KindDisk, Plural: "disks", Doc: "a disk, attached to a VM by the VM",
 		Links: []Link{offer(cluster.KindDisk)},
 		Settings: []Setting{
-			{Name: SettingPath, Required: true, Doc: "file on the nodes", Canonical: absolute(SettingPath)},
-			{Name: SettingFormat, Required: true, Doc: "raw or qcow2", Canonical: oneOf(SettingFormat, "raw", "qcow2")},
-			{Name: SettingBus, Doc: "virtio, sata or scsi", Default: defaultBus, Canonical: oneOf(SettingBus, "virtio", "sata", "scsi")},
+			{Name: SettingPath, Required: true, Doc: "file on the nodes", check: absolute(SettingPath)},
+			{Name: SettingFormat, Required: true, Doc: "raw or qcow2", Words: []string{"raw", "qcow2"}},
+			{Name: SettingBus, Doc: "virtio, sata or scsi", Default: defaultBus, Words: []string{"virtio", "sata", "scsi"}},
 		},
 	},
 	{
