@@ -103,6 +103,7 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) cluster.Domain {
 	}
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
+		shown.Balloon = amount(sample.BalloonBytes)
 	}
 	return shown
 }

@@ -260,7 +260,7 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 		a.telemetry(&berthv1.NodeTelemetry{
 			MemoryAvailableBytes: ptr(-1), KsmSavedBytes: ptr(5), Load1: float(math.NaN()), CpuBusyRatio: float(math.Inf(1)),
 			Domains: []*berthv1.DomainTelemetry{
-				{Uuid: "u1", RssBytes: ptr(7), CpuRatio: float(0.5)}, {Uuid: "not listed", RssBytes: ptr(1)},
+				{Uuid: "u1", RssBytes: ptr(7), CpuRatio: float(0.5), BalloonBytes: ptr(6)}, {Uuid: "not listed", RssBytes: ptr(1)},
 			},
 			CollectSeconds: 1.5,
 		})
@@ -274,7 +274,7 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 		if age := time.Since(facts.TelemetryAt); age != 1500*time.Millisecond {
 			t.Errorf("the sample is %v old, want as old as its collection was long", age)
 		}
-		if d := facts.Domains[0]; len(facts.Domains) != 1 || d.Resident == nil || *d.Resident != 7 || *d.CPU != 0.5 {
+		if d := facts.Domains[0]; len(facts.Domains) != 1 || d.Resident == nil || *d.Resident != 7 || *d.CPU != 0.5 || d.Balloon == nil || *d.Balloon != 6 {
 			t.Errorf("domains are %+v, want u1 with its figures only", facts.Domains)
 		}
 		a.telemetry(&berthv1.NodeTelemetry{MemoryFreeBytes: ptr(3)})

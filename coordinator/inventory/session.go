@@ -28,6 +28,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	if hello.GetIncarnation() == n.incarnation && n.incarnation != "" && sequence <= n.sequence {
 		return nil, ErrStaleSession
 	}
+	s.changes++
 	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
 	n.session = &Session{store: s, node: nodeID}
 	n.openedAt, n.heardAt, n.listed = now, now, false
@@ -48,6 +49,7 @@ func (x *Session) Close(reason string) {
 		return
 	}
 	now := s.now()
+	s.changes++
 	n.session, n.closedAt, n.closedWhy = nil, now, reason
 	s.recount(x.node, n)
 	s.publishLiveness(x.node, now)
@@ -63,6 +65,7 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	if n == nil || n.session != x || message.GetSequence() <= n.sequence {
 		return false
 	}
+	s.changes++
 	now := s.now()
 	n.sequence, n.heardAt = message.GetSequence(), now
 	switch m := message.GetMessage().(type) {

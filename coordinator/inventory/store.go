@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,6 +26,9 @@ type Store struct {
 	copies   copies
 	progress map[string]progress
 	feed     feed
+	changes  uint64 // grows with everything that a view shows, the passing of time left out
+
+	last atomic.Pointer[picture] // the view made last
 }
 
 // node is what is known of one node.
@@ -76,6 +80,7 @@ func (s *Store) Reset() {
 	s.nodes = make(map[string]*node)
 	s.copies = make(copies)
 	s.progress = make(map[string]progress)
+	s.changes++
 }
 
 // node makes the entry of a node if there is none. The caller holds the lock.
@@ -86,26 +91,6 @@ func (s *Store) node(id string) *node {
 		s.nodes[id] = n
 	}
 	return n
-}
-
-// View joins the hard facts of a snapshot with what the agents reported, as of now.
-func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
-	nodes, vms := snapshot.Nodes(), snapshot.VMs()
-	var reservations []cluster.Reservation
-	for _, live := range snapshot.LiveOperations() {
-		if held, holds := live.Reservation(); holds {
-			reservations = append(reservations, held)
-		}
-	}
-	facts := make(map[string]cluster.NodeFacts, len(nodes))
-	s.mu.RLock()
-	for i := range nodes {
-		facts[nodes[i].ID] = s.facts(nodes[i].ID, now)
-	}
-	s.mu.RUnlock()
-	return cluster.NewView(now, snapshot.Index(), cluster.Records{
-		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations,
-	}, facts)
 }
 
 // Facts are those of one node, as of now. A node that was never heard has nothing but a liveness.

@@ -1,0 +1,55 @@
+package inventory
+
+import (
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+)
+
+// viewLasts is how long a view is good for when nothing was heard since. Ages are counted from the moments that a view
+// holds, so that they stay right; only a node's falling silent shows this much later than it could.
+const viewLasts = 250 * time.Millisecond
+
+// picture is a view with what it was made of.
+type picture struct {
+	snapshot *state.Snapshot
+	changes  uint64
+	view     *cluster.View
+}
+
+// View joins the hard facts of a snapshot with what the agents reported, as of now or a moment before: a burst of reads
+// that nothing comes between shares one view. Nobody changes a view.
+func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
+	if last := s.last.Load(); last != nil && last.snapshot == snapshot && s.unchanged(last.changes) {
+		if age := now.Sub(last.view.At); age >= 0 && age < viewLasts {
+			return last.view
+		}
+	}
+	nodes, vms := snapshot.Nodes(), snapshot.VMs()
+	var reservations []cluster.Reservation
+	for _, live := range snapshot.LiveOperations() {
+		if held, holds := live.Reservation(); holds {
+			reservations = append(reservations, held)
+		}
+	}
+	made := &picture{snapshot: snapshot}
+	facts := make(map[string]cluster.NodeFacts, len(nodes))
+	s.mu.RLock()
+	made.changes = s.changes
+	for i := range nodes {
+		facts[nodes[i].ID] = s.facts(nodes[i].ID, now)
+	}
+	s.mu.RUnlock()
+	made.view = cluster.NewView(now, snapshot.Index(), cluster.Records{
+		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations,
+	}, facts)
+	s.last.Store(made)
+	return made.view
+}
+
+func (s *Store) unchanged(since uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.changes == since
+}

@@ -1,0 +1,119 @@
+package inventory
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+func apply(t *testing.T, records *state.Store, command state.Command) {
+	t.Helper()
+	data, err := command.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := records.Snapshot().Index() + 1
+	if result := records.FSM().Apply(&raft.Log{Index: index, Data: data}).(state.Result); result.Refusal != nil {
+		t.Fatal(result.Refusal)
+	}
+}
+
+func enrol(id string) state.Command {
+	return state.Command{
+		Key: "enrol " + id, Kind: "enrol", At: time.Now(), Expect: []state.Expectation{{Table: state.Nodes, ID: id}},
+		Nodes: []cluster.Node{{ID: id, Name: "node-" + id, Cluster: cluster.DefaultCluster}},
+	}
+}
+
+// Whatever changes what a view shows ends its being shared; and so does time.
+func TestAViewIsSharedUntilSomethingIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		records, err := state.NewStore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply(t, records, enrol("n1"))
+		store := newStore()
+		a := connect(t, store, "n1")
+		view := func() *cluster.View { return store.View(records.Snapshot(), time.Now()) }
+		available := int64(units.GiB)
+		first := view()
+		time.Sleep(viewLasts - 1)
+		if view() != first {
+			t.Error("nothing was heard, and the view was made again")
+		}
+		for _, it := range []struct {
+			name   string
+			change func()
+		}{
+			{"time", func() { time.Sleep(viewLasts) }},
+			{"a listing", func() { a.inventory(running("u1")) }},
+			{"a sample", func() { a.telemetry(&berthv1.NodeTelemetry{MemoryAvailableBytes: &available}) }},
+			{"a domain", func() { a.change("started", running("u2")) }},
+			{"an end", func() { a.session.Close("over") }},
+			{"a session", func() { a.reconnect() }},
+			{"a hard fact", func() { apply(t, records, enrol("n2")) }},
+			{"a leadership", func() { store.Reset() }},
+		} {
+			before := view()
+			if view() != before {
+				t.Errorf("before %s: the view is not shared", it.name)
+			}
+			it.change()
+			if view() == before {
+				t.Errorf("%s left the old view in use", it.name)
+			}
+		}
+		if later := store.View(records.Snapshot(), time.Now().Add(time.Minute)); view() == later {
+			t.Error("a view of a later time is in use")
+		}
+	})
+}
+
+// Views are shared, so what-ifs must leave them as they are.
+func TestWhatIfsLeaveASharedViewAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		records, err := state.NewStore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply(t, records, enrol("n1"))
+		guest := cluster.VM{
+			ID: "u1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1,
+			Spec:     cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
+			Resident: []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group", Value: 1}},
+		}
+		apply(t, records, state.Command{
+			Key: "vm", Kind: "vm", At: time.Now(), Expect: []state.Expectation{{Table: state.VMs, ID: "u1"}}, VMs: []cluster.VM{guest},
+		})
+		store := newStore()
+		a := connect(t, store, "n1")
+		a.inventory(running("u1"))
+		view := store.View(records.Snapshot(), time.Now())
+		show := func() string {
+			text, err := json.Marshal(view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		before := show()
+		view.Without("u1", "n1")
+		columns := view.Columns(cluster.DefaultCluster)
+		columns.Charge(0, units.GiB, 1, cluster.Owner{}, guest.Resident)
+		if after := show(); after != before {
+			t.Errorf("the view became\n%s\nit was\n%s", after, before)
+		}
+		if again := view.Columns(cluster.DefaultCluster); again.Used[0] != columns.Used[0]-units.GiB {
+			t.Errorf("%v used after the charge of other columns, want %v", again.Used[0], columns.Used[0]-units.GiB)
+		}
+	})
+}
