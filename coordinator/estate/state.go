@@ -1,10 +1,6 @@
 package estate
 
-import (
-	"slices"
-
-	"berth/coordinator/cluster"
-)
+import "berth/coordinator/cluster"
 
 // State is what is declared now. The cluster "default" need not be among the resources.
 type State struct {
@@ -88,18 +84,3 @@ func pointed[T any](p *T) (T, bool) {
 
 // ref is how people are told of a thing: kind/name.
 func ref(kind cluster.Kind, name string) string { return string(kind) + "/" + name }
-
-// put replaces the element with the same ID, or adds it. The slice given is not changed.
-func put[T any](all []T, one T, id func(*T) string) []T {
-	out := slices.Clone(all)
-	for i := range out {
-		if id(&out[i]) == id(&one) {
-			out[i] = one
-			return out
-		}
-	}
-	return append(out, one)
-}
-
-func resourceID(r *cluster.Resource) string { return r.ID }
-func vmID(v *cluster.VM) string             { return v.ID }

@@ -1,0 +1,136 @@
+package estate
+
+import (
+	"fmt"
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// CheckChange tells every rule that going from one state to another breaks: those of Check that are not broken in the
+// same way already, and those about what cannot change or go.
+func CheckChange(now, after State) []Problem {
+	t := &transition{now: &now, after: &after, was: newIndex(&now), is: newIndex(&after)}
+	t.resources()
+	t.storage()
+	t.nodes()
+	t.vms()
+	known := make(map[Problem]bool)
+	for _, problem := range Check(now) {
+		known[problem] = true
+	}
+	// What is used and was to go is told once, not by each user's broken link.
+	after.Resources = slices.Concat(after.Resources, t.missed)
+	for _, problem := range Check(after) {
+		if !known[problem] {
+			t.problems = append(t.problems, problem)
+		}
+	}
+	return t.problems
+}
+
+// transition compares two states.
+type transition struct {
+	now, after *State
+	was, is    *index
+	missed     []cluster.Resource // gone and still in use
+	problems   []Problem
+}
+
+func (t *transition) report(subject, field, message, next string) {
+	t.problems = append(t.problems, Problem{Subject: subject, Field: field, Message: message, Next: next})
+}
+
+func (t *transition) resources() {
+	for i := range t.now.Resources {
+		r := &t.now.Resources[i]
+		subject := ref(r.Kind, r.Name)
+		next := t.is.byID[r.ID]
+		if next == nil {
+			if users := InUse(*t.after, r.Kind, r.ID); len(users) > 0 {
+				t.report(subject, "", "it is in use by "+several(users)+" and cannot be deleted", "delete or relink what uses it first")
+				t.missed = append(t.missed, *r)
+			}
+			continue
+		}
+		form, _ := FormOf(r.Kind)
+		for _, setting := range form.Settings {
+			if from, to := Effective(r, setting), Effective(next, setting); setting.Fixed && from != to {
+				t.report(subject, setting.Name,
+					fmt.Sprintf("%s cannot change from %s to %s once the %s is there", setting.Name, from, to, r.Kind),
+					"delete it and make another one")
+			}
+		}
+	}
+}
+
+// Effective is the value that a setting of a resource has, by default if it is not set.
+func Effective(r *cluster.Resource, setting Setting) string {
+	if value, set := r.Settings[setting.Name]; set {
+		return value
+	}
+	return setting.Default
+}
+
+// storage refuses to change where the disks of VMs are: those that are there have none, or one, on a node.
+func (t *transition) storage() {
+	used := make(map[string][]string)
+	for i := range t.now.VMs {
+		vm := &t.now.VMs[i]
+		w := &walk{source: t.was}
+		record := w.clusterOf(w.follow(ref(cluster.KindVM, vm.Name), LinkVDC, cluster.KindVDC, vm.VDC))
+		used[record.Name] = append(used[record.Name], ref(cluster.KindVM, vm.Name))
+	}
+	of := func(x *index, name string) cluster.Storage {
+		record, _ := x.ResourceByName(cluster.KindCluster, name)
+		return cluster.SettingsOf(&record).Storage
+	}
+	for i := range t.after.Resources {
+		r := &t.after.Resources[i]
+		if r.Kind != cluster.KindCluster || len(used[r.Name]) == 0 {
+			continue
+		}
+		if from, to := of(t.was, r.Name), of(t.is, r.Name); from != to {
+			slices.Sort(used[r.Name])
+			t.report(ref(r.Kind, r.Name), cluster.SettingStorage,
+				fmt.Sprintf("storage cannot change from %s to %s while the cluster has VMs: %s", from, to, several(used[r.Name])),
+				"move them to a VDC of another cluster first")
+		}
+	}
+}
+
+// nodes refuses to move a node to another cluster with its VMs.
+func (t *transition) nodes() {
+	for i := range t.now.Nodes {
+		n := &t.now.Nodes[i]
+		next := t.is.nodes[n.ID]
+		if next == nil || next.Cluster == n.Cluster {
+			continue
+		}
+		if users := InUse(*t.now, cluster.KindNode, n.ID); len(users) > 0 {
+			t.report(ref(cluster.KindNode, n.Name), LinkCluster,
+				fmt.Sprintf("it cannot move from cluster %s to %s with VMs: %s", n.Cluster, next.Cluster, several(users)),
+				"drain it first")
+		}
+	}
+}
+
+// vms refuses to delete a VM that a node may run.
+func (t *transition) vms() {
+	kept := make(map[string]bool, len(t.after.VMs))
+	for i := range t.after.VMs {
+		kept[t.after.VMs[i].ID] = true
+	}
+	for i := range t.now.VMs {
+		vm := &t.now.VMs[i]
+		if kept[vm.ID] || !busy(vm) {
+			continue
+		}
+		t.report(ref(cluster.KindVM, vm.Name), "", "it runs, or an operation works on it, and cannot be deleted", "stop it first")
+	}
+}
+
+// busy tells whether a node may run the VM.
+func busy(vm *cluster.VM) bool {
+	return vm.Holder != "" || vm.Operation != "" || vm.Desired == cluster.Running
+}
