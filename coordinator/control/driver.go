@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
+	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
@@ -76,18 +77,13 @@ func (r *runner) run(ctx context.Context, term uint64) {
 		if !live {
 			return
 		}
-		var next operation.Next
-		var moved bool
 		if op.Phase == operation.Placing {
-			next, moved = r.replace(ctx, op, vm)
-		} else {
-			next, moved = r.converse(ctx, term, op, vm)
+			r.replace(ctx, op, vm)
+		} else if next, moved := r.converse(ctx, term, op, vm); moved && ctx.Err() == nil {
+			r.commit(ctx, op, vm, next, nil)
 		}
 		if ctx.Err() != nil {
 			return
-		}
-		if moved {
-			r.commit(ctx, op, vm, next)
 		}
 	}
 }
@@ -165,42 +161,62 @@ func (r *runner) take(
 	return operation.Settle(op, vm, seen, at)
 }
 
-// replace finds the next node for a start whose last one failed.
-func (r *runner) replace(ctx context.Context, op operation.Operation, vm cluster.VM) (operation.Next, bool) {
+// replace finds the next node for a start whose last one failed, and commits it. While the nodes have not all reported to
+// this leader, it does not take their silence for an answer.
+func (r *runner) replace(ctx context.Context, op operation.Operation, vm cluster.VM) {
+	if r.replaceOnce(ctx, op, vm) == unsettled {
+		select {
+		case <-ctx.Done():
+		case <-time.After(unsettledPause):
+		}
+	}
+}
+
+// replaceOnce commits under the lock, so that the next decision sees it.
+func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm cluster.VM) retry {
 	c := r.control
 	c.placing.Lock()
 	defer c.placing.Unlock()
-	snapshot := c.Store.Snapshot()
-	decision := c.decide(snapshot, placement.Request{
-		Purpose: placement.ForStart, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
-		Pinned: op.Pinned, Excluded: op.Excluded,
-	}, op.Caller)
-	decision.Operation = op.ID
-	next := operation.Place(op, vm, decision.Winner, decision.WinnerName, decision.ID, decision.At)
-	if decision.Outcome == placement.Refused || op.Cancel {
-		why := op.Message + "; and " + decision.Reason
-		if op.Cancel {
-			why = op.Message + "; not placed again because it was cancelled"
-		}
-		next = operation.Abandon(op, vm, why, decision.At)
+	snapshot, at := c.Store.Snapshot(), c.Now()
+	abandon := func(why string, decisions ...placement.Decision) retry {
+		r.commit(ctx, op, vm, operation.Abandon(op, vm, op.Message+"; "+why, at), nil, decisions...)
+		return decided
 	}
-	// Committed under the lock, so that the next decision sees it.
-	r.commit(ctx, op, vm, next, decision)
-	return operation.Next{}, false
+	if op.Cancel {
+		return abandon("not placed again because it was cancelled")
+	}
+	from, err := inherit(snapshot, vm)
+	if err != nil {
+		return abandon("and " + err.Error())
+	}
+	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
+	wanted.Pinned, wanted.Excluded = op.Pinned, op.Excluded
+	decision := c.decide(snapshot, from, wanted, op.Caller)
+	decision.Operation = op.ID
+	if c.tooEarly(snapshot, decision) {
+		return unsettled
+	}
+	if decision.Outcome == placement.Refused {
+		return abandon("and "+decision.Reason, decision)
+	}
+	next := operation.Place(op, vm, from.target(snapshot, decision), at)
+	r.commit(ctx, op, vm, next, append(from.unchanged(snapshot), unmoved(snapshot, decision.Winner)), decision)
+	return decided
 }
 
-// commit makes the next records durable. A stale refusal means that the record moved on (a cancel): the caller starts
-// from the new one.
+// commit makes the next records durable. A stale refusal means that a record moved on (a cancel, or something that a
+// decision has read): the caller starts from the new one.
 func (r *runner) commit(
-	ctx context.Context, op operation.Operation, vm cluster.VM, next operation.Next, decisions ...placement.Decision,
+	ctx context.Context, op operation.Operation, vm cluster.VM, next operation.Next, read []state.Expectation,
+	decisions ...placement.Decision,
 ) {
 	c := r.control
 	command := state.Command{
 		Key: c.newID(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
-		Expect: []state.Expectation{
+		Expect: append([]state.Expectation{
 			{Table: state.Operations, ID: op.ID, Revision: op.Revision},
 			{Table: state.VMs, ID: vm.ID, Revision: vm.Revision},
-		},
+		}, read...),
 		Operations: []operation.Operation{next.Operation},
 		Decisions:  decisions,
 		Events:     c.eventsOf(op, next),

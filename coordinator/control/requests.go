@@ -11,13 +11,29 @@ import (
 
 // StartVM asks for a VM to be placed and started. RequestID makes it idempotent, here and in every request.
 type StartVM struct {
-	Name      string
-	Spec      *cluster.VMSpec // nil: start the VM of that name that exists and is stopped
-	ID        string          // libvirt UUID for a new VM; empty: one is made
-	Node      string          // ID of the only node that will do; empty: any
+	Name string
+	Spec *cluster.VMSpec // nil: start the VM of that name that exists and is stopped
+	ID   string          // libvirt UUID for a new VM; empty: one is made
+
+	// What a new VM links to, by ID, and its own keys.
+	VDC, Offer, Image string
+	Disks, NICs       []string
+	Keys              []cluster.Key
+
+	Node      string // ID of the only node that will do; empty: any
 	DryRun    bool
 	RequestID string
 	Caller    string
+}
+
+// AddVM asks for a VM to be made without being started. Its fields are those of StartVM for a new VM; Node says where its
+// disk is to be, in a cluster with local storage only.
+type AddVM StartVM
+
+// Added is what AddVM gave. Decision has an ID only in a cluster with local storage. On a dry run nothing was made.
+type Added struct {
+	VM       cluster.VM
+	Decision placement.Decision
 }
 
 // Started is what StartVM gave. On a dry run only Decision is set.
@@ -40,6 +56,7 @@ type StopVM struct {
 type MigrateVM struct {
 	VM        string      // ID
 	Node      string      // target node ID; empty: the best node, the present one included
+	IfBetter  float64     // least gain of score that the best node must offer; 0: any
 	Bandwidth units.Bytes // a second; 0 means libvirt's default
 	DryRun    bool
 	RequestID string

@@ -72,6 +72,14 @@ type Operation struct {
 	Decision string   `json:"decision,omitempty"`
 	Created  bool     `json:"created,omitempty"` // the VM's record was made for this start and goes if it fails
 
+	// Spec is what a start gives to the node, with what the VM links to as it was at the decision; nil: the VM's own says it
+	// all. It goes when the operation ends.
+	Spec *cluster.VMSpec `json:"spec,omitempty"`
+	// Sticky are the keys that the VM takes along from Target when it has started there.
+	Sticky []cluster.Key `json:"sticky,omitempty"`
+	// MakesHome tells that the VM's disk is where it starts: its cluster has local storage, and it has no home yet.
+	MakesHome bool `json:"makes_home,omitempty"`
+
 	// Memory and VCPUs are reserved on Target while the operation lives.
 	Memory units.Bytes `json:"memory,omitempty"`
 	VCPUs  int         `json:"vcpus,omitempty"`

@@ -23,7 +23,9 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 			return []Order{order}
 		}
 		order := at(op.Target, ActStart, op.Epoch)
-		order.Spec = vm.Spec
+		if order.Spec = vm.Spec; op.Spec != nil {
+			order.Spec = *op.Spec
+		}
 		return []Order{order}
 	case Copying:
 		order := at(op.Source, ActMigrate, vm.Epoch)

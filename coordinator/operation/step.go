@@ -140,6 +140,7 @@ func (t *transition) end(result Result, message string) {
 	t.Operation.Result = result
 	t.Operation.Message = message
 	t.Operation.EndedAt = t.at
+	t.Operation.Spec = nil
 	t.VM.Operation = ""
 	if result == Failed && t.Operation.Kind == Start && t.Operation.Created {
 		t.DeleteVM = true
@@ -168,6 +169,10 @@ func (t *transition) startAnswered(answer Answer) bool {
 func (t *transition) started() {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
 	t.VM.StartedAt = t.at
+	t.VM.Sticky = slices.Clone(t.Operation.Sticky) // instead of the earlier copies, even if there are none
+	if t.Operation.MakesHome {
+		t.VM.Home = t.Operation.Target
+	}
 	t.VM.Desired = cluster.Running
 	t.end(Done, "")
 }
@@ -379,15 +384,29 @@ func (t *transition) park(why string) {
 	t.note("parked: %s", why)
 }
 
-// Place gives a start in phase Placing its next node. The VM's LastEpoch must already be the new epoch's predecessor.
-func Place(op Operation, vm cluster.VM, node, name, decision string, at time.Time) Next {
+// Target is what a decision found for a start.
+type Target struct {
+	Node     string // ID
+	Name     string
+	Decision string        // ID
+	Sticky   []cluster.Key // what the VM takes along from there
+
+	// Resident are the customer keys that the decision was made with, and Owner whose they are. From now on others meet
+	// them, because the reservation counts like the VM.
+	Resident []cluster.ResidentKey
+	Owner    cluster.Owner
+}
+
+// Place gives a start its next node. The VM's LastEpoch must already be the new epoch's predecessor.
+func Place(op Operation, vm cluster.VM, target Target, at time.Time) Next {
 	vm.LastEpoch++
-	op.Target, op.TargetName, op.Decision, op.Epoch = node, name, decision, vm.LastEpoch
+	op.Target, op.TargetName, op.Decision, op.Sticky = target.Node, target.Name, target.Decision, target.Sticky
+	op.Epoch = vm.LastEpoch
 	op.Attempt++
 	op.Step++
 	op.Phase = Dispatched
 	op.UpdatedAt = at
-	vm.Decision = decision
+	vm.Decision, vm.Resident, vm.Owner = target.Decision, target.Resident, target.Owner
 	return Next{Operation: op, VM: vm}
 }
 

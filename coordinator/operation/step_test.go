@@ -16,7 +16,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func starting() (Operation, cluster.VM) {
 	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op"}
 	op := Operation{ID: "op", Kind: Start, VM: vm.ID, VMName: vm.Name, Created: true}
-	next := Place(op, vm, "n1", "node1", "decision", noon)
+	next := Place(op, vm, Target{Node: "n1", Name: "node1", Decision: "decision"}, noon)
 	return next.Operation, next.VM
 }
 
@@ -68,7 +68,7 @@ func TestStartTriesOtherNodesAndThenLeavesNothing(t *testing.T) {
 			t.Fatal("a failed node keeps its reservation")
 		}
 		before := op.Epoch
-		placed := Place(op, vm, "n"+string(rune('2'+attempt)), "node", "decision", noon)
+		placed := Place(op, vm, Target{Node: "n" + string(rune('2'+attempt)), Name: "node", Decision: "decision"}, noon)
 		op, vm = placed.Operation, placed.VM
 		if op.Epoch <= before {
 			t.Fatalf("epoch %d after %d: a second attempt needs an epoch of its own", op.Epoch, before)

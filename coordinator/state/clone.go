@@ -36,10 +36,14 @@ func cloneResource(r *cluster.Resource) cluster.Resource {
 	return out
 }
 
+func cloneSpec(s cluster.VMSpec) cluster.VMSpec {
+	s.Disks, s.Networks = slices.Clone(s.Disks), slices.Clone(s.Networks)
+	return s
+}
+
 func cloneVM(v *cluster.VM) cluster.VM {
 	out := *v
-	out.Spec.Disks = slices.Clone(v.Spec.Disks)
-	out.Spec.Networks = slices.Clone(v.Spec.Networks)
+	out.Spec = cloneSpec(v.Spec)
 	out.Disks, out.NICs = slices.Clone(v.Disks), slices.Clone(v.NICs)
 	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
 	return out
@@ -49,6 +53,10 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 	out := *o
 	out.Excluded = slices.Clone(o.Excluded)
 	out.Evidence = slices.Clone(o.Evidence)
+	out.Sticky = slices.Clone(o.Sticky)
+	if out.Spec = pointer(o.Spec); out.Spec != nil {
+		*out.Spec = cloneSpec(*o.Spec)
+	}
 	if out.Migration = pointer(o.Migration); out.Migration != nil {
 		out.Migration.Downtime = pointer(o.Migration.Downtime)
 		out.Migration.Handover = pointer(o.Migration.Handover)

@@ -206,6 +206,8 @@ func goldenCommands() []Command {
 	move.SourceName, move.TargetName, move.SourceEpoch, move.Created = "beta", "alpha", 1, true
 	move.TargetHost, move.Leftover, move.Revert, move.Caller = "10.0.0.1", "n1", true, "operator/admin"
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
+	spec := web.Spec
+	move.Spec, move.Sticky, move.MakesHome = &spec, web.Sticky, true
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,

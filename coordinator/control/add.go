@@ -1,0 +1,143 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+)
+
+// addKind is the kind of the command that makes a VM.
+const addKind = "add vm"
+
+// AddVM makes a VM without starting it. In a cluster with local storage it decides where the VM's disk is to be: the VM
+// will start there and nowhere else. Nothing is reserved. Refusals are of type *Error.
+func (c *Control) AddVM(ctx context.Context, request AddVM) (Added, error) {
+	var added Added
+	err := c.plan(ctx, "vm/"+request.Name, func() (again retry, err error) {
+		added, again, err = c.addOnce(ctx, StartVM(request))
+		return again, err
+	})
+	return added, err
+}
+
+func (c *Control) addOnce(ctx context.Context, request StartVM) (added Added, again retry, err error) {
+	if !c.leading() {
+		return Added{}, decided, errNotLeading
+	}
+	snapshot := c.Store.Snapshot()
+	if snapshot.Answered(request.RequestID, addKind) {
+		return addedBefore(snapshot, request.Name)
+	}
+	vm, err := c.addable(snapshot, request)
+	if err != nil {
+		return Added{}, decided, err
+	}
+	from, err := inherit(snapshot, vm)
+	if err != nil {
+		return Added{}, decided, err
+	}
+	if _, err := specOf(snapshot, vm); err != nil {
+		return Added{}, decided, err
+	}
+	var decision placement.Decision
+	read := from.unchanged(snapshot)
+	switch {
+	case from.local():
+		wanted := estate.Request(from.Resolved, vm, placement.ForCreate)
+		wanted.Pinned = request.Node
+		decision = c.decide(snapshot, from, wanted, request.Caller)
+		if c.tooEarly(snapshot, decision) {
+			return Added{}, unsettled, nil
+		}
+		if decision.Outcome == placement.Refused && !request.DryRun {
+			return Added{Decision: decision}, decided, c.recordRefusal(ctx, decision)
+		}
+		vm.Home, vm.Decision = decision.Winner, decision.ID
+		read = append(read, unmoved(snapshot, decision.Winner))
+	case request.Node != "":
+		return Added{}, decided, &Error{
+			Code: Invalid, Subject: "vm/" + vm.Name,
+			Message:  fmt.Sprintf("cluster %q has shared storage: a VM there has no node before it is started", from.Cluster),
+			NextStep: "leave the node out, and name it when the VM is started",
+		}
+	}
+	if request.DryRun {
+		decision.DryRun = decision.ID != ""
+		return Added{VM: vm, Decision: decision}, decided, refusalOf(decision)
+	}
+	again, err = c.add(ctx, request, &vm, decision, read)
+	if again != decided || err != nil {
+		return Added{}, again, err
+	}
+	return Added{VM: vm, Decision: decision}, decided, nil
+}
+
+// addable is the record to make.
+func (c *Control) addable(snapshot *state.Snapshot, request StartVM) (cluster.VM, error) {
+	subject := "vm/" + request.Name
+	if other, exists := snapshot.VMByName(request.Name); exists {
+		return cluster.VM{}, &Error{
+			Code: Exists, Subject: subject, Message: fmt.Sprintf("VM %q exists already (ID %s)", other.Name, other.ID),
+			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", other.Name),
+		}
+	}
+	if request.Spec == nil {
+		return cluster.VM{}, &Error{
+			Code: Invalid, Subject: subject, Message: fmt.Sprintf("VM %q is not described", request.Name),
+			NextStep: "give --memory and --vcpus, or --xml",
+		}
+	}
+	vm, err := c.newVM(snapshot, request)
+	vm.Desired = cluster.Stopped
+	return vm, err
+}
+
+// addedBefore answers a request that was carried out before.
+func addedBefore(snapshot *state.Snapshot, name string) (Added, retry, error) {
+	vm, exists := snapshot.VMByName(name)
+	if !exists {
+		return Added{}, decided, &Error{
+			Code: NotFound, Subject: "vm/" + name, Message: fmt.Sprintf("VM %q was made by this request and is gone again", name),
+			NextStep: "make it anew with another request",
+		}
+	}
+	decision, _ := snapshot.Decision(vm.Decision)
+	return Added{VM: vm, Decision: decision}, decided, nil
+}
+
+// add commits the record, with the decision on its home if there was one.
+func (c *Control) add(
+	ctx context.Context, request StartVM, vm *cluster.VM, decision placement.Decision, read []state.Expectation,
+) (retry, error) {
+	event := cluster.Event{
+		At: vm.CreatedAt, Kind: "vm.created", Subject: "vm/" + vm.Name, Message: "made; it does not run yet", Caller: request.Caller,
+	}
+	command := state.Command{
+		Key: request.RequestID, Kind: addKind, Caller: request.Caller, At: vm.CreatedAt,
+		Expect: append([]state.Expectation{{Table: state.VMs, ID: vm.ID}}, read...),
+	}
+	if command.Key == "" {
+		command.Key = c.newID()
+	}
+	if decision.ID != "" {
+		command.Decisions = []placement.Decision{decision}
+		event.Decision, event.Message = decision.ID, "made; its disk is to be on "+decision.WinnerName
+	}
+	command.VMs, command.Events = []cluster.VM{*vm}, []cluster.Event{event}
+	result, err := c.propose(ctx, command)
+	switch {
+	case err != nil:
+		return decided, err
+	case result.Refusal == nil:
+		vm.Revision = result.Index
+		return decided, nil
+	case result.Refusal.Code == state.Stale:
+		return moved, nil
+	default:
+		return decided, fromRefusal(result.Refusal, vm.Name)
+	}
+}

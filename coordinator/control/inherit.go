@@ -1,0 +1,63 @@
+package control
+
+import (
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/placement/key"
+	"berth/coordinator/state"
+)
+
+// inherited is what a VM has from the estate, as of one snapshot.
+type inherited struct {
+	estate.Resolved
+	settings cluster.Settings // of its cluster
+	vdc      string           // ID; empty: none
+}
+
+// inherit walks up from a VM. The error is an *Error: the estate does not hold together above it.
+func inherit(snapshot *state.Snapshot, vm cluster.VM) (inherited, error) {
+	resolved, err := estate.Resolve(snapshot, vm)
+	if err != nil {
+		return inherited{}, unlinked(vm, err)
+	}
+	return inherited{Resolved: resolved, settings: cluster.SettingsOf(&resolved.Record), vdc: vm.VDC}, nil
+}
+
+func unlinked(vm cluster.VM, err error) *Error {
+	return &Error{Code: Invalid, Subject: "vm/" + vm.Name, Message: err.Error(), NextStep: "link it to what there is, see 'berth vm --help'"}
+}
+
+// local tells whether the VM's cluster has local storage.
+func (i *inherited) local() bool { return i.settings.Storage == cluster.LocalStorage }
+
+// unchanged expects what a decision has read of the estate: the cluster with its settings, node keys and keys, and the VDC
+// that leads to it. The default cluster has no record until it is declared.
+func (i *inherited) unchanged(snapshot *state.Snapshot) []state.Expectation {
+	expect := []state.Expectation{{Table: state.Resources, ID: i.Record.ID, Revision: i.Record.Revision}}
+	if vdc, found := snapshot.Resource(i.vdc); found {
+		expect = append(expect, state.Expectation{Table: state.Resources, ID: vdc.ID, Revision: vdc.Revision})
+	}
+	return expect
+}
+
+// target is the node that a decision found for a start, with what the start does to the VM.
+func (i *inherited) target(snapshot *state.Snapshot, decision placement.Decision) operation.Target {
+	node, _ := snapshot.Node(decision.Winner)
+	return operation.Target{
+		Node: decision.Winner, Name: decision.WinnerName, Decision: decision.ID, Sticky: cluster.StickyCopies(&i.Record, &node),
+		Resident: key.ResidentsOf(decision.Request.CustomerKeys), Owner: i.Owner,
+	}
+}
+
+// decide runs the engine on the present view, by the policy of the VM's cluster.
+func (c *Control) decide(
+	snapshot *state.Snapshot, from inherited, request placement.Request, caller string,
+) placement.Decision {
+	at := c.Now()
+	view := c.Inventory.View(snapshot, at)
+	decision := placement.Place(view, request, c.Policy, c.Random())
+	decision.ID, decision.At, decision.Caller = cluster.NewID(at, c.Random()), view.At, caller
+	return decision
+}

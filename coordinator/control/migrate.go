@@ -1,0 +1,150 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// MigrateVM decides where a VM goes and commits the migration. When the present node is the best one, the VM stays: the
+// decision says so and there is no operation.
+func (c *Control) MigrateVM(ctx context.Context, request MigrateVM) (Migration, error) {
+	var migration Migration
+	err := c.plan(ctx, "vm/"+request.VM, func() (again retry, err error) {
+		migration, again, err = c.migrateOnce(ctx, request)
+		return again, err
+	})
+	return migration, err
+}
+
+func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration Migration, again retry, err error) {
+	if !c.leading() {
+		return Migration{}, decided, errNotLeading
+	}
+	snapshot := c.Store.Snapshot()
+	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
+		decision, _ := snapshot.Decision(op.Decision)
+		return Migration{Operation: op, Decision: decision}, decided, nil
+	}
+	vm, err := c.held(snapshot, request.VM)
+	if err != nil {
+		return Migration{}, decided, err
+	}
+	from, err := inherit(snapshot, vm)
+	if err != nil {
+		return Migration{}, decided, err
+	}
+	if err := worthIt(request, vm); err != nil {
+		return Migration{}, decided, err
+	}
+	if err := c.movable(snapshot, vm, from, request.Node); err != nil {
+		if !c.Inventory.Settled(snapshot, c.Now()) {
+			return Migration{}, unsettled, nil
+		}
+		return Migration{}, decided, err
+	}
+	wanted := estate.Request(from.Resolved, vm, placement.ForMigrate)
+	wanted.Pinned, wanted.IfBetter = request.Node, request.IfBetter
+	decision := c.decide(snapshot, from, wanted, request.Caller)
+	switch {
+	case c.tooEarly(snapshot, decision):
+		return Migration{}, unsettled, nil
+	case request.DryRun:
+		decision.DryRun = true
+		return Migration{Decision: decision}, decided, refusalOf(decision)
+	case decision.Outcome == placement.Refused:
+		return Migration{Decision: decision}, decided, c.recordRefusal(ctx, decision)
+	case decision.Outcome == placement.Stay:
+		return Migration{Decision: decision}, decided, c.record(ctx, decision)
+	}
+	at := c.Now()
+	facts := c.Inventory.Facts(decision.Winner, at)
+	expected := vm.Revision
+	vm.LastEpoch++
+	op := operation.Operation{
+		ID: c.newID(), Kind: operation.Migrate, Caller: request.Caller, Request: request.RequestID,
+		VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: nodeName(snapshot, vm.Holder), SourceEpoch: vm.Epoch,
+		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
+		Epoch: vm.LastEpoch,
+		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Bandwidth: request.Bandwidth, Deadline: copyDeadline(vm.Spec.Memory),
+		CreatedAt: at, UpdatedAt: at,
+	}
+	vm.Operation, vm.Decision = op.ID, decision.ID
+	started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, decision, expected, from.unchanged(snapshot))
+	return Migration{Operation: started.Operation, Decision: started.Decision}, again, err
+}
+
+// copyDeadline is how long a copy may take: 150 s a GiB, at least 60 s, as Nova and KubeVirt have it.
+func copyDeadline(memory units.Bytes) time.Duration {
+	return max(60*time.Second, time.Duration(float64(memory)/float64(units.GiB)*150*float64(time.Second)))
+}
+
+// worthIt refuses a least gain that is none.
+func worthIt(request MigrateVM, vm cluster.VM) error {
+	refuse := func(message, next string) error {
+		return &Error{Code: Invalid, Subject: "vm/" + vm.Name, Message: message, NextStep: next}
+	}
+	switch gain := request.IfBetter; {
+	case gain < 0, math.IsNaN(gain), math.IsInf(gain, 0):
+		return refuse(fmt.Sprintf("a least gain of %g is not a number from 0 up", gain), "give a gain of score, 5 for instance")
+	case gain > 0 && request.Node != "":
+		return refuse("a least gain is for the best node, and a node is named", "leave one of both out")
+	}
+	return nil
+}
+
+// movable refuses what a migration could only fail at.
+func (c *Control) movable(snapshot *state.Snapshot, vm cluster.VM, from inherited, target string) error {
+	subject := "vm/" + vm.Name
+	source := nodeName(snapshot, vm.Holder)
+	if target == vm.Holder {
+		return &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("VM %q runs on %s already", vm.Name, source),
+			NextStep: "name another node, or let --best choose",
+		}
+	}
+	if from.local() {
+		return &Error{
+			Code: Conflict, Subject: subject,
+			Message: fmt.Sprintf("VM %q is in cluster %q, which has local storage: its disk is on %s, and a live migration moves no disk",
+				vm.Name, from.Cluster, source),
+			NextStep: "let it run where it is; VMs move between the nodes of clusters with shared storage",
+		}
+	}
+	facts := c.Inventory.Facts(vm.Holder, c.Now())
+	if facts.Liveness != cluster.Up {
+		return &Error{
+			Code: Unavailable, Subject: "node/" + source,
+			Message:  fmt.Sprintf("node %s, which runs VM %q, is %s: %s", source, vm.Name, facts.Liveness, facts.LivenessReason),
+			NextStep: fmt.Sprintf("look at 'berth node show %s'; a VM moves only when both nodes answer", source),
+		}
+	}
+	for _, domain := range facts.Domains {
+		if domain.UUID != vm.ID {
+			continue
+		}
+		if domain.State == cluster.DomainRunning {
+			return nil
+		}
+		return &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("VM %q is %s on %s (%s)", vm.Name, domain.State, source, domain.Reason),
+			NextStep: fmt.Sprintf("only a running VM moves: resume it on %s with 'virsh resume %s'", source, vm.Name),
+		}
+	}
+	if !facts.DomainsKnown {
+		return nil // the source's agent will look before it acts
+	}
+	return &Error{
+		Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s does not show VM %q any more", source, vm.Name),
+		NextStep: fmt.Sprintf("see 'berth vm show %s'; 'berth vm start %s' starts it again", vm.Name, vm.Name),
+	}
+}

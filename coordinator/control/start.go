@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/state"
+)
+
+// StartVM decides where a VM goes and commits the start: the record, the reservation and the decision as one. It returns
+// once that is done; the operation tells how the start ends. Refusals are of type *Error.
+func (c *Control) StartVM(ctx context.Context, request StartVM) (Started, error) {
+	var started Started
+	err := c.plan(ctx, "vm/"+request.Name, func() (again retry, err error) {
+		started, again, err = c.startOnce(ctx, request)
+		return again, err
+	})
+	return started, err
+}
+
+func (c *Control) startOnce(ctx context.Context, request StartVM) (started Started, again retry, err error) {
+	if !c.leading() {
+		return Started{}, decided, errNotLeading
+	}
+	snapshot := c.Store.Snapshot()
+	if err := quarantined(snapshot); err != nil {
+		return Started{}, decided, err
+	}
+	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
+		vm, _ := snapshot.VM(op.VM)
+		decision, _ := snapshot.Decision(op.Decision)
+		return Started{Operation: op, Decision: decision, VM: vm}, decided, nil
+	}
+	vm, err := c.startable(snapshot, request)
+	if err != nil {
+		return Started{}, decided, err
+	}
+	from, err := inherit(snapshot, vm)
+	if err != nil {
+		return Started{}, decided, err
+	}
+	spec, err := specOf(snapshot, vm)
+	if err != nil {
+		return Started{}, decided, err
+	}
+	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
+	wanted.Pinned = request.Node
+	decision := c.decide(snapshot, from, wanted, request.Caller)
+	if c.tooEarly(snapshot, decision) {
+		return Started{}, unsettled, nil
+	}
+	if request.DryRun {
+		decision.DryRun = true
+		return Started{Decision: decision, VM: vm}, decided, refusalOf(decision)
+	}
+	if decision.Outcome == placement.Refused {
+		return Started{Decision: decision}, decided, c.recordRefusal(ctx, decision)
+	}
+	expected, at := vm.Revision, c.Now()
+	op := operation.Operation{
+		ID: c.newID(), Kind: operation.Start, Caller: request.Caller, Request: request.RequestID,
+		VM: vm.ID, VMName: vm.Name, Pinned: request.Node, Created: expected == 0, Spec: spec, MakesHome: from.local() && vm.Home == "",
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
+	}
+	next := operation.Place(op, vm, from.target(snapshot, decision), at)
+	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
+	started, again, err = c.begin(ctx, snapshot, next, decision, expected, from.unchanged(snapshot))
+	return started, again, err
+}
+
+// specOf is what a start gives to the node when the VM's own description does not say it all; else nil.
+func specOf(snapshot *state.Snapshot, vm cluster.VM) (*cluster.VMSpec, error) {
+	spec, err := estate.SpecOf(snapshot, vm)
+	if err != nil {
+		return nil, unlinked(vm, err)
+	}
+	if vm.Image == "" && len(vm.Disks)+len(vm.NICs) == 0 {
+		return nil, nil
+	}
+	return &spec, nil
+}
+
+// startable is the VM to start: a new record, or the one that exists.
+func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.VM, error) {
+	subject := "vm/" + request.Name
+	vm, exists := snapshot.VMByName(request.Name)
+	if !exists {
+		if request.Spec == nil {
+			return cluster.VM{}, &Error{
+				Code: NotFound, Subject: subject, Message: fmt.Sprintf("there is no VM %q", request.Name),
+				NextStep: "give --memory and --vcpus, or --xml, to make it; 'berth vm list' shows the VMs there are",
+			}
+		}
+		return c.newVM(snapshot, request)
+	}
+	switch {
+	case vm.Operation != "":
+		return vm, busy(snapshot, vm)
+	case vm.Holder != "" && !c.provenAbsent(vm):
+		return vm, &Error{
+			Code: Exists, Subject: subject,
+			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, nodeName(snapshot, vm.Holder)),
+			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
+		}
+	case request.Spec != nil || request.linked():
+		return vm, &Error{
+			Code: Exists, Subject: subject, Message: fmt.Sprintf("VM %q exists already, stopped", vm.Name),
+			NextStep: fmt.Sprintf("start it as it is with 'berth vm start %s', or delete it first with 'berth vm delete %s'",
+				vm.Name, vm.Name),
+		}
+	}
+	return vm, nil
+}
+
+// linked tells whether the request says what a new VM belongs to.
+func (r *StartVM) linked() bool {
+	return r.VDC != "" || r.Offer != "" || r.Image != "" || len(r.Disks)+len(r.NICs)+len(r.Keys) > 0
+}
+
+// newVM is the record of a VM that is not there yet. Whether its links lead to what they should shows when it inherits.
+func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, error) {
+	invalid := func(err error, next string) error {
+		return &Error{Code: Invalid, Subject: "vm/" + request.Name, Message: err.Error(), NextStep: next}
+	}
+	if err := cluster.ValidateName("VM", request.Name); err != nil {
+		return cluster.VM{}, invalid(err, "choose another name")
+	}
+	if err := cluster.ValidateSpec(*request.Spec); err != nil {
+		return cluster.VM{}, invalid(err, "see 'berth vm start --help'")
+	}
+	for _, key := range request.Keys {
+		if err := cluster.ValidateKey(cluster.KindVM, key); err != nil {
+			return cluster.VM{}, invalid(err, "see 'berth key --help'")
+		}
+	}
+	id := request.ID
+	if id == "" {
+		id = newUUID()
+	}
+	if other, taken := snapshot.VM(id); taken {
+		return cluster.VM{}, &Error{
+			Code: Exists, Subject: "vm/" + request.Name, Message: fmt.Sprintf("UUID %s belongs to VM %q", id, other.Name),
+			NextStep: "remove <uuid> from the XML, or start that VM",
+		}
+	}
+	// A VM of this UUID may have been here before: agents remember its epochs.
+	last := snapshot.LastEpoch(id)
+	return cluster.VM{
+		ID: id, Name: request.Name, Spec: *request.Spec, Epoch: last, LastEpoch: last, CreatedAt: c.Now(),
+		VDC: request.VDC, Offer: request.Offer, Image: request.Image, Disks: request.Disks, NICs: request.NICs, Keys: request.Keys,
+	}, nil
+}
+
+// provenAbsent tells whether the node that should run the VM positively does not: its agent listed all domains after the
+// VM was started, and it was not among them.
+func (c *Control) provenAbsent(vm cluster.VM) bool {
+	facts := c.Inventory.Facts(vm.Holder, c.Now())
+	if facts.Liveness != cluster.Up || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) {
+		return false
+	}
+	for _, domain := range facts.Domains {
+		if domain.UUID == vm.ID && domain.State.Holds() {
+			return false
+		}
+	}
+	return true
+}
