@@ -215,16 +215,28 @@ func TestSnapshotThatIsRefused(t *testing.T) {
 func TestCompletionAsksTheCluster(t *testing.T) {
 	w, _ := newWorld(t, steady())
 	for line, want := range map[string]string{
-		"vm show ":                "db1\nweb1\nweb2\n",
-		"node show ":              "node1\nnode2\nnode3\n",
-		"vm migrate web1 --to ":   "node1\nnode2\nnode3\n",
-		"vm migrate web1 ":        "",
-		"node maintenance node1 ": "on\noff\n",
-		"coordinator remove ":     "coord1\ncoord2\ncoord3\n",
-		"decision show ":          "last\n3nqk7d2m0d9zz\tstart big\n3nqk7d2m0d1ab\tstart web1\n",
-		"context use ":            "lab\n",
-		"token create --for ":     "agent\ncoordinator\noperator\n",
-		"vm list --output ":       "table\nwide\njson\nyaml\nname\n",
+		"vm show ":                     "db1\nweb1\nweb2\n",
+		"node show ":                   "node1\nnode2\nnode3\n",
+		"vm migrate web1 --to ":        "node1\nnode2\nnode3\n",
+		"vm migrate web1 ":             "",
+		"node maintenance node1 ":      "on\noff\n",
+		"coordinator remove ":          "coord1\ncoord2\ncoord3\n",
+		"decision show ":               "last\n3nqk7d2m0d9zz\tstart big\n3nqk7d2m0d1ab\tstart web1\n",
+		"context use ":                 "lab\n",
+		"cluster show ":                "default\nprod\n",
+		"vdc add v1 --cluster ":        "default\nprod\n",
+		"cluster set prod --storage ":  "shared\nlocal\n",
+		"cluster set prod --unset ":    "storage\nram-ratio\ncpu-ratio\noverhead\ninitial-msav\nfinal-msav\nmsav-steps\ncustomer-key-scope\nphysical-ledger\n",
+		"vm add web9 --vdc ":           "acme-prod\nacme-test\n",
+		"vm start web9 --attach ":      "web-1-root\n",
+		"vm why-not web1 --node ":      "node1\nnode2\nnode3\n",
+		"key compiled ":                "db1\nweb1\nweb2\n",
+		"key set ":                     "cluster/default\ncluster/prod\nbilling-entity/reseller\ncustomer/acme\nvdc/acme-prod\nvdc/acme-test\ndisk/web-1-root\nvm/db1\nvm/web1\nvm/web2\n",
+		"key list n":                   "cluster/default\ncluster/prod\nbilling-entity/reseller\ncustomer/acme\nvdc/acme-prod\nvdc/acme-test\ndisk/web-1-root\nvm/db1\nvm/web1\nvm/web2\nnode/node1\nnode/node2\nnode/node3\n",
+		"key set vm/web1 A=1 --class ": "system\nbilling-entity\ncustomer\n",
+		"decision replay ":             "last\n3nqk7d2m0d9zz\tstart big\n3nqk7d2m0d1ab\tstart web1\n",
+		"token create --for ":          "agent\ncoordinator\noperator\n",
+		"vm list --output ":            "table\nwide\njson\nyaml\nname\n",
 	} {
 		said := w.run(append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		got, _, _ := strings.Cut(said.out, ":")

@@ -40,7 +40,9 @@ func cannedNodes() []*berthv1.Node {
 			Ledgers: &berthv1.NodeLedgers{
 				PromisedLimitBytes: 96 * gib, PromisedUsedBytes: 20*gib + gib/2, PromisedFreeBytes: 75*gib + gib/2,
 				PhysicalFreeBytes: proto.Int64(40 * gib), VcpusLimit: 128, VcpusUsed: 11, Vms: 3,
+				BorrowedBytes: gib / 2,
 			},
+			Keys: map[string]float64{"Premium": 1, "DS": 0, "_ssd": 1}, OwnKeys: []string{"Premium"},
 			Vms: []string{"db1", "web1"}, EnrolledAt: ago(48 * time.Hour),
 		},
 		{
@@ -78,6 +80,10 @@ func cannedVMs() []*berthv1.VM {
 			},
 			Epoch: 3, LastNode: "node2", LastDecisionId: "3nqk7d2m0d1ab", CreatedAt: ago(26 * time.Hour), StartedAt: ago(5*time.Hour + 7*time.Minute),
 			Telemetry: &berthv1.DomainTelemetry{CpuRatio: proto.Float64(0.42), RssBytes: proto.Int64(300 << 20), BalloonBytes: proto.Int64(gib / 2)},
+			Cluster:   "default", Vdc: "acme-prod", Customer: "acme", BillingEntity: "reseller", Offer: "small", Image: "debian",
+			Disks: []string{"web-1-root", "web-1-data"}, Nics: []string{"web-1-nic"},
+			Keys:   []*berthv1.Key{{Class: "customer", Name: "Group1", Value: 1, Weight: -100}},
+			Sticky: []*berthv1.Key{{Class: "system", Name: "DS", Value: 3, Weight: 30}},
 		},
 		{
 			Id: "aaaaaaaa-0000-4000-8000-000000000004", Name: "web2", State: berthv1.VMState_VM_STATE_STOPPED,
@@ -88,8 +94,11 @@ func cannedVMs() []*berthv1.VM {
 
 // cannedDecision has two candidates and a refused node.
 func cannedDecision() *berthv1.Decision {
-	term := func(key string, raw, proximity, weight float64) *berthv1.ScoreTerm {
-		return &berthv1.ScoreTerm{Weigher: "system-keys", Key: key, Raw: raw, Proximity: &proximity, Weight: weight, Contribution: proximity * weight}
+	system := func(key string, raw, proximity, weight float64) *berthv1.ScoreTerm {
+		return &berthv1.ScoreTerm{
+			Weigher: "system-keys", Key: key, Raw: raw, Proximity: &proximity, Weight: weight, Contribution: proximity * weight,
+			Wanted: proto.Float64(0), Class: "system", Level: "cluster",
+		}
 	}
 	passed := func(available float64) []*berthv1.ConstraintResult {
 		return []*berthv1.ConstraintResult{
@@ -98,23 +107,66 @@ func cannedDecision() *berthv1.Decision {
 		}
 	}
 	return &berthv1.Decision{
-		Id: "3nqk7d2m0d1ab", Purpose: "start", Vm: "web1", Policy: "fco", MadeAt: ago(90 * time.Second), Caller: "operator/admin",
-		Outcome: berthv1.DecisionOutcome_DECISION_OUTCOME_PLACED, Winner: "node2", WinnerId: "3nqk7d2m0n2aa", Margin: 4.2,
-		Reason: "node2 scores 93.1, 4.2 more than node1; 1 of 3 nodes refused", Counterfactual: "without #RAM, node1 would win",
-		Seed: 42, Request: &berthv1.DecisionRequest{MemoryBytes: gib / 2, Vcpus: 2}, OperationId: "3nqk7d2m0x1ab",
-		Order: "first-fit: 2 nodes in 1 tier", Gate: "off", Selector: "raw score of system-keys",
+		Id: "3nqk7d2m0d1ab", Purpose: "start", Vm: "web1", Policy: "affinity", MadeAt: ago(90 * time.Second), Caller: "operator/admin",
+		Outcome: berthv1.DecisionOutcome_DECISION_OUTCOME_PLACED, Winner: "node2", WinnerId: "3nqk7d2m0n2aa", Margin: 100,
+		Reason: "node2 is the best of 2 nodes of round 1 by customer keys, 100 more than node1", Counterfactual: "without key Group1, node1 or node2 by lot",
+		Seed: 42, OperationId: "3nqk7d2m0x1ab", Cluster: "default", Round: 1, Kept: 3,
+		Request: &berthv1.DecisionRequest{
+			MemoryBytes: gib / 2, Vcpus: 2,
+			SystemKeys: []*berthv1.CompiledKey{
+				{Name: "#CPU", Weight: 30, Class: "system", Level: "cluster"}, {Name: "#LOAD", Weight: 20, Class: "system", Level: "cluster"},
+				{Name: "#RAM", Weight: 50, Class: "system", Level: "cluster"},
+			},
+			CustomerKeys: []*berthv1.CompiledKey{{Name: "Group1", Value: 1, Weight: -100, Class: "customer", Level: "vm"}},
+		},
+		Order: "first-fit: 2 nodes in 1 tier", Gate: "round 1 of 10, threshold 80: 2 nodes", Selector: "customer score",
 		Nodes: []*berthv1.DecisionNode{
 			{
-				Node: "node2", NodeId: "3nqk7d2m0n2aa", Admitted: true, Score: 93.1, Rank: 1, Tier: 1, Constraints: passed(40 * float64(gib)),
-				Terms: []*berthv1.ScoreTerm{term("#RAM", 0.25, 0.95, 50), term("#CPU", 0.1, 0.9, 30), term("#LOAD", 0.02, 0.93, 20)},
+				Node: "node2", NodeId: "3nqk7d2m0n2aa", Admitted: true, SystemScore: 93.1, Rank: 1, Tier: 1, Band: 1, Constraints: passed(40 * float64(gib)),
+				Terms: []*berthv1.ScoreTerm{system("#RAM", 0.25, 0.95, 50), system("#CPU", 0.1, 0.9, 30), system("#LOAD", 0.02, 0.93, 20)},
 			},
 			{
-				Node: "node1", NodeId: "3nqk7d2m0n1aa", Admitted: true, Score: 88.9, Rank: 2, Tier: 1, Constraints: passed(30 * float64(gib)),
-				Terms: []*berthv1.ScoreTerm{term("#RAM", 0.5, 0.85, 50), term("#CPU", 0.2, 0.9, 30), term("#LOAD", 0.05, 0.97, 20)},
+				Node: "node1", NodeId: "3nqk7d2m0n1aa", Admitted: true, SystemScore: 88.9, CustomerScore: -100, Score: -100, Rank: 2, Tier: 1, Band: 1,
+				Constraints: passed(30 * float64(gib)),
+				Terms: []*berthv1.ScoreTerm{
+					system("#RAM", 0.5, 0.85, 50), system("#CPU", 0.2, 0.9, 30), system("#LOAD", 0.05, 0.97, 20),
+					{
+						Weigher: "customer-keys", Key: "Group1", Raw: 1, Wanted: proto.Float64(1), Proximity: proto.Float64(1), Weight: -100, Contribution: -100,
+						Count: 1, Class: "customer", Level: "vm",
+					},
+				},
 			},
 			cannedRefusedNodes()[1],
 		},
 	}
+}
+
+// cannedOldDecision is as the first release recorded it: one score, and neither rounds nor customer keys.
+func cannedOldDecision() *berthv1.Decision {
+	d := cannedDecision()
+	d.Round, d.Kept, d.Margin, d.Cluster, d.Policy = 0, 0, 4.2, "", "fco"
+	d.Reason, d.Counterfactual, d.Gate, d.Selector = "node2 scores 93.1, 4.2 more than node1; 1 of 3 nodes refused", "without #RAM, node1 would win", "off", "raw score of system-keys"
+	d.Request.SystemKeys, d.Request.CustomerKeys = nil, nil
+	for _, node := range d.GetNodes()[:2] {
+		node.Score, node.SystemScore, node.CustomerScore, node.Band = node.GetSystemScore(), 0, 0, 0
+		node.Terms = node.GetTerms()[:3]
+		for _, term := range node.GetTerms() {
+			term.Wanted, term.Class, term.Level = nil, "", ""
+		}
+	}
+	return d
+}
+
+// cannedBandRefusal has candidates, and no system round that any of them passes.
+func cannedBandRefusal() *berthv1.Decision {
+	d := cannedDecision()
+	d.Outcome, d.Winner, d.WinnerId, d.Margin, d.Round, d.FailedPhase = berthv1.DecisionOutcome_DECISION_OUTCOME_REFUSED, "", "", 0, 0, "system"
+	d.Reason, d.Counterfactual = "no node is good enough: the best of 2 candidates is node2 with -20, and the last threshold is -10", ""
+	d.Changes = []string{"without key Licence of vdc/acme-prod, node2", "final_msav of cluster/default at -21, node2"}
+	for i, node := range d.GetNodes()[:2] {
+		node.Band, node.Rank, node.SystemScore, node.CustomerScore = 0, 0, -20-float64(i), 0
+	}
+	return d
 }
 
 func cannedRefusedNodes() []*berthv1.DecisionNode {
@@ -138,11 +190,12 @@ func cannedRefusedNodes() []*berthv1.DecisionNode {
 
 func cannedRefusal() *berthv1.Decision {
 	return &berthv1.Decision{
-		Id: "3nqk7d2m0d9zz", Purpose: "start", Vm: "big", Policy: "fco", MadeAt: ago(time.Second), Caller: "operator/admin",
+		Id: "3nqk7d2m0d9zz", Purpose: "start", Vm: "big", Policy: "affinity", MadeAt: ago(time.Second), Caller: "operator/admin",
 		Outcome: berthv1.DecisionOutcome_DECISION_OUTCOME_REFUSED, Nodes: cannedRefusedNodes(),
-		Reason:         "no node fits: of 2 nodes, running refuses 1, memory-promised refuses 1, memory-physical refuses 1; nearest is node1",
-		Counterfactual: "a VM of 39 GiB would fit on node1",
-		Request:        &berthv1.DecisionRequest{MemoryBytes: 256 * gib, Vcpus: 2},
+		Reason:      "no node fits: of 2 nodes, running refuses 1, memory-promised refuses 1, memory-physical refuses 1; nearest is node1",
+		FailedPhase: "constraint", Cluster: "default",
+		Changes: []string{"a VM of 39 GiB would fit on node1", "with vm/db1 (8 GiB) moved from node1 to node2, node1"},
+		Request: &berthv1.DecisionRequest{MemoryBytes: 256 * gib, Vcpus: 2},
 	}
 }
 

@@ -16,7 +16,7 @@ func (a *app) decisionCommand() *cobra.Command {
 	return noun("decision COMMAND", "See why VMs were placed where they are", `
 Every placement leaves a decision: what was asked, every node with what refused it or what its score is made of, which
 node won by how much, and what would have changed it.`,
-		a.decisionListCommand(), a.decisionShowCommand())
+		a.decisionListCommand(), a.decisionShowCommand(), a.decisionReplayCommand())
 }
 
 func (a *app) decisionListCommand() *cobra.Command {
@@ -99,15 +99,21 @@ func (a *app) decisionTable(p *page, decisions []*berthv1.Decision, wide bool) {
 }
 
 func (a *app) decisionShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show ID", Short: "Explain a decision: every node, every figure", Args: arguments(1, "ID"),
-		Long: `Explain a decision: what was asked, what came of it and why; each candidate with every term of its score; each refused
-node with the constraint, what it needed, what was available and how old that figure was.
+	var full bool
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Explain a decision: what was asked, what came of it, and why", Args: arguments(1, "ID"),
+		Long: `Explain a decision: what was asked, what came of it and why, by how much, and what would have changed it; then each
+candidate with the round in which it was good enough and its two scores, and each refused node with the constraint,
+what it needed, what was available and how old that figure was.
 
-ID may be shortened as long as it is unique; 'last' is the newest one. -o wide adds what every constraint said of every
-node.`,
+System keys decide in rounds: the first round with a node above its threshold makes the band of nodes that count as
+equal. In the band the customer score decides, and the seed among equals. --full adds every term of every score, what
+every constraint said of every node, and the keys that were asked with.
+
+ID may be shortened as long as it is unique; 'last' is the newest one.`,
 		Example: `  berth decision show last
-  berth decision show 3nqk7 -o wide`,
+  berth decision show 3nqk7 --full
+  berth decision show last --full -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.connect()
 			if err != nil {
@@ -121,9 +127,13 @@ node.`,
 			return a.print(cmd, result{
 				message: answer,
 				names:   []string{"decision/" + answer.GetDecision().GetId()},
-				text:    func(p *page, wide bool) { a.explanation(p, answer.GetDecision(), wide) },
+				text: func(p *page, wide bool) {
+					a.explanation(p, answer.GetDecision(), detail{wide: wide, full: full})
+				},
 			})
 		},
 		ValidArgsFunction: first(a.decisionIDs()),
 	}
+	cmd.Flags().BoolVar(&full, "full", false, "every term of every score, and what every constraint said of every node")
+	return cmd
 }

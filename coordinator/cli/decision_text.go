@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,14 @@ func placement(d *berthv1.Decision) string {
 	default:
 		parts = append(parts, count(nodes, "node"))
 	}
-	if winner != nil && len(winner.GetTerms()) > 0 {
+	switch {
+	case winner == nil:
+	case d.GetRound() > 0:
+		parts = append(parts, fmt.Sprintf("round %d", d.GetRound()))
+		if winner.GetCustomerScore() != 0 {
+			parts = append(parts, "customer score "+number(winner.GetCustomerScore()))
+		}
+	case len(winner.GetTerms()) > 0:
 		parts = append(parts, "score "+number(winner.GetScore()))
 	}
 	if winner != nil && next != nil && winner.GetTier() == next.GetTier() && winner.GetBand() == next.GetBand() {
@@ -57,22 +65,49 @@ func margin(f float64) string {
 	return "less than 0.01"
 }
 
+// briefNodes is how many candidates, and how many refused nodes, an explanation shows that is not full.
+const briefNodes = 12
+
 // writeRefusal shows, for an error, why every node was refused and what would have changed it.
 func writeRefusal(w io.Writer, d *berthv1.Decision) {
 	p := &page{out: w}
-	refusals(p, d.GetNodes(), true)
-	if d.GetCounterfactual() != "" {
-		p.line("what would do: %s", d.GetCounterfactual())
+	candidates, refused := split(d.GetNodes())
+	if len(candidates) > 0 { // good enough for the constraints, and for no round
+		scores(p, candidates, detail{})
+	}
+	refusals(p, refused, true)
+	for _, change := range remedies(d) {
+		p.line("what would do: %s", change)
 	}
 }
 
-// refusals writes a line for each constraint that refused a node. In brief, words are left out where figures say it.
+// remedies are what would have changed a decision.
+func remedies(d *berthv1.Decision) []string {
+	var all []string
+	if d.GetCounterfactual() != "" {
+		all = append(all, d.GetCounterfactual())
+	}
+	for _, change := range d.GetChanges() {
+		if change != d.GetCounterfactual() {
+			all = append(all, change)
+		}
+	}
+	return all
+}
+
+// refusals writes a line for each constraint that refused a node. In brief, words are left out where figures say it, and
+// nodes beyond briefNodes are only counted.
 func refusals(p *page, nodes []*berthv1.DecisionNode, brief bool) {
 	var rows [][]string
-	for _, node := range nodes {
+	left := map[string]int{}
+	for i, node := range nodes {
 		name := nodeName(node)
 		for _, c := range node.GetConstraints() {
 			if c.GetPassed() {
+				continue
+			}
+			if brief && i >= briefNodes {
+				left[c.GetConstraint()]++
 				continue
 			}
 			why := c.GetMessage()
@@ -85,6 +120,13 @@ func refusals(p *page, nodes []*berthv1.DecisionNode, brief bool) {
 	}
 	if len(rows) > 0 {
 		p.indented("  ", []string{"NODE", "CONSTRAINT", "NEEDED", "AVAILABLE", "AGE", "WHY"}, rows)
+	}
+	if len(left) > 0 {
+		var parts []string
+		for _, constraint := range slices.Sorted(maps.Keys(left)) {
+			parts = append(parts, fmt.Sprintf("%s refuses %d", constraint, left[constraint]))
+		}
+		p.line("  and %s: %s", count(len(nodes)-briefNodes, "more node"), strings.Join(parts, ", "))
 	}
 }
 
@@ -113,50 +155,100 @@ func amount(f *float64, unit string) string {
 	}
 }
 
-// explanation writes a whole decision: what was asked, what came of it and why, and every node.
-func (a *app) explanation(p *page, d *berthv1.Decision, wide bool) {
-	request := d.GetRequest()
-	asked := fmt.Sprintf("%s vm/%s (%v, %s)", d.GetPurpose(), d.GetVm(), units.Bytes(request.GetMemoryBytes()),
-		count(int(request.GetVcpus()), "vCPU"))
-	if request.GetPinnedNode() != "" {
-		asked += " on " + request.GetPinnedNode() + " and no other node"
-	}
+// detail is how much of a decision is shown. Full has every term and every verdict; wide has more columns.
+type detail struct{ wide, full bool }
+
+// explanation writes a decision: what was asked, what came of it and why, what would have changed it, and the nodes.
+func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 	title := "decision " + d.GetId()
 	if d.GetDryRun() {
 		title = strings.TrimSpace("dry run "+d.GetId()) + ": nothing was changed"
 	}
 	p.line("%s", title)
-	p.fields("  ",
-		[2]string{"asked", asked},
-		[2]string{"by", fmt.Sprintf("%s at %s (%s ago)", or(d.GetCaller(), none), a.at(d.GetMadeAt()), a.since(d.GetMadeAt()))},
-		[2]string{"runs on", request.GetCurrentNode()},
-		[2]string{"left out", strings.Join(request.GetExcludedNodes(), ", ")},
-		[2]string{"outcome", outcome(d)},
-		[2]string{"why", d.GetReason()},
-		[2]string{"margin", marginField(d)},
-		[2]string{"otherwise", d.GetCounterfactual()},
-		[2]string{"policy", fmt.Sprintf("%s, seed %d", or(d.GetPolicy(), none), d.GetSeed())},
-		[2]string{"order", d.GetOrder()},
-		[2]string{"gate", d.GetGate()},
-		[2]string{"select", d.GetSelector()},
-		[2]string{"operation", d.GetOperationId()},
-	)
+	rows := [][2]string{
+		{"asked", question(d)},
+		{"by", fmt.Sprintf("%s at %s (%s ago)", or(d.GetCaller(), none), a.at(d.GetMadeAt()), a.since(d.GetMadeAt()))},
+		{"runs on", d.GetRequest().GetCurrentNode()},
+		{"left out", strings.Join(d.GetRequest().GetExcludedNodes(), ", ")},
+		{"outcome", outcome(d)},
+		{"why", d.GetReason()},
+		{"margin", marginField(d)},
+		{"round", round(d)},
+	}
+	for _, change := range remedies(d) {
+		rows = append(rows, [2]string{"otherwise", change})
+	}
+	if d.GetOmitted() > 0 {
+		rows = append(rows, [2]string{"kept", fmt.Sprintf("the figures of %d of %d nodes", d.GetKept(), d.GetKept()+d.GetOmitted())})
+	}
+	if show.full {
+		rows = append(rows, [][2]string{
+			{"policy", fmt.Sprintf("%s, seed %d", or(d.GetPolicy(), none), d.GetSeed())},
+			{"order", d.GetOrder()},
+			{"gate", d.GetGate()},
+			{"select", d.GetSelector()},
+		}...)
+	}
+	p.fields("  ", append(rows, [2]string{"operation", d.GetOperationId()})...)
+	if keys := slices.Concat(d.GetRequest().GetSystemKeys(), d.GetRequest().GetCustomerKeys()); show.full && len(keys) > 0 {
+		p.blank()
+		p.line("keys of the VM")
+		askedKeys(p, keys)
+	}
 	candidates, refused := split(d.GetNodes())
 	if len(candidates) > 0 {
 		p.blank()
 		p.line("candidates")
-		scores(p, candidates, wide)
+		scores(p, candidates, show)
 	}
 	if len(refused) > 0 {
 		p.blank()
 		p.line("refused")
-		refusals(p, refused, false)
+		refusals(p, refused, !show.full)
 	}
-	if wide {
+	if show.full {
 		p.blank()
 		p.line("all constraints")
 		verdicts(p, d.GetNodes())
 	}
+}
+
+func question(d *berthv1.Decision) string {
+	request := d.GetRequest()
+	text := fmt.Sprintf("%s vm/%s (%v, %s)", d.GetPurpose(), d.GetVm(), units.Bytes(request.GetMemoryBytes()),
+		count(int(request.GetVcpus()), "vCPU"))
+	if d.GetCluster() != "" {
+		text += " in cluster " + d.GetCluster()
+	}
+	if request.GetHomeNode() != "" {
+		text += ", its disk on " + request.GetHomeNode()
+	}
+	if request.GetPinnedNode() != "" {
+		text += ", on " + request.GetPinnedNode() + " and no other node"
+	}
+	if request.GetIfBetter() > 0 {
+		text += ", if it gains at least " + exact(request.GetIfBetter())
+	}
+	return text
+}
+
+// round says which system round made the band.
+func round(d *berthv1.Decision) string {
+	switch {
+	case d.GetRound() > 0:
+		return fmt.Sprintf("%d: the first in which a node was good enough", d.GetRound())
+	case d.GetFailedPhase() == "system":
+		return "none: no node was good enough in any"
+	}
+	return ""
+}
+
+func askedKeys(p *page, keys []*berthv1.CompiledKey) {
+	rows := make([][]string, 0, len(keys))
+	for _, key := range keys {
+		rows = append(rows, []string{key.GetName(), key.GetClass(), exact(key.GetValue()), exact(key.GetWeight()), or(key.GetLevel(), none)})
+	}
+	p.indented("  ", []string{"KEY", "CLASS", "VALUE", "WEIGHT", "LEVEL"}, rows)
 }
 
 func outcome(d *berthv1.Decision) string {
@@ -191,40 +283,85 @@ func split(nodes []*berthv1.DecisionNode) (candidates, refused []*berthv1.Decisi
 	return candidates, refused
 }
 
-// scores writes every term of every candidate's score. A node's name and score stand on its first line.
-func scores(p *page, candidates []*berthv1.DecisionNode, wide bool) {
-	headings := []string{"RANK", "NODE", "SCORE", "TERM", "VALUE", "PROXIMITY", "WEIGHT", "CONTRIBUTION"}
-	if wide {
-		headings = append(headings, "WEIGHER", "TIER", "BAND", "NODE-ID")
+// scores writes a line for each candidate, and in full one for each term of its score. Decisions of the first release have
+// one score and no rounds.
+func scores(p *page, candidates []*berthv1.DecisionNode, show detail) {
+	total := len(candidates)
+	if !show.full {
+		candidates = candidates[:min(total, briefNodes)]
+	}
+	rounds := slices.ContainsFunc(candidates, func(n *berthv1.DecisionNode) bool {
+		return n.GetBand() > 0 || n.GetSystemScore() != 0 || n.GetCustomerScore() != 0 || n.GetScore() == 0
+	})
+	headings := []string{"RANK", "NODE", "SCORE"}
+	if rounds {
+		headings = []string{"RANK", "NODE", "ROUND", "SYSTEM", "CUSTOMER"}
+	}
+	if show.wide {
+		headings = append(headings, "TIER", "NODE-ID")
+	}
+	head := len(headings)
+	noted := slices.ContainsFunc(candidates, func(n *berthv1.DecisionNode) bool {
+		return slices.ContainsFunc(n.GetTerms(), func(t *berthv1.ScoreTerm) bool { return t.GetNote() != "" })
+	})
+	if show.full {
+		headings = append(headings, termHeadings(show.wide, noted)...)
 	}
 	var rows [][]string
 	for _, node := range candidates {
-		head := []string{strconv.Itoa(int(node.GetRank())), nodeName(node), number(node.GetScore())}
-		terms := node.GetTerms()
-		if len(terms) == 0 {
-			terms = []*berthv1.ScoreTerm{nil}
-		}
-		for _, term := range terms {
-			row := append(head, termCells(term)...)
-			if wide {
-				row = append(row, or(term.GetWeigher(), none), strconv.Itoa(int(node.GetTier())),
-					strconv.Itoa(int(node.GetBand())), or(node.GetNodeId(), none))
+		row := []string{position(node.GetRank()), nodeName(node), number(node.GetScore())}
+		if rounds {
+			row = []string{
+				position(node.GetRank()), nodeName(node), position(node.GetBand()),
+				number(node.GetSystemScore()), number(node.GetCustomerScore()),
 			}
+		}
+		if show.wide {
+			row = append(row, position(node.GetTier()), or(node.GetNodeId(), none))
+		}
+		if !show.full || len(node.GetTerms()) == 0 {
 			rows = append(rows, row)
-			head = []string{"", "", ""}
+			continue
+		}
+		for _, term := range node.GetTerms() {
+			rows = append(rows, append(row, termCells(term, show.wide)...))
+			row = make([]string, head) // said once
 		}
 	}
 	p.indented("  ", headings, rows)
+	if left := total - len(candidates); left > 0 {
+		p.line("  and %s; --full shows all", count(left, "more candidate"))
+	}
 }
 
-func termCells(term *berthv1.ScoreTerm) []string {
-	if term == nil {
-		return []string{none, none, none, none, none}
+// position prints a rank, a round or a tier. Nodes that got none have 0.
+func position(n int32) string {
+	if n == 0 {
+		return none
 	}
-	return []string{
-		or(term.GetKey(), term.GetWeigher()), number(term.GetRaw()), optionalNumber(term.Proximity),
-		number(term.GetWeight()), number(term.GetContribution()),
+	return strconv.Itoa(int(n))
+}
+
+func termHeadings(wide, noted bool) []string {
+	headings := []string{"TERM", "VM-VALUE", "NODE-VALUE", "PROXIMITY", "WEIGHT", "COUNT", "CONTRIBUTION"}
+	if wide {
+		headings = append(headings, "WEIGHER", "CLASS", "LEVEL")
 	}
+	if noted {
+		headings = append(headings, "NOTE")
+	}
+	return headings
+}
+
+func termCells(term *berthv1.ScoreTerm, wide bool) []string {
+	cells := []string{
+		or(term.GetKey(), term.GetWeigher()), optionalNumber(term.Wanted), number(term.GetRaw()), optionalNumber(term.Proximity),
+		number(term.GetWeight()), position(term.GetCount()), number(term.GetContribution()),
+	}
+	if wide {
+		cells = append(cells, or(term.GetWeigher(), none), or(term.GetClass(), none), or(term.GetLevel(), none))
+	}
+	return append(cells, term.GetNote())
 }
 
 // verdicts writes what every constraint said of every node.

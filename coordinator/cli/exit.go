@@ -113,6 +113,7 @@ func (c complaint) writeText(w io.Writer) {
 	if c.usage != "" {
 		fmt.Fprintf(w, "usage: %s\n", c.usage)
 	}
+	writeProblems(w, c.detail.GetProblems())
 	if decision := c.detail.GetDecision(); decision != nil {
 		writeRefusal(w, decision)
 	}

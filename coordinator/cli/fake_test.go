@@ -43,6 +43,8 @@ type fake struct {
 	mu    sync.Mutex
 	calls []any // the requests, in order
 
+	estateFake
+
 	status      func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error)
 	listNodes   func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)
 	getNode     func(*berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error)

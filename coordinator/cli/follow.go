@@ -131,7 +131,7 @@ func follow(
 		case err != nil && answered(err) && !cutShort(err):
 			return op, err
 		}
-		if !told {
+		if deadline, _ := ctx.Deadline(); !told && time.Until(deadline) > roundPause { // else there is no time to look for it
 			told = true
 			progress.note("lost sight of the operation; it goes on, looking for it on the other coordinators")
 		}

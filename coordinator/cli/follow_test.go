@@ -56,7 +56,7 @@ func TestMigrateThatStays(t *testing.T) {
 	}
 	w, _ := newWorld(t, f)
 	said := w.run("vm", "migrate", "web1", "--best")
-	if want := "vm/web1 stays on node2 (decision 3nqk7d2m0d1ab; 2 of 3 nodes fit, score 93.1, next best node1 by 4.2)\n"; said.out != want || said.exit != Done {
+	if want := "vm/web1 stays on node2 (decision 3nqk7d2m0d1ab; 2 of 3 nodes fit, round 1, next best node1 by 100)\n"; said.out != want || said.exit != Done {
 		t.Errorf("got %q, exit %d, want %q", said.out, said.exit, want)
 	}
 }
@@ -219,7 +219,7 @@ func TestStartThatWasPlacedAgain(t *testing.T) {
 	}
 	w, _ := newWorld(t, f)
 	said := w.run("vm", "start", "web1")
-	if want := "vm/web1 running on node1 (decision 3nqk7d2m0d2cd; 1 of 2 nodes fit, score 88.9)\n"; said.out != want {
+	if want := "vm/web1 running on node1 (decision 3nqk7d2m0d2cd; 1 of 2 nodes fit, round 1, customer score -100)\n"; said.out != want {
 		t.Errorf("got %q, want %q", said.out, want)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,14 +21,21 @@ func (a *app) nodeSetCommand() *cobra.Command {
 		ram, cpu float64
 		overhead string
 		reset    []string
+		keys     []string
+		unset    []string
+		toward   string
 	)
 	cmd := &cobra.Command{
-		Use: "set NODE", Short: "Change how much of a node may be promised", Args: arguments(1, "NODE"),
-		Long: `Change how much of a node may be promised to VMs. What is not named stays as it is; --reset takes a setting back to the
-cluster's default. Nothing that runs is touched: the settings count for the next decision.`,
+		Use: "set NODE", Short: "Change how much of a node may be promised, its keys and its cluster", Args: arguments(1, "NODE"),
+		Long: `Change how much of a node may be promised to VMs, and the values of its keys. What is not named stays as it is;
+--reset takes a setting back to the cluster's default, --unset-key a key. Nothing that runs is touched: the settings
+count for the next decision. What keys there are says the cluster: 'berth cluster node-key declare'. --cluster moves a
+node that holds no VM.`,
 		Example: `  berth node set node1 --ram-ratio 1.5
   berth node set node1 --cpu-ratio 4 --overhead 2G
-  berth node set node1 --reset ram-ratio,overhead`,
+  berth node set node1 --key Premium=1 --key DS=3
+  berth node set node1 --reset ram-ratio,overhead --unset-key Premium
+  berth node set node1 --cluster prod`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.SetNodeRequest{Node: args[0], Settings: &berthv1.NodeSettings{}, RequestId: requestID()}
 			changed := cmd.Flags().Changed
@@ -47,6 +55,12 @@ cluster's default. Nothing that runs is touched: the settings count for the next
 			if err := resets(cmd, request, reset); err != nil {
 				return err
 			}
+			if err := nodeKeys(cmd, request, keys, unset); err != nil {
+				return err
+			}
+			if request.Cluster = toward; changed("cluster") && toward == "" {
+				return Usagef(cmd, "--cluster: CLUSTER is missing")
+			}
 			if err := checkSettings(cmd, request); err != nil {
 				return err
 			}
@@ -59,6 +73,12 @@ cluster's default. Nothing that runs is touched: the settings count for the next
 	flags.Float64Var(&cpu, "cpu-ratio", 0, "vCPUs that may be promised for each CPU: a `NUMBER`, 0.1 to 64")
 	flags.StringVar(&overhead, "overhead", "", "`SIZE` of the memory that is kept for the node itself")
 	flags.StringSliceVar(&reset, "reset", nil, "`SETTINGS` to take back to the default: "+strings.Join(settingFlags, ", "))
+	flags.StringArrayVar(&keys, "key", nil, "value of a key that the cluster declares: `NAME=VALUE`; repeat for more")
+	flags.StringSliceVar(&unset, "unset-key", nil, "`NAMES` of keys to take back to the cluster's default")
+	flags.StringVar(&toward, "cluster", "", "move it to this `CLUSTER`")
+	complete(cmd, "key", cobra.NoFileCompletions)
+	complete(cmd, "unset-key", cobra.NoFileCompletions)
+	complete(cmd, "cluster", a.resourceNames(cluster.KindCluster))
 	complete(cmd, "reset", fixed(settingFlags...))
 	for _, flag := range settingFlags {
 		complete(cmd, flag, cobra.NoFileCompletions)
@@ -81,10 +101,36 @@ func resets(cmd *cobra.Command, request *berthv1.SetNodeRequest, reset []string)
 	return nil
 }
 
+// nodeKeys reads --key and --unset-key. Whether the cluster declares such keys only the coordinator knows.
+func nodeKeys(cmd *cobra.Command, request *berthv1.SetNodeRequest, keys, unset []string) error {
+	for _, text := range keys {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return Usagef(cmd, "--key %s: want NAME=VALUE", text)
+		}
+		f, err := figure("key "+name+" value", value)
+		switch _, twice := request.GetKeys()[name]; {
+		case err != nil:
+			return usage(cmd, err)
+		case twice:
+			return Usagef(cmd, "--key %s: %s is there twice", text, name)
+		case slices.Contains(unset, name):
+			return Usagef(cmd, "--key %s and --unset-key %s exclude each other", name, name)
+		}
+		if request.Keys == nil {
+			request.Keys = map[string]float64{}
+		}
+		request.Keys[name] = f
+	}
+	request.UnsetKeys = unset
+	return nil
+}
+
 func checkSettings(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
 	settings := request.GetSettings()
-	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil && len(request.GetReset_()) == 0 {
-		return Usagef(cmd, "say what to set: --%s or --reset", strings.Join(settingFlags, ", --"))
+	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil && request.GetCluster() == "" &&
+		len(request.GetReset_())+len(request.GetKeys())+len(request.GetUnsetKeys()) == 0 {
+		return Usagef(cmd, "say what to set: --%s, --reset, --key, --unset-key or --cluster", strings.Join(settingFlags, ", --"))
 	}
 	err := cluster.ValidateSettings(cluster.NodeSettings{
 		RAMRatio: settings.RamRatio, CPURatio: settings.CpuRatio, Overhead: (*units.Bytes)(settings.OverheadBytes),
@@ -108,8 +154,33 @@ func (a *app) nodeSet(cmd *cobra.Command, request *berthv1.SetNodeRequest) error
 	node := answer.GetNode()
 	return a.print(cmd, result{
 		message: answer, names: []string{"node/" + node.GetName()},
-		text: func(p *page, _ bool) { p.line("node/%s: %s", node.GetName(), settingsPhrase(node)) },
+		text: func(p *page, _ bool) { p.line("node/%s: %s", node.GetName(), said(node, request)) },
 	})
+}
+
+// said is what a node is like now, of what was asked for.
+func said(node *berthv1.Node, request *berthv1.SetNodeRequest) string {
+	parts := []string{settingsPhrase(node)}
+	if len(request.GetKeys())+len(request.GetUnsetKeys()) > 0 {
+		parts = append(parts, "keys "+or(keyPhrase(node), "none"))
+	}
+	if request.GetCluster() != "" {
+		parts = append(parts, "cluster "+node.GetCluster())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// keyPhrase lists the keys of a node, and which of them have the cluster's default.
+func keyPhrase(node *berthv1.Node) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(node.GetKeys())) {
+		text := name + "=" + exact(node.GetKeys()[name])
+		if !slices.Contains(node.GetOwnKeys(), name) {
+			text += " (default)"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // settingsPhrase lists the settings in force and where they come from.

@@ -47,6 +47,7 @@ func (a *app) nodeText(p *page, answer *berthv1.GetNodeResponse, wide bool) {
 		{"reason", reasons(node)},
 		{"cluster", node.GetCluster()},
 		{"settings", settingsPhrase(node)},
+		{"keys", keyPhrase(node)},
 	}
 	rows = append(rows, ledgerRows(node)...)
 	rows = append(rows, telemetryRows(node)...)
@@ -75,8 +76,16 @@ func ledgerRows(node *berthv1.Node) [][2]string {
 		{"promised", fmt.Sprintf("%v of %v memory, %v left", units.Bytes(ledgers.GetPromisedUsedBytes()),
 			units.Bytes(ledgers.GetPromisedLimitBytes()), units.Bytes(ledgers.GetPromisedFreeBytes()))},
 		{"", fmt.Sprintf("%d of %d vCPUs, to %s", ledgers.GetVcpusUsed(), ledgers.GetVcpusLimit(), count(int(ledgers.GetVms()), "domain"))},
-		{"really free", known(ledgers.PhysicalFreeBytes)},
+		{"really free", known(ledgers.PhysicalFreeBytes) + borrowed(ledgers)},
 	}
+}
+
+// borrowed is what KSM and ballooning save now, which counts as lost.
+func borrowed(ledgers *berthv1.NodeLedgers) string {
+	if ledgers.GetBorrowedBytes() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", with %v that KSM and ballooning save taken as lost", units.Bytes(ledgers.GetBorrowedBytes()))
 }
 
 // known is for a figure that may not have been readable.

@@ -93,6 +93,7 @@ func wantsJSON(args []string) bool {
 
 const (
 	groupGuests  = "guests"
+	groupEstate  = "estate"
 	groupCluster = "cluster"
 	groupAccess  = "access"
 )
@@ -113,6 +114,7 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	root.SetUsageTemplate(usageTemplate)
 	root.AddGroup(
 		&cobra.Group{ID: groupGuests, Title: "Guests:"},
+		&cobra.Group{ID: groupEstate, Title: "Estate:"},
 		&cobra.Group{ID: groupCluster, Title: "Cluster:"},
 		&cobra.Group{ID: groupAccess, Title: "Access:"},
 	)
@@ -127,7 +129,8 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	coordinator := a.coordinatorCommand()
 	coordinator.AddCommand(o.CoordinatorCommands...)
 	in(groupGuests, a.vmCommand(), a.operationCommand(), a.decisionCommand())
-	in(groupCluster, a.statusCommand(), a.nodeCommand(), coordinator, a.eventsCommand())
+	in(groupEstate, append(a.estateCommands(), a.keyCommand(), a.applyCommand(), a.exportCommand())...)
+	in(groupCluster, a.statusCommand(), a.capacityCommand(), a.nodeCommand(), coordinator, a.eventsCommand())
 	in(groupAccess, a.loginCommand(), a.contextCommand(), a.tokenCommand())
 	root.AddCommand(a.versionCommand())
 	root.InitDefaultHelpCmd()

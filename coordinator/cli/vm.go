@@ -15,8 +15,9 @@ import (
 func (a *app) vmCommand() *cobra.Command {
 	return noun("vm COMMAND", "Start, stop, migrate and see VMs", `
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
-'berth node show', and never touched.`,
-		a.vmStartCommand(), a.vmStopCommand(), a.vmListCommand(), a.vmShowCommand(), a.vmMigrateCommand(), a.vmDeleteCommand())
+'berth node show', and never touched. 'berth vm why' and 'berth vm why-not' tell why it is where it is.`,
+		a.vmAddCommand(), a.vmSetCommand(), a.vmStartCommand(), a.vmStopCommand(), a.vmListCommand(), a.vmShowCommand(),
+		a.vmMigrateCommand(), a.vmDeleteCommand(), a.vmWhyCommand(), a.vmWhyNotCommand())
 }
 
 func (a *app) vmListCommand() *cobra.Command {
@@ -52,7 +53,7 @@ func (a *app) vmListCommand() *cobra.Command {
 func (a *app) vmTable(p *page, vms []*berthv1.VM, wide bool) {
 	headings := []string{"NAME", "STATE", "NODE", "MEMORY", "VCPUS", "CPU", "UPTIME"}
 	if wide {
-		headings = append(headings, "RSS", "EPOCH", "OPERATION", "ID")
+		headings = append(headings, "CLUSTER", "VDC", "RSS", "EPOCH", "OPERATION", "ID")
 	}
 	strange := slices.ContainsFunc(vms, func(vm *berthv1.VM) bool { return vm.GetCondition() != "" })
 	if strange {
@@ -65,7 +66,7 @@ func (a *app) vmTable(p *page, vms []*berthv1.VM, wide bool) {
 			strconv.Itoa(int(vm.GetSpec().GetVcpus())), cpu(vm), a.uptime(vm),
 		}
 		if wide {
-			row = append(row, optionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10), or(vm.GetOperationId(), none), vm.GetId())
+			row = append(row, or(vm.GetCluster(), none), or(vm.GetVdc(), none), optionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10), or(vm.GetOperationId(), none), vm.GetId())
 		}
 		if strange {
 			row = append(row, or(vm.GetCondition(), none))
@@ -119,6 +120,7 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		{"condition", vm.GetCondition()},
 		{"node", vm.GetNode()},
 		{"last node", differs(vm.GetLastNode(), vm.GetNode())},
+		{"home", vm.GetHome()},
 		{"uptime", differs(a.uptime(vm), none)},
 		{"memory", units.Bytes(spec.GetMemoryBytes()).String()},
 		{"vCPUs", strconv.Itoa(int(spec.GetVcpus()))},
@@ -139,6 +141,7 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 	if spec.GetXml() != "" {
 		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
 	}
+	rows = append(rows, estateRows(vm)...)
 	if telemetry != nil {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",
 			percent(telemetry.CpuRatio), known(telemetry.RssBytes), known(telemetry.BalloonBytes))})
@@ -150,6 +153,11 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		[2]string{"ID", vm.GetId()},
 	)
 	p.fields("  ", rows...)
+	if len(vm.GetKeys())+len(vm.GetSticky()) > 0 {
+		p.blank()
+		p.line("keys")
+		keyTable(p, "  ", vm.GetKeys(), vm.GetSticky())
+	}
 	if op := answer.GetOperation(); op != nil {
 		p.blank()
 		a.operationText(p, op, wide)

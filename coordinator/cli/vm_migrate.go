@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/coordinator/cluster"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -17,15 +18,19 @@ func (a *app) vmMigrateCommand() *cobra.Command {
 		best      bool
 		to        string
 		dryRun    bool
+		full      bool
+		ifBetter  float64
 		bandwidth string
 	)
 	cmd := &cobra.Command{
 		Use: "migrate NAME (--best | --to NODE)", Short: "Move a running VM to another node, live", Args: arguments(1, "NAME"),
 		Long: `Move a running VM to another node, live.
 
---best asks for the best node. The one that it runs on takes part, and when it is the best one the VM stays. --to asks
-for one node, which has to fit as well. On a terminal a bar shows how the migration gets on.`,
+--best asks for the best node. The one that it runs on takes part, and when it is the best one the VM stays. With
+--if-better N it also stays unless the best node scores at least N more. --to asks for one node, which has to fit as
+well. On a terminal a bar shows how the migration gets on.`,
 		Example: `  berth vm migrate web1 --best
+  berth vm migrate web1 --best --if-better 10
   berth vm migrate web1 --to node3 --bandwidth 100M
   berth vm migrate web1 --best --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +42,14 @@ for one node, which has to fit as well. On a terminal a bar shows how the migrat
 				return Usagef(cmd, "say where to: --best or --to NODE")
 			case !best && to == "":
 				return Usagef(cmd, "--to: NODE is missing")
+			case !best && cmd.Flags().Changed("if-better"):
+				return Usagef(cmd, "--if-better is for --best")
+			case !(ifBetter >= 0 && ifBetter <= cluster.MaxKeyFigure): // false for a NaN
+				return Usagef(cmd, "--if-better %s: want a gain of score, 0 or more", exact(ifBetter))
+			case full && !dryRun:
+				return Usagef(cmd, "--full is for --dry-run; 'berth decision show last --full' explains what was done")
 			}
+			request.IfBetter = ifBetter
 			if cmd.Flags().Changed("bandwidth") {
 				limit, err := units.ParseBytes(strings.TrimSuffix(bandwidth, "/s"))
 				if err != nil {
@@ -48,21 +60,24 @@ for one node, which has to fit as well. On a terminal a bar shows how the migrat
 				}
 				request.BandwidthBps = int64(limit)
 			}
-			return a.vmMigrate(cmd, request, wait)
+			return a.vmMigrate(cmd, request, wait, full)
 		},
 		ValidArgsFunction: first(a.vmNames()),
 	}
 	cmd.Flags().BoolVar(&best, "best", false, "to the best node")
 	cmd.Flags().StringVar(&to, "to", "", "to this `NODE` and no other one")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, move nothing")
+	cmd.Flags().BoolVar(&full, "full", false, "with --dry-run: every figure of every node")
+	cmd.Flags().Float64Var(&ifBetter, "if-better", 0, "with --best: move only if the score gains at least this `NUMBER`")
 	cmd.Flags().StringVar(&bandwidth, "bandwidth", "", "bytes a second at most: a `SIZE`, for instance 100M")
 	complete(cmd, "to", a.nodeNames())
+	complete(cmd, "if-better", cobra.NoFileCompletions)
 	complete(cmd, "bandwidth", cobra.NoFileCompletions)
 	wait.flags(cmd)
 	return cmd
 }
 
-func (a *app) vmMigrate(cmd *cobra.Command, request *berthv1.MigrateVMRequest, wait waiting) error {
+func (a *app) vmMigrate(cmd *cobra.Command, request *berthv1.MigrateVMRequest, wait waiting, full bool) error {
 	s, err := a.connect()
 	if err != nil {
 		return err
@@ -70,13 +85,13 @@ func (a *app) vmMigrate(cmd *cobra.Command, request *berthv1.MigrateVMRequest, w
 	defer s.close()
 	answer, err := ask(cmd.Context(), s, repeatable, client.MigrateVM, request)
 	if refused := rpc.Detail(err).GetDecision(); refused != nil && request.GetDryRun() {
-		return a.dryRun(cmd, &berthv1.MigrateVMResponse{Decision: refused}, refused)
+		return a.dryRun(cmd, &berthv1.MigrateVMResponse{Decision: refused}, refused, full)
 	}
 	if err != nil {
 		return err
 	}
 	if request.GetDryRun() {
-		return a.dryRun(cmd, answer, answer.GetDecision())
+		return a.dryRun(cmd, answer, answer.GetDecision(), full)
 	}
 	op, decision := answer.GetOperation(), answer.GetDecision()
 	said := fmt.Sprintf("vm/%s stays on %s (%s)", decision.GetVm(), decision.GetWinner(), placement(decision))

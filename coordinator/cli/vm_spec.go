@@ -50,12 +50,7 @@ func (f *specFlags) flags(cmd *cobra.Command) {
 
 // spec makes the description, or nil when the command line has none: then the VM exists already.
 func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, error) {
-	var given []string
-	for _, flag := range describing {
-		if cmd.Flags().Changed(flag) {
-			given = append(given, "--"+flag)
-		}
-	}
+	given, linking := changed(cmd, describing), changed(cmd, append(linkFlagNames, "key"))
 	switch {
 	case cmd.Flags().Changed("xml") && len(given) > 0:
 		return nil, Usagef(cmd, "--xml and %s exclude each other: the XML says it all", given[0])
@@ -67,6 +62,9 @@ func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, erro
 		return &berthv1.VMSpec{Xml: document}, nil
 	case name == "":
 		return nil, Usagef(cmd, "NAME is missing")
+	case len(given) == 0 && len(linking) > 0:
+		return nil, Usagef(cmd, "--memory is missing: a new VM needs a size; 'berth vm set' changes what an existing one links to, "+
+			"'berth key set' its keys")
 	case len(given) == 0:
 		return nil, nil
 	case f.memory == "":
@@ -83,6 +81,17 @@ func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, erro
 		return nil, usage(cmd, err)
 	}
 	return spec, nil
+}
+
+// changed are those of the flags that stand on the line.
+func changed(cmd *cobra.Command, flags []string) []string {
+	var given []string
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) {
+			given = append(given, "--"+flag)
+		}
+	}
+	return given
 }
 
 func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {

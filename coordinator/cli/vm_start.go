@@ -13,22 +13,26 @@ import (
 func (a *app) vmStartCommand() *cobra.Command {
 	var (
 		spec   specFlags
+		links  linkFlags
 		wait   waiting
 		node   string
 		dryRun bool
+		full   bool
 	)
 	cmd := &cobra.Command{
 		Use: "start [NAME]", Short: "Place a VM on the best node and start it", Args: arguments(0, "NAME"),
 		Long: `Place a VM on the best node and start it.
 
 With a description (--memory and the flags that go with it, or --xml) the VM is a new one. Without, it is one that was
-stopped. NAME may be left out when the XML has it. Paths of images, kernels and disks are those on the nodes.
+stopped. NAME may be left out when the XML has it. Paths of images, kernels and disks are those on the nodes. --image
+and --disk name files; --from, --attach and --nic name what is declared in the estate, whose keys count with the VM's.
 
 The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits,
 each node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.`,
 		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
   berth vm start db1 --memory 8G --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
   berth vm start tiny --memory 128M --kernel /boot/vmlinuz --initrd /boot/initrd.img --cmdline console=ttyS0
+  berth vm start web2 --memory 2G --vdc acme-prod --attach web2-root --nic web2-nic --key Group1=1@-100
   berth vm start --xml web1.xml
   berth vm start web1
   berth vm start web1 --memory 4G --dry-run`,
@@ -41,19 +45,30 @@ each node is shown with the constraint that refused it, what it needed and what 
 			if request.Spec, err = spec.spec(cmd, request.Name); err != nil {
 				return err
 			}
-			return a.vmStart(cmd, request, wait)
+			if request.Keys, err = links.keys(cmd); err != nil {
+				return err
+			}
+			request.Vdc, request.Offer, request.Image = links.vdc, links.offer, links.from
+			request.Disks, request.Nics = links.attach, links.nics
+			if full && !dryRun {
+				return Usagef(cmd, "--full is for --dry-run; 'berth decision show last --full' explains what was done")
+			}
+			return a.vmStart(cmd, request, wait, full)
 		},
 		ValidArgsFunction: first(a.vmNames()),
 	}
 	spec.flags(cmd)
+	links.flags(a, cmd)
+	links.keyFlag(cmd)
 	cmd.Flags().StringVar(&node, "node", "", "this `NODE` and no other one")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, start nothing")
+	cmd.Flags().BoolVar(&full, "full", false, "with --dry-run: every figure of every node")
 	complete(cmd, "node", a.nodeNames())
 	wait.flags(cmd)
 	return cmd
 }
 
-func (a *app) vmStart(cmd *cobra.Command, request *berthv1.StartVMRequest, wait waiting) error {
+func (a *app) vmStart(cmd *cobra.Command, request *berthv1.StartVMRequest, wait waiting, full bool) error {
 	s, err := a.connect()
 	if err != nil {
 		return err
@@ -61,13 +76,13 @@ func (a *app) vmStart(cmd *cobra.Command, request *berthv1.StartVMRequest, wait 
 	defer s.close()
 	answer, err := ask(cmd.Context(), s, repeatable, client.StartVM, request)
 	if refused := rpc.Detail(err).GetDecision(); refused != nil && request.GetDryRun() {
-		return a.dryRun(cmd, &berthv1.StartVMResponse{Decision: refused}, refused)
+		return a.dryRun(cmd, &berthv1.StartVMResponse{Decision: refused}, refused, full)
 	}
 	if err != nil {
 		return err
 	}
 	if request.GetDryRun() {
-		return a.dryRun(cmd, answer, answer.GetDecision())
+		return a.dryRun(cmd, answer, answer.GetDecision(), full)
 	}
 	op := answer.GetOperation()
 	said := fmt.Sprintf("vm/%s: %s (operation %s, %s)", op.GetVm(), beginning(op), op.GetId(), placement(answer.GetDecision()))
@@ -102,14 +117,14 @@ func (a *app) finalDecision(cmd *cobra.Command, s *session, op *berthv1.Operatio
 }
 
 // dryRun prints what would be decided. A refusal is one here as well: the exit code says so.
-func (a *app) dryRun(cmd *cobra.Command, answer proto.Message, decision *berthv1.Decision) error {
+func (a *app) dryRun(cmd *cobra.Command, answer proto.Message, decision *berthv1.Decision, full bool) error {
 	var winner []string
 	if decision.GetWinner() != "" {
 		winner = []string{"node/" + decision.GetWinner()}
 	}
 	err := a.print(cmd, result{
 		message: answer, names: winner,
-		text: func(p *page, wide bool) { a.explanation(p, decision, wide) },
+		text: func(p *page, wide bool) { a.explanation(p, decision, detail{wide: wide, full: full}) },
 	})
 	if err != nil {
 		return err

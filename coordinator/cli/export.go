@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var (
+		scenario bool
+		seed     uint64
+		to       string
+	)
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write the estate as a document, or the whole cluster as a scenario", Args: arguments(0),
+		Long: `Write the estate as a document that 'berth apply' reads, always in the same order: good for a diff and for keeping.
+
+With --scenario it is a scenario for 'berth simulate': the estate, the figures of the nodes and what runs on them, as
+they are now. It needs no cluster to run, so that tomorrow's keys can be tried on today's state, and a report of a
+surprising decision is a file. Names, sizes and keys stand in it; no secrets.`,
+		Example: `  berth export --to estate.yaml
+  berth export | diff estate.yaml -
+  berth export --scenario --seed 7 --to today.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("seed") && !scenario {
+				return Usagef(cmd, "--seed is for --scenario")
+			}
+			if cmd.Flags().Changed("to") && to == "" {
+				return Usagef(cmd, "--to: FILE is missing")
+			}
+			return a.export(cmd, &berthv1.ExportEstateRequest{Scenario: scenario, Seed: seed}, to)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&scenario, "scenario", false, "write a scenario for 'berth simulate', with the figures of now")
+	cmd.Flags().Uint64Var(&seed, "seed", 0, "with --scenario: `NUMBER` that ties are drawn with (default one is drawn)")
+	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write, instead of the standard output")
+	complete(cmd, "seed", cobra.NoFileCompletions)
+	complete(cmd, "to", files)
+	return cmd
+}
+
+func (a *app) export(cmd *cobra.Command, request *berthv1.ExportEstateRequest, to string) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.ExportEstate, request)
+	if err != nil {
+		return err
+	}
+	if to == "" && !a.format.structured() {
+		_, err := cmd.OutOrStdout().Write(answer.GetDocument())
+		return err
+	}
+	if to == "" {
+		return a.print(cmd, result{message: answer})
+	}
+	if err := writeWhole(to, answer.GetDocument()); err != nil {
+		return err
+	}
+	if !a.quiet {
+		fmt.Fprintf(cmd.ErrOrStderr(), "written to %s\n", to)
+	}
+	return nil
+}
+
+// writeWhole writes beside the file and renames at the end, so that there is never half a document.
+func writeWhole(path string, data []byte) (err error) {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write the document: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = temporary.Close()
+			_ = os.Remove(temporary.Name())
+			err = fmt.Errorf("write the document: %w", err)
+		}
+	}()
+	if _, err := temporary.Write(data); err != nil {
+		return err
+	}
+	if err := temporary.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := temporary.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+func (a *app) vmAddCommand() *cobra.Command {
+	var (
+		spec   specFlags
+		links  linkFlags
+		node   string
+		dryRun bool
+	)
+	cmd := &cobra.Command{
+		Use: "add [NAME]", Short: "Declare a VM without starting it", Args: arguments(0, "NAME"),
+		Long: `Declare a VM without starting it; 'berth vm start NAME' does that. NAME may be left out when the XML has it.
+
+--image and --disk name files on the nodes; --from, --attach and --nic name what is declared in the estate, whose keys
+count with the VM's.
+
+In a cluster with local storage this places the VM: the answer names the node that its disk belongs on, and the VM
+starts there and nowhere else. When no node fits the exit code is 2.`,
+		Example: `  berth vm add web2 --memory 2G --vcpus 2 --vdc acme-prod --from debian --attach web2-root --nic web2-nic
+  berth vm add web2 --memory 2G --disk /srv/web2.qcow2 --network default --key Group1=1@-100
+  berth vm add --xml web2.xml --vdc acme-prod`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := &berthv1.AddVMRequest{Node: node, DryRun: dryRun, RequestId: requestID()}
+			if len(args) > 0 {
+				request.Name = args[0]
+			}
+			var err error
+			if request.Spec, err = spec.spec(cmd, request.Name); err != nil {
+				return err
+			}
+			if request.GetSpec() == nil {
+				return Usagef(cmd, "--memory is missing: a new VM needs a size")
+			}
+			if request.Keys, err = links.keys(cmd); err != nil {
+				return err
+			}
+			request.Vdc, request.Offer, request.Image = links.vdc, links.offer, links.from
+			request.Disks, request.Nics = links.attach, links.nics
+			return a.vmAdd(cmd, request)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	spec.flags(cmd)
+	links.flags(a, cmd)
+	links.keyFlag(cmd)
+	cmd.Flags().StringVar(&node, "node", "", "with local storage: its disk is on this `NODE`")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would come of it, declare nothing")
+	complete(cmd, "node", a.nodeNames())
+	return cmd
+}
+
+func (a *app) vmAdd(cmd *cobra.Command, request *berthv1.AddVMRequest) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.AddVM, request)
+	if refused := rpc.Detail(err).GetDecision(); refused != nil && request.GetDryRun() {
+		return a.dryRun(cmd, &berthv1.AddVMResponse{Decision: refused}, refused, false)
+	}
+	if err != nil {
+		return err
+	}
+	if request.GetDryRun() && answer.GetDecision() != nil {
+		return a.dryRun(cmd, answer, answer.GetDecision(), false)
+	}
+	name := or(answer.GetVm().GetName(), request.GetName())
+	said := fmt.Sprintf("vm/%s added; 'berth vm start %s' starts it", name, name)
+	switch decision := answer.GetDecision(); {
+	case request.GetDryRun():
+		said = fmt.Sprintf("vm/%s would be added, and placed when it starts; nothing was changed", name)
+	case decision != nil:
+		said = fmt.Sprintf("vm/%s added, its disk belongs on %s (%s)", name, decision.GetWinner(), placement(decision))
+	}
+	return a.print(cmd, result{
+		message: answer, names: []string{"vm/" + name}, text: func(p *page, _ bool) { p.line("%s", said) },
+	})
+}
+
+func (a *app) vmSetCommand() *cobra.Command {
+	var (
+		links  linkFlags
+		memory worded
+		vcpus  int32
+		unset  []string
+	)
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change what a VM links to, and its size from the next start on", Args: arguments(1, "NAME"),
+		Long: `Change what a VM links to in the estate, and its size. What is not named stays as it is; --attach and --nic replace
+all that there were. A VM that runs goes on as it is: all of this counts from its next start on. Keys have a noun of
+their own: 'berth key set vm/NAME'.`,
+		Example: `  berth vm set web1 --vdc acme-prod --offer small
+  berth vm set web1 --attach web1-root --attach web1-data
+  berth vm set web1 --memory 4G --unset from,nic`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := &berthv1.ChangeVMRequest{Vm: args[0], RequestId: requestID()}
+			if err := links.change(cmd, request, unset); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("memory") {
+				bytes, err := parseMemory(cmd, memory.text)
+				if err != nil {
+					return err
+				}
+				request.MemoryBytes = &bytes
+			}
+			if cmd.Flags().Changed("vcpus") {
+				if vcpus < 1 || vcpus > cluster.MaxVCPUs {
+					return Usagef(cmd, "--vcpus %d: want 1 to %d", vcpus, cluster.MaxVCPUs)
+				}
+				request.Vcpus = &vcpus
+			}
+			if len(unset)+len(changed(cmd, append(linkFlagNames, "memory", "vcpus"))) == 0 {
+				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --memory, --vcpus or --unset")
+			}
+			return a.vmSet(cmd, request)
+		},
+		ValidArgsFunction: first(a.vmNames()),
+	}
+	links.flags(a, cmd)
+	memory.word = "SIZE"
+	cmd.Flags().Var(&memory, "memory", "memory from the next start on, for instance 4G")
+	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on")
+	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of links to take away: vdc, offer, from, attach, nic")
+	complete(cmd, "memory", cobra.NoFileCompletions)
+	complete(cmd, "vcpus", cobra.NoFileCompletions)
+	complete(cmd, "unset", fixed(linkFlagNames...))
+	return cmd
+}
+
+func (a *app) vmSet(cmd *cobra.Command, request *berthv1.ChangeVMRequest) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.ChangeVM, request)
+	if err != nil {
+		return err
+	}
+	name := answer.GetVm().GetName()
+	return a.print(cmd, result{
+		message: answer, names: []string{"vm/" + name},
+		text: func(p *page, _ bool) {
+			if len(answer.GetChanges()) == 0 {
+				p.line("vm/%s: nothing to change", name)
+				return
+			}
+			p.line("vm/%s changed", name)
+			fieldChanges(p, answer.GetChanges())
+		},
+	})
+}

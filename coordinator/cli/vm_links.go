@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// linkFlags name what a VM links to in the estate, and its own keys. Files have flags of other names: see specFlags.
+type linkFlags struct {
+	vdc, offer, from string
+	attach, nics     []string
+	keyTexts         []string
+}
+
+var linkFlagNames = []string{"vdc", "offer", "from", "attach", "nic"}
+
+func (f *linkFlags) flags(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.vdc, "vdc", "", "`VDC` that it belongs to: it gives it cluster, customer and their keys")
+	flags.StringVar(&f.offer, "offer", "", "product `OFFER` whose keys it takes over")
+	flags.StringVar(&f.from, "from", "", "declared `IMAGE` that it is made from (a file is --image)")
+	flags.StringArrayVar(&f.attach, "attach", nil, "declared `DISK` (a file is --disk); repeat for more, the first one's keys count")
+	flags.StringArrayVar(&f.nics, "nic", nil, "declared `NIC` (a plain network is --network); repeat for more, the first one's keys count")
+	for flag, kind := range map[string]cluster.Kind{
+		"vdc": cluster.KindVDC, "offer": cluster.KindOffer, "from": cluster.KindImage, "attach": cluster.KindDisk, "nic": cluster.KindNIC,
+	} {
+		complete(cmd, flag, a.resourceNames(kind))
+	}
+}
+
+func (f *linkFlags) keyFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.keyTexts, "key", nil, "customer key of its own: `NAME=VALUE@WEIGHT`; repeat for more")
+	complete(cmd, "key", cobra.NoFileCompletions)
+}
+
+// keys reads --key NAME=VALUE@WEIGHT.
+func (f *linkFlags) keys(cmd *cobra.Command) ([]*berthv1.Key, error) {
+	var keys []*berthv1.Key
+	for _, text := range f.keyTexts {
+		at := strings.LastIndex(text, "@")
+		if at < 0 {
+			return nil, Usagef(cmd, "--key %s: want NAME=VALUE@WEIGHT, for instance Group1=1@-100", text)
+		}
+		key, err := parseKey(string(cluster.KindVM), text[:at], text[at+1:], cluster.CustomerKey)
+		if err != nil {
+			return nil, usage(cmd, fmt.Errorf("--key %s: %w", text, err))
+		}
+		if slices.ContainsFunc(keys, func(other *berthv1.Key) bool { return other.GetName() == key.GetName() }) {
+			return nil, Usagef(cmd, "--key %s: %s is there twice", text, key.GetName())
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// change puts the links that stand on the line into a request, and empties those that are to go.
+func (f *linkFlags) change(cmd *cobra.Command, request *berthv1.ChangeVMRequest, unset []string) error {
+	gone := map[string]bool{}
+	for _, flag := range unset {
+		switch {
+		case !slices.Contains(linkFlagNames, flag):
+			return Usagef(cmd, "--unset %s: use %s", flag, strings.Join(linkFlagNames, ", "))
+		case cmd.Flags().Changed(flag):
+			return Usagef(cmd, "--%s and --unset %s exclude each other", flag, flag)
+		}
+		gone[flag] = true
+	}
+	for _, link := range []struct {
+		flag  string
+		value *string
+		into  **string
+	}{{"vdc", &f.vdc, &request.Vdc}, {"offer", &f.offer, &request.Offer}, {"from", &f.from, &request.Image}} {
+		given := cmd.Flags().Changed(link.flag)
+		if given && *link.value == "" {
+			return Usagef(cmd, "--%s: a name is missing; --unset %s takes the link away", link.flag, link.flag)
+		}
+		if given || gone[link.flag] {
+			*link.into = link.value // empty where it is to go
+		}
+	}
+	if gone["attach"] || len(f.attach) > 0 {
+		request.Disks = &berthv1.Names{Names: f.attach}
+	}
+	if gone["nic"] || len(f.nics) > 0 {
+		request.Nics = &berthv1.Names{Names: f.nics}
+	}
+	return nil
+}
+
+// parseMemory reads a size that a VM can have.
+func parseMemory(cmd *cobra.Command, text string) (int64, error) {
+	bytes, err := units.ParseBytes(text)
+	if err != nil {
+		return 0, Usagef(cmd, "--memory: %w", err)
+	}
+	if err := cluster.ValidateSpec(cluster.VMSpec{Memory: bytes, VCPUs: 1}); err != nil {
+		return 0, usage(cmd, err)
+	}
+	return int64(bytes), nil
+}
+
+// estateRows are what a VM links to, and what it gets by that.
+func estateRows(vm *berthv1.VM) [][2]string {
+	return [][2]string{
+		{"cluster", vm.GetCluster()},
+		{"VDC", vm.GetVdc()},
+		{"customer", vm.GetCustomer()},
+		{"billing entity", vm.GetBillingEntity()},
+		{"offer", vm.GetOffer()},
+		{"from image", vm.GetImage()},
+		{"attached", strings.Join(vm.GetDisks(), ", ")},
+		{"NICs", strings.Join(vm.GetNics(), ", ")},
+	}
+}
