@@ -95,6 +95,17 @@ const Unknown = math.MaxFloat64 / 4
 
 // Columns gathers the nodes of one cluster.
 func (v *View) Columns(name string) *Columns {
+	members := make([]*NodeView, 0, len(v.Nodes))
+	for _, node := range v.Nodes {
+		if cmp.Or(node.Node.Cluster, DefaultCluster) == name {
+			members = append(members, node)
+		}
+	}
+	return v.ColumnsOf(name, members)
+}
+
+// ColumnsOf gathers some nodes of one cluster, given in the order of their IDs.
+func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	cluster := v.clusters[name]
 	if cluster == nil {
 		cluster = newClusterView(Resource{Kind: KindCluster, Name: name})
@@ -104,10 +115,7 @@ func (v *View) Columns(name string) *Columns {
 	for _, key := range declared {
 		c.NodeKeys = append(c.NodeKeys, NodeKeyColumn{Name: key.Name, Sticky: key.Sticky, Weight: key.Weight})
 	}
-	for _, node := range v.Nodes {
-		if cmp.Or(node.Node.Cluster, DefaultCluster) != name {
-			continue
-		}
+	for _, node := range nodes {
 		c.append(node)
 		for k, key := range declared {
 			value, set := node.Node.Keys[key.Name]
@@ -159,6 +167,9 @@ func (f *Figures) Reason(i int) string {
 // Len is how many nodes there are.
 func (f *Figures) Len() int { return len(f.IDs) }
 
+// PromisedFree is what is left to promise on a node. It is negative on one that is promised beyond its limit.
+func (f *Figures) PromisedFree(i int) units.Bytes { return add(f.Promised[i], -f.Used[i]) }
+
 // Index finds a node by ID; false if it is not in the cluster.
 func (f *Figures) Index(id string) (int, bool) { return slices.BinarySearch(f.IDs, id) }
 
@@ -204,7 +215,7 @@ func (c *Columns) deriveOne(i int) {
 	c.Room[i] = math.MinInt64
 	const all = KnowsInventory | KnowsDomains | KnowsTelemetry | KnowsFree | KnowsLoad
 	if c.Standing[i] == Stands && c.Known[i]&all == all {
-		c.Room[i] = add(min(add(c.Promised[i], -c.Used[i]), c.Free[i]), -c.Overhead[i])
+		c.Room[i] = add(min(c.PromisedFree(i), c.Free[i]), -c.Overhead[i])
 	}
 	c.RAM[i] = share(float64(c.Used[i]), float64(c.Promised[i]))
 	c.CPU[i] = share(float64(c.VCPUs[i]), c.VCPULimit[i])

@@ -11,7 +11,6 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
-	"berth/coordinator/placement"
 	"berth/coordinator/state"
 )
 
@@ -21,7 +20,6 @@ type Config struct {
 	Proposer  Proposer
 	Agents    Agents
 	Inventory Inventory
-	Policy    placement.Policy
 	Logger    hclog.Logger
 	Now       func() time.Time
 	Random    func() uint64 // seeds and IDs; need not be secret

@@ -16,7 +16,6 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/coordinator/operation"
-	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	"berth/shared/units"
 )
@@ -154,7 +153,7 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
 	random := uint64(0)
 	w.Control = New(Config{
-		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts, Policy: placement.Affinity(),
+		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts,
 		Logger: hclog.NewNullLogger(), Now: time.Now,
 		Random: func() uint64 { random++; return random * 0x9e3779b97f4a7c15 },
 	})
@@ -347,7 +346,7 @@ func TestNoNodeFits(t *testing.T) {
 		defer w.lose()
 		_, err := w.StartVM(t.Context(), StartVM{Name: "huge", Spec: &cluster.VMSpec{Memory: 64 * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "r"})
 		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Code != NoNodeFits || refusal.Decision == nil || len(refusal.Decision.Nodes) != 3 {
+		if !errors.As(err, &refusal) || refusal.Code != NoNodeFits || refusal.Decision == nil || len(refusal.Decision.Inputs.IDs) != 3 {
 			t.Fatalf("error %v", err)
 		}
 		if _, kept := w.Store.Snapshot().Decision(refusal.Decision.ID); !kept {

@@ -57,7 +57,7 @@ func (c *Control) decide(
 ) placement.Decision {
 	at := c.Now()
 	view := c.Inventory.View(snapshot, at)
-	decision := placement.Place(view, request, c.Policy, c.Random())
+	decision := placement.Place(view, request, placement.PolicyFor(from.settings), c.Random())
 	decision.ID, decision.At, decision.Caller = cluster.NewID(at, c.Random()), view.At, caller
 	return decision
 }

@@ -16,7 +16,6 @@ import (
 	"berth/coordinator/control"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
-	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	"berth/shared/buildinfo"
 	"berth/shared/pki"
@@ -130,7 +129,7 @@ func (d *daemon) assemble() (err error) {
 		Log:       d.log.Named("agents"),
 	})
 	d.control = control.New(control.Config{
-		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory, Policy: placement.Affinity(),
+		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
 		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64,
 	})
 	d.api = api.New(api.Config{

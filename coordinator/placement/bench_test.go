@@ -7,7 +7,6 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement/key"
-	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
 
@@ -18,7 +17,7 @@ func crowd(n int) *cluster.View {
 	facts := make(map[string]cluster.NodeFacts, n)
 	for i := range n {
 		id := fmt.Sprintf("n%06d", i)
-		nodes = append(nodes, cluster.Node{ID: id, Name: id})
+		nodes = append(nodes, cluster.Node{ID: id, Name: id, Cluster: cluster.DefaultCluster})
 		size := 8 * units.GiB
 		if i%8 == 0 {
 			size = 52 * units.GiB
@@ -26,7 +25,8 @@ func crowd(n int) *cluster.View {
 		for v := range 10 {
 			vms = append(vms, cluster.VM{
 				ID: fmt.Sprintf("%s-%d", id, v), Holder: id, StartedAt: noon.Add(-time.Hour),
-				Spec: cluster.VMSpec{Memory: size, VCPUs: 1 + (i+v)%8},
+				Spec:     cluster.VMSpec{Memory: size, VCPUs: 1 + (i+v)%8},
+				Resident: []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "G", Value: float64((i + v) % 10)}},
 			})
 		}
 		facts[id] = cluster.NodeFacts{
@@ -37,18 +37,79 @@ func crowd(n int) *cluster.View {
 	return cluster.NewView(noon, 1, cluster.Records{Nodes: nodes, VMs: vms}, facts)
 }
 
-var sizes = []int{10, 100, 1000, 10000}
+var sizes = []int{1000, 10_000, 100_000}
 
-// BenchmarkPlace is a whole decision with its record for people.
-func BenchmarkPlace(b *testing.B) {
+// fleet is n nodes with five declared keys, as columns. One node in eight is full.
+func fleet(n, residents int) *cluster.Columns {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("n%06d", i)
+	}
+	c := emptyNodes(ids...)
+	mixed := uint64(1)
+	random := func() float64 {
+		mixed += 0x9e3779b97f4a7c15
+		return float64(draw(0, mixed)>>11) / (1 << 53)
+	}
+	for k := range 5 {
+		column := cluster.NodeKeyColumn{Name: fmt.Sprint("K", k)}
+		for range n {
+			column.Values = append(column.Values, random())
+		}
+		c.NodeKeys = append(c.NodeKeys, column)
+	}
+	c.Residents = cluster.NewResidents()
+	for i := range n {
+		c.Promised[i], c.Memory[i], c.Free[i] = 512*units.GiB, 512*units.GiB, 500*units.GiB
+		c.Used[i] = units.Bytes(random() * float64(400*units.GiB))
+		if random() < 0.125 {
+			c.Used[i] = 511 * units.GiB
+		}
+		c.VCPUs[i], c.VCPULimit[i], c.Load[i] = int(random()*256), 512, random()
+		for range residents {
+			c.Residents.Add(i, cluster.Owner{}, []cluster.ResidentKey{
+				{Class: cluster.CustomerKey, Name: "G", Value: 1}, {Class: cluster.CustomerKey, Name: "H", Value: float64(int(random() * 4))},
+			})
+		}
+	}
+	c.Derive()
+	return c
+}
+
+func askedOf(customer bool) *Request {
+	request := &Request{Purpose: ForStart, VM: "new", VMName: "new", Memory: 4 * units.GiB, VCPUs: 2, SystemKeys: specials()}
+	for k := range 5 {
+		request.SystemKeys = append(request.SystemKeys, key.Weighted{Name: fmt.Sprint("K", k), Value: 0.5, Weight: 10})
+	}
+	if customer {
+		request.CustomerKeys = []key.Weighted{
+			{Name: "G", Value: 1, Weight: 100, Class: cluster.CustomerKey}, {Name: "H", Value: 1, Weight: -50, Class: cluster.CustomerKey},
+		}
+	}
+	return request
+}
+
+func newEngine(t testing.TB, policy Policy) *Engine {
+	t.Helper()
+	engine, err := NewEngine(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
+// BenchmarkChoose is a whole decision: filter, rounds, customer round, tie.
+func BenchmarkChoose(b *testing.B) {
 	for _, n := range sizes {
-		view := crowd(n)
-		request := Request{Purpose: ForStart, VM: "new", VMName: "new", Memory: 4 * units.GiB, VCPUs: 2}
-		for name, policy := range policies() {
-			b.Run(fmt.Sprintf("%s/nodes=%d", name, n), func(b *testing.B) {
+		for _, residents := range []int{0, 50} {
+			columns, request := fleet(n, residents), askedOf(residents > 0)
+			engine := newEngine(b, Affinity())
+			b.Run(fmt.Sprintf("nodes=%d/residents=%d", n, residents), func(b *testing.B) {
 				b.ReportAllocs()
+				seed := uint64(0)
 				for b.Loop() {
-					if Place(view, request, policy, 1).Outcome != Placed {
+					seed++
+					if engine.Choose(columns, noon, request, seed).Node < 0 {
 						b.Fatal("no node fits")
 					}
 				}
@@ -58,35 +119,59 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide is the same without the record: Filter to Select.
-func BenchmarkDecide(b *testing.B) {
+// BenchmarkSequence places one VM after another, each charged before the next.
+func BenchmarkSequence(b *testing.B) {
 	for _, n := range sizes {
-		view := crowd(n)
-		for name, policy := range policies() {
-			engine, err := policy.compile()
-			if err != nil {
-				b.Fatal(err)
+		original, request := fleet(n, 0), askedOf(false)
+		engine := newEngine(b, Affinity())
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			columns, placed := original.Clone(), 0
+			for b.Loop() {
+				choice := engine.Choose(columns, noon, request, uint64(placed))
+				if choice.Node < 0 {
+					b.Fatal("no node fits")
+				}
+				columns.Charge(choice.Node, request.Memory, request.VCPUs, cluster.Owner{}, nil)
+				if placed++; placed == 10*n { // far from full
+					columns, placed = original.Clone(), 0
+				}
 			}
-			b.Run(fmt.Sprintf("%s/nodes=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					r := &run{engine: engine, view: view, seed: 1, input: rule.Input{
-						At: view.At, Memory: 4 * units.GiB, VCPUs: 2, SystemKeys: key.ClusterDefaults(),
-					}}
-					r.filter()
-					r.candidates = engine.choose(&r.input, view.Nodes, r.admitted, r.seed)
-					if !r.placed() {
-						b.Fatal("no node fits")
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/node")
-			})
-		}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "placements/s")
+		})
 	}
 }
 
-func policies() map[string]Policy {
-	bands := Affinity()
-	bands.Gate = Bands()
-	return map[string]Policy{"best": Affinity(), "bands": bands}
+// BenchmarkPlaceOn makes the record too.
+func BenchmarkPlaceOn(b *testing.B) {
+	for _, n := range []int{3, 1000, 10_000} {
+		columns, request := fleet(n, 10), askedOf(true)
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if PlaceOn(columns, noon, *request, Affinity(), 1).Outcome != Placed {
+					b.Fatal("no node fits")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkExplain explains all nodes: the record is cut down to what a decision keeps, so all are put back here.
+func BenchmarkExplain(b *testing.B) {
+	for _, n := range []int{MaxKept, 10_000} {
+		columns, request := fleet(n, 10), askedOf(true)
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			d := PlaceOn(columns, noon, *request, Affinity(), 1)
+			engine := newEngine(b, Affinity())
+			engine.Choose(columns, noon, request, 1)
+			d.Inputs, d.Omitted = &Inputs{Figures: columns.Figures, Met: engine.input.Met}, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(Explain(d).Nodes) != n {
+					b.Fatal("nodes are missing")
+				}
+			}
+		})
+	}
 }

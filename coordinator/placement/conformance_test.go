@@ -3,6 +3,7 @@ package placement
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -130,13 +131,18 @@ func runSpecialKeys(t *testing.T, given, expect json.RawMessage) {
 		Inventory: true, Memory: gibibytes(g.Node.Physical), CPUs: g.Node.CPUs, Telemetry: true, TelemetryAt: noon,
 		Load1: ptr(g.Node.Load * float64(g.Node.CPUs)),
 	}, g.Node.Allocated, g.Node.VCPUs)
-	for _, special := range key.SpecialsOf(node) {
-		if !special.Known || !near(special.Value.Value, want.Keys[special.Name]) {
-			t.Errorf("%s is %v (known %t), want %v", special.Name, special.Value.Value, special.Known, want.Keys[special.Name])
+	view := cluster.View{At: noon}
+	in := &rule.Input{Columns: view.ColumnsOf("c", []*cluster.NodeView{node}), SystemKeys: g.SystemKeys}
+	in.Resolve()
+	for name, column := range map[string][]float64{
+		cluster.SpecialRAM: in.Columns.RAM, cluster.SpecialCPU: in.Columns.CPU, cluster.SpecialLoad: in.Columns.Busy,
+	} {
+		if !near(column[0], want.Keys[name]) {
+			t.Errorf("%s is %v, want %v", name, column[0], want.Keys[name])
 		}
 	}
 	systemKeys, _ := weigher.ByName("system-keys")
-	if got := systemKeys.Weigh(&rule.Input{SystemKeys: g.SystemKeys}, node, nil); !near(got, want.Score) {
+	if got := systemKeys.Weigh(in, 0, nil); !near(got, want.Score) {
 		t.Errorf("the score is %v, want %v", got, want.Score)
 	}
 }
@@ -165,42 +171,36 @@ type selected struct {
 func checkSelect(t *testing.T, gate Gate, system, customer map[string]float64, want selected) {
 	t.Helper()
 	byID := func(scores map[string]float64) weigher.Weigher {
-		return weigher.Weigher{Name: "given", Weigh: func(_ *rule.Input, n *cluster.NodeView, _ *[]rule.Term) float64 {
-			return scores[n.Node.ID]
+		return weigher.Weigher{Name: "given", Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
+			return scores[in.Columns.IDs[node]]
 		}}
 	}
-	e, err := Affinity().compile()
+	e, err := NewEngine(Affinity())
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.thresholds = Thresholds(gate.Initial, gate.Final, gate.Steps)
 	e.gated, e.weighers = byID(system), []weigher.Weigher{byID(customer)}
-	var nodes []*cluster.NodeView
-	var admitted []int
-	for id := range system {
-		admitted = append(admitted, len(nodes))
-		nodes = append(nodes, &cluster.NodeView{Node: cluster.Node{ID: id}})
-	}
+	columns := emptyNodes(slices.Sorted(maps.Keys(system))...)
 	for seed := range uint64(20) {
-		candidates := e.choose(&rule.Input{}, nodes, admitted, seed)
-		first := candidates[0]
+		choice := e.Choose(columns, noon, &Request{Memory: units.MiB}, seed)
 		if want.Round == nil {
-			if !first.shut || len(want.Winners) != 0 || want.FailedPhase == nil || *want.FailedPhase != "system" {
-				t.Fatalf("got %+v, want a failure in the system rounds", first)
+			if choice.Node >= 0 || len(want.Winners) != 0 || want.FailedPhase == nil || string(choice.FailedPhase) != *want.FailedPhase {
+				t.Fatalf("got %+v, want a failure in the system rounds", choice)
 			}
 			continue
 		}
 		var band []string
-		for _, c := range candidates {
-			if c.band == first.band && !c.shut {
-				band = append(band, nodes[c.node].Node.ID)
+		for _, c := range e.order() {
+			if c.band == choice.Round {
+				band = append(band, columns.IDs[c.node])
 			}
 		}
 		slices.Sort(band)
-		if first.shut || first.band != *want.Round || !near(e.thresholds[first.band-1], *want.Threshold) ||
-			!slices.Equal(band, want.Band) || !slices.Contains(want.Winners, nodes[first.node].Node.ID) {
-			t.Fatalf("round %d, band %v, %s won; want %d, %v, one of %v",
-				first.band, band, nodes[first.node].Node.ID, *want.Round, want.Band, want.Winners)
+		if choice.Round != *want.Round || !near(choice.Threshold, *want.Threshold) || choice.Band != len(band) ||
+			!slices.Equal(band, want.Band) || !slices.Contains(want.Winners, columns.IDs[choice.Node]) {
+			t.Fatalf("%+v, band %v, %s won; want %d, %v, one of %v",
+				choice, band, columns.IDs[choice.Node], *want.Round, want.Band, want.Winners)
 		}
 	}
 }
@@ -301,7 +301,9 @@ func placeOn(node cluster.Node, facts cluster.NodeFacts, vms []cluster.VM, memor
 	facts.Telemetry, facts.TelemetryAt, facts.CPUs = true, noon, 16
 	facts.Load1 = ptr(0.0)
 	view := cluster.NewView(noon, 0, cluster.Records{Nodes: []cluster.Node{node}, VMs: vms}, map[string]cluster.NodeFacts{node.ID: facts})
-	return Place(view, Request{Purpose: ForStart, VM: "new", VMName: "new", Memory: memory, VCPUs: 1}, Affinity(), 1).Nodes[0]
+	return Explain(Place(view, Request{
+		Purpose: ForStart, VM: "new", VMName: "new", Memory: memory, VCPUs: 1, SystemKeys: specials(),
+	}, Affinity(), 1)).Nodes[0]
 }
 
 func stateOr(liveness cluster.Liveness) cluster.Liveness {

@@ -49,28 +49,68 @@ const (
 	Refused Outcome = "refused" // no node fits
 )
 
-// Decision records one run of the engine. It is immutable and holds everything that an explanation needs.
+// Phase is where a placement fails.
+type Phase string
+
+// The phases of a failure.
+const (
+	PhaseConstraint Phase = "constraint" // no node passes all constraints
+	PhaseSystem     Phase = "system"     // no candidate has a system score above the last threshold
+)
+
+// Decision records one run of the engine. It is immutable. What is kept is what it was asked, what came of it, and the
+// figures that it was made on; everything else that an explanation shows follows from these (Explain), and so does the
+// decision itself (Replay).
 type Decision struct {
-	ID             string       `json:"id"`
-	At             time.Time    `json:"at"`
-	Caller         string       `json:"caller"`
-	Operation      string       `json:"operation,omitempty"`
-	DryRun         bool         `json:"dry_run,omitempty"`
-	Policy         string       `json:"policy"`
-	Seed           uint64       `json:"seed"`
-	Request        Request      `json:"request"`
-	Outcome        Outcome      `json:"outcome"`
-	Winner         string       `json:"winner,omitempty"`      // node ID
-	WinnerName     string       `json:"winner_name,omitempty"` // node name
-	Margin         float64      `json:"margin,omitempty"`
-	Reason         string       `json:"reason"`
+	ID         string    `json:"id"`
+	At         time.Time `json:"at"`
+	Caller     string    `json:"caller"`
+	Operation  string    `json:"operation,omitempty"`
+	DryRun     bool      `json:"dry_run,omitempty"`
+	Policy     string    `json:"policy"`
+	Seed       uint64    `json:"seed"`
+	Request    Request   `json:"request"`
+	Outcome    Outcome   `json:"outcome"`
+	Winner     string    `json:"winner,omitempty"`      // node ID
+	WinnerName string    `json:"winner_name,omitempty"` // node name
+	Margin     float64   `json:"margin,omitempty"`      // over the runner-up; negative when the VM stays for want of a gain
+	Reason     string    `json:"reason"`
+
+	// What Explain fills in. Release 0.1 kept it. The order of the fields is that of the replicated records for good.
 	Counterfactual string       `json:"counterfactual,omitempty"`
-	Order          string       `json:"order"`
-	Gate           string       `json:"gate"`
-	Selector       string       `json:"selector"`
-	Nodes          []NodeResult `json:"nodes"`             // candidates by rank, then the refused by name; at most MaxRecorded
-	Omitted        int          `json:"omitted,omitempty"` // nodes that stand in no result
+	Order          string       `json:"order,omitempty"`
+	Gate           string       `json:"gate,omitempty"`
+	Selector       string       `json:"selector,omitempty"`
+	Nodes          []NodeResult `json:"nodes,omitzero"` // candidates by rank, then the refused by name
+
+	Omitted     int      `json:"omitted,omitempty"` // nodes of which nothing is kept
+	FailedPhase Phase    `json:"failed_phase,omitempty"`
+	Round       int      `json:"round,omitempty"`   // system round that the winner entered at, from 1; 0: the gate is off
+	Changes     []Change `json:"changes,omitempty"` // of a refusal: each of them alone would let it fit
+	Rules       *Policy  `json:"rules,omitempty"`   // the policy as it was
+	Inputs      *Inputs  `json:"inputs,omitempty"`  // nil in decisions of release 0.1
 }
+
+// Change is one thing that alone would turn a refusal into a placement. It was tried out.
+type Change struct {
+	Kind string `json:"kind"` // a constraint's name, or one of the kinds below
+	Text string `json:"text"` // one sentence without a full stop
+	Node string `json:"node"` // ID of the node that would take the VM
+
+	Key    string  `json:"key,omitempty"`    // of ChangeKey
+	Figure float64 `json:"figure,omitempty"` // bytes of ChangeSize and ChangeOverhead, threshold of ChangeFinal
+	VM     string  `json:"vm,omitempty"`     // of ChangeMove: ID of the VM that would have to move away
+	To     string  `json:"to,omitempty"`     // of ChangeMove: ID of a node that has room for it
+}
+
+// The kinds of change that no single constraint tells.
+const (
+	ChangeSize     = "size"     // a smaller VM
+	ChangeOverhead = "overhead" // less memory kept free on the node
+	ChangeKey      = "key"      // without one system key
+	ChangeFinal    = "final"    // a lower threshold of the last system round
+	ChangeMove     = "move"     // one VM moved away
+)
 
 // NodeResult is what the engine found of one node.
 type NodeResult struct {
@@ -80,10 +120,13 @@ type NodeResult struct {
 	Current     bool               `json:"current,omitempty"`
 	Constraints []ConstraintResult `json:"constraints"`
 	Terms       []Term             `json:"terms,omitempty"`
-	Score       float64            `json:"score,omitempty"`
-	Rank        int                `json:"rank,omitempty"` // 1 is best
+	Score       float64            `json:"score,omitempty"` // that decided among the nodes of one round
+	Rank        int                `json:"rank,omitempty"`  // 1 is best
 	Tier        int                `json:"tier,omitempty"`
 	Band        int                `json:"band,omitempty"` // round at which the gate let it in; 0: gate off
+
+	SystemScore   float64 `json:"system_score,omitempty"`
+	CustomerScore float64 `json:"customer_score,omitempty"`
 }
 
 // ConstraintResult is one constraint's answer for one node. A refusal has a code and, where it is about an amount,
@@ -108,4 +151,9 @@ type Term struct {
 	Weight       float64  `json:"weight"`
 	Contribution float64  `json:"contribution"`
 	Note         string   `json:"note,omitempty"` // what is unusual about it, for instance that the value is not known
+
+	Class  cluster.KeyClass `json:"class,omitempty"`  // of the VM's key
+	Level  string           `json:"level,omitempty"`  // of the hierarchy, that the VM's key was set at
+	Wanted float64          `json:"wanted,omitempty"` // the VM's value; Raw is the node's
+	Count  int              `json:"count,omitempty"`  // VMs on the node that show the value; 0: the node itself has it
 }

@@ -1,96 +1,248 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/weigher"
 )
 
-// Explain renders a decision for logs and tests: what was asked, what came of it and why, and a line for each node with
-// what its score is made of or what refused it. The text needs nothing but the decision.
-func Explain(d Decision) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s (%v, %s)", d.Request.Purpose, d.Request.VMName, d.Request.Memory, count(d.Request.VCPUs, "vCPU"))
-	fmt.Fprintf(&b, " by policy %s, seed %d\n", d.Policy, d.Seed)
-	if d.Outcome == Placed {
-		fmt.Fprintf(&b, "placed on %s: %s\n", d.WinnerName, d.Reason)
-	} else { // the reason begins with what came of it
-		fmt.Fprintf(&b, "%s\n", d.Reason)
+// Explain fills in everything that follows from what the decision keeps: what each stage did, every kept node with all its
+// verdicts and terms, and what would have made it come out otherwise. A decision of release 0.1 kept these themselves and
+// comes back as it is, and so does one that no policy was found for.
+func Explain(d Decision) Decision {
+	e, choice, err := d.again()
+	if err != nil {
+		return d
 	}
-	if d.Counterfactual != "" {
-		fmt.Fprintf(&b, "otherwise: %s\n", d.Counterfactual)
+	ordered := e.order()
+	if choice.Node >= 0 {
+		first(ordered, choice.Node)
 	}
-	if d.Order != "" {
-		fmt.Fprintf(&b, "order %s; gate %s; select %s\n", d.Order, d.Gate, d.Selector)
+	d.Order, d.Gate, d.Selector = e.orderText(ordered), e.gateText(choice), e.selectorText()
+	d.Nodes = e.results(ordered)
+	if choice.Node < 0 {
+		d.Counterfactual = joined(d.Changes)
+	} else {
+		d.Counterfactual = e.winCounterfactual(choice)
 	}
-	explainNodes(&b, d.Nodes)
-	if d.Omitted > 0 {
-		fmt.Fprintf(&b, "  and %s\n", count(d.Omitted, "more node"))
-	}
-	return b.String()
+	return d
 }
 
-func explainNodes(b *strings.Builder, nodes []NodeResult) {
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	tiers, bands := false, false
-	for i := range nodes {
-		tiers = tiers || nodes[i].Tier > 1
-		bands = bands || nodes[i].Band > 0
+// again makes the decision again on what it kept. The error is ErrNotReplayable, or what is wrong with its policy.
+func (d *Decision) again() (*Engine, Choice, error) {
+	if d.Rules == nil || d.Inputs == nil {
+		return nil, Choice{}, ErrNotReplayable
 	}
-	for i := range nodes {
-		node := &nodes[i]
-		name := node.Name
-		if node.Current {
-			name += " (current)"
+	e, err := NewEngine(*d.Rules)
+	if err != nil {
+		return nil, Choice{}, err
+	}
+	e.prepare(d.Inputs.columns(), d.At, &d.Request, d.Seed)
+	e.input.Resolve()
+	e.input.Met = d.Inputs.Met
+	return e, e.choose(), nil
+}
+
+func joined(changes []Change) string {
+	texts := make([]string, 0, len(changes))
+	for i := range changes {
+		texts = append(texts, changes[i].Text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// results are those of all nodes: the candidates in order, then the refused by name.
+func (e *Engine) results(ordered []candidate) []NodeResult {
+	in, nodes := &e.input, e.input.Columns.Len()
+	w := &writer{
+		engine:  e,
+		results: make([]ConstraintResult, 0, nodes*(len(e.constraints)+1)),
+		figures: make([]float64, 0, nodes*(3*len(e.constraints)+len(in.SystemKeys)+len(in.CustomerKeys))),
+		terms:   make([]Term, 0, len(ordered)*(len(in.SystemKeys)+len(in.CustomerKeys)+len(e.weighers))),
+	}
+	all := make([]NodeResult, 0, nodes)
+	for i := range ordered {
+		all = append(all, w.candidate(&ordered[i], i+1))
+	}
+	var refused []int
+	for node, out := range e.out {
+		if out {
+			refused = append(refused, node)
 		}
-		if !node.Admitted {
-			fmt.Fprintf(table, "  -\t%s\trefused by %s\n", name, strings.Join(complaintsOf(node), "; "))
+	}
+	slices.SortStableFunc(refused, func(a, b int) int { return cmp.Compare(in.Name(a), in.Name(b)) })
+	for _, node := range refused {
+		all = append(all, w.node(node))
+	}
+	return all
+}
+
+// writer makes results out of a few large slices: a decision on ten thousand nodes has a hundred thousand verdicts.
+type writer struct {
+	engine  *Engine
+	results []ConstraintResult
+	figures []float64
+	terms   []Term
+	scratch []rule.Term
+}
+
+// pointer to a copy of the figure.
+func (w *writer) pointer(figure float64) *float64 {
+	w.figures = append(w.figures, figure)
+	return &w.figures[len(w.figures)-1]
+}
+
+// node has what the Filter stage found of a node.
+func (w *writer) node(node int) NodeResult {
+	in, id := &w.engine.input, w.engine.input.Columns.IDs[node]
+	result := NodeResult{Node: id, Name: in.Name(node), Current: in.Current == id}
+	first := len(w.results)
+	for c := range w.engine.constraints {
+		one := &w.engine.constraints[c]
+		verdict := one.Check(in, node)
+		w.results = append(w.results, w.constraint(one.Name, verdict))
+		if !verdict.Passed {
+			w.results[len(w.results)-1].Message = one.Say(in, node, verdict)
+		}
+	}
+	result.Constraints = slices.Clip(w.results[first:])
+	return result
+}
+
+func (w *writer) constraint(name string, verdict rule.Verdict) ConstraintResult {
+	result := ConstraintResult{Constraint: name, Passed: verdict.Passed, Code: verdict.Code}
+	if verdict.Unit != "" {
+		result.Needed, result.Available = w.pointer(verdict.Needed), w.pointer(verdict.Available)
+		result.Unit = string(verdict.Unit)
+	}
+	if verdict.Aged {
+		result.AgeSeconds = w.pointer(verdict.Age.Seconds())
+	}
+	return result
+}
+
+// candidate adds what the later stages found of a node. A node that the gate let in at no round is refused by it.
+func (w *writer) candidate(one *candidate, rank int) NodeResult {
+	e := w.engine
+	first := len(w.results)
+	result := w.node(one.node)
+	result.Tier, result.Band, result.Score = one.tier, one.band, one.score
+	if e.rounds() != nil {
+		result.SystemScore = one.system
+	}
+	result.CustomerScore = e.customerScore(one)
+	result.Terms = w.termsOf(one)
+	if one.shut {
+		w.results = append(w.results, w.belowFinal(one.system))
+		result.Constraints = slices.Clip(w.results[first:])
+		return result
+	}
+	result.Admitted, result.Rank = true, rank
+	return result
+}
+
+// belowFinal is the gate's refusal.
+func (w *writer) belowFinal(score float64) ConstraintResult {
+	gate := w.engine.policy.Gate
+	return ConstraintResult{
+		Constraint: string(gate.Kind), Code: "below_final",
+		Message: "system score " + figure(score) + " does not exceed " + figure(gate.Final),
+		Needed:  w.pointer(gate.Final), Available: w.pointer(score), Unit: "score",
+	}
+}
+
+// customerScore is what the customer keys give a candidate.
+func (e *Engine) customerScore(one *candidate) float64 {
+	for w, scorer := range e.scorers() {
+		if scorer.Name != customerScore {
 			continue
 		}
-		fmt.Fprintf(table, "  %d\t%s\t", node.Rank, name)
-		if tiers {
-			fmt.Fprintf(table, "tier %d\t", node.Tier)
+		if len(one.parts) > 0 {
+			return one.parts[w].raw
 		}
-		if bands {
-			fmt.Fprintf(table, "round %d\t", node.Band)
-		}
-		fmt.Fprintf(table, "%s\t%s\n", figure(node.Score), strings.Join(termTexts(node.Terms), "\t"))
+		return one.score
 	}
-	_ = table.Flush() // a strings.Builder does not fail
+	return 0
 }
 
-// complaintsOf lists what refused a node, with the age of the input where there is one.
-func complaintsOf(node *NodeResult) []string {
-	var complaints []string
-	for _, one := range node.Constraints {
-		if one.Passed {
-			continue
-		}
-		text := one.Constraint + ": " + one.Message
-		if one.AgeSeconds != nil && one.Unit == string(rule.Bytes) {
-			text += ", as of " + time.Duration(*one.AgeSeconds*float64(time.Second)).Round(100*time.Millisecond).String() + " ago"
-		}
-		complaints = append(complaints, text)
+// termsOf are the terms of the gate's score, if it looked at one that no weigher gave, and then those of the weighers.
+func (w *writer) termsOf(one *candidate) []Term {
+	e := w.engine
+	first := len(w.terms)
+	weighed := slices.ContainsFunc(e.scorers(), func(s weigher.Weigher) bool { return s.Name == systemScore })
+	if e.rounds() != nil && !weighed {
+		w.weigh(&e.gated, one.node)
 	}
-	return complaints
+	scorers := e.scorers()
+	for s := range scorers {
+		if len(one.parts) > 0 {
+			w.terms = append(w.terms, Term{
+				Weigher: scorers[s].Name, Raw: one.parts[s].raw, Weight: e.factors[s], Contribution: one.parts[s].contribution,
+			})
+		}
+		w.weigh(&scorers[s], one.node)
+	}
+	return slices.Clip(w.terms[first:])
 }
 
-// termTexts shows each term as value, proximity times weight, and what that adds to the score.
-func termTexts(terms []Term) []string {
-	texts := make([]string, 0, len(terms))
-	for _, term := range terms {
-		switch {
-		case term.Note != "":
-			texts = append(texts, fmt.Sprintf("%s: %s", term.Key, term.Note))
-		case term.Proximity != nil:
-			texts = append(texts, fmt.Sprintf("%s %s: %s x %s = %s",
-				term.Key, figure(term.Raw), figure(*term.Proximity), figure(term.Weight), figure(term.Contribution)))
-		default:
-			texts = append(texts, fmt.Sprintf("%s %s: %s", term.Weigher, figure(term.Raw), figure(term.Contribution)))
+func (w *writer) weigh(scorer *weigher.Weigher, node int) {
+	w.scratch = w.scratch[:0]
+	scorer.Weigh(&w.engine.input, node, &w.scratch)
+	for i := range w.scratch {
+		one := &w.scratch[i]
+		w.terms = append(w.terms, Term{
+			Weigher: scorer.Name, Key: one.Key, Raw: one.Raw, Weight: one.Weight, Contribution: one.Contribution,
+			Class: one.Class, Level: one.Level, Wanted: one.Wanted, Count: one.Count,
+		})
+		term := &w.terms[len(w.terms)-1]
+		if one.Key != "" {
+			term.Proximity = w.pointer(one.Proximity)
+		}
+		if one.Unknown {
+			term.Note = "the value is not known and contributes nothing"
 		}
 	}
-	return texts
+}
+
+// winCounterfactual names the keys without any one of which another node would have won. It is found by deciding again
+// without the key, not by arithmetic on the scores.
+func (e *Engine) winCounterfactual(choice Choice) string {
+	if choice.Candidates == 1 || e.bypassed() {
+		return ""
+	}
+	var sentences []string
+	trial := e.trial()
+	try := func(what string, request Request) {
+		other := trial.on(e, &request)
+		if other.Node < 0 || other.Node == choice.Node {
+			return
+		}
+		if entered, _, score := trial.standing(choice.Node); entered == other.Round && score == other.Customer {
+			return // as good: only the draw, or that the VM is there, would tell them apart
+		}
+		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", what, e.input.Name(other.Node)))
+	}
+	for k := range e.input.SystemKeys {
+		request := *e.request
+		request.SystemKeys = without(request.SystemKeys, k)
+		try("system key "+e.input.SystemKeys[k].Name, request)
+	}
+	for k := range e.input.CustomerKeys {
+		request := *e.request
+		request.CustomerKeys = without(request.CustomerKeys, k)
+		try("customer key "+e.input.CustomerKeys[k].Name, request)
+	}
+	return strings.Join(sentences, "; ")
+}
+
+// on makes the decision of another engine again for a request with other weights.
+func (e *Engine) on(asked *Engine, request *Request) Choice {
+	e.prepare(asked.input.Columns, asked.at, request, asked.seed)
+	e.input.Resolve()
+	e.input.Met = asked.input.Met
+	return e.choose()
 }

@@ -3,6 +3,8 @@ package placement
 import (
 	"fmt"
 	"slices"
+
+	"berth/coordinator/cluster"
 )
 
 // GateKind says how the Gate stage narrows the candidates down.
@@ -23,10 +25,14 @@ type Gate struct {
 }
 
 // MaxSteps bounds the rounds of a gate.
-const MaxSteps = 1000
+const MaxSteps = cluster.MaxMSAVSteps
 
 // Bands is FCO's gate with its defaults: rounds at 80, 70 ... 0, -10.
-func Bands() Gate { return Gate{Kind: GateBands, Initial: 80, Final: -10, Steps: 10} }
+func Bands() Gate {
+	return Gate{
+		Kind: GateBands, Initial: cluster.DefaultInitialMSAV, Final: cluster.DefaultFinalMSAV, Steps: cluster.DefaultMSAVSteps,
+	}
+}
 
 func (g Gate) validate() error {
 	switch {

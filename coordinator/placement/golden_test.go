@@ -29,8 +29,9 @@ func TestGolden(t *testing.T) {
 			given, want, _ := strings.Cut(string(content), goldenMark)
 			s := parseScenario(t, given)
 			var explained []string
+			var decision Decision
 			for _, one := range s.asked {
-				explained = append(explained, Explain(Place(s.view(), one.request, s.policy, one.seed)))
+				explained = append(explained, s.answer(t, one, &decision))
 			}
 			got := strings.Join(explained, "\n")
 			if *update {

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"berth/coordinator/cluster"
 	"berth/coordinator/placement/constraint"
-	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/weigher"
 )
@@ -22,8 +22,8 @@ type Policy struct {
 	Weighers    []Factor `json:"weighers"`
 	Selector    string   `json:"selector"` // how several weighers are combined
 
-	// SystemKeys are the cluster's own keys, which every VM inherits.
-	SystemKeys []key.Weighted `json:"system_keys"`
+	// CustomerKeyScope is whose VMs a customer key can meet.
+	CustomerKeyScope cluster.KeyScope `json:"customer_key_scope"`
 }
 
 // Factor is one weigher of a policy. The factor counts only beside other weighers.
@@ -32,24 +32,30 @@ type Factor struct {
 	Factor  float64 `json:"factor"`
 }
 
-// systemScore is the weigher whose score a gate compares with its thresholds.
-const systemScore = "system-keys"
+// The weighers of the built-in policy.
+const (
+	systemScore   = "system-keys"   // whose score a gate compares with its thresholds
+	customerScore = "customer-keys" // which decides inside the band
+)
 
-// Affinity is the built-in policy after FCO: both memory ledgers as constraints, and the node with the highest score over
-// the special keys. Each call gives a copy of its own.
-func Affinity() Policy {
+// Affinity is the built-in policy with the settings that a cluster has by default.
+func Affinity() Policy { return PolicyFor(cluster.DefaultSettings()) }
+
+// PolicyFor is the built-in policy after FCO for a cluster with these settings: all constraints, the rounds of system keys,
+// and the customer keys among the nodes of the round. Each call gives a copy of its own.
+func PolicyFor(settings cluster.Settings) Policy {
 	names := make([]string, 0, len(constraint.All()))
 	for _, c := range constraint.All() {
 		names = append(names, c.Name)
 	}
 	return Policy{
-		Name:        "affinity",
-		Constraints: names,
-		Planner:     "first-fit",
-		Gate:        Gate{Kind: GateOff},
-		Weighers:    []Factor{{Weigher: systemScore, Factor: 1}},
-		Selector:    SelectRank,
-		SystemKeys:  key.ClusterDefaults(),
+		Name:             "affinity",
+		Constraints:      names,
+		Planner:          "first-fit",
+		Gate:             Gate{Kind: GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps},
+		Weighers:         []Factor{{Weigher: customerScore, Factor: 1}},
+		Selector:         SelectRank,
+		CustomerKeyScope: settings.KeyScope,
 	}
 }
 
@@ -58,85 +64,87 @@ var ErrInvalidPolicy = errors.New("policy is not valid")
 
 // Validate names the first thing that is wrong with the policy.
 func (p Policy) Validate() error {
-	_, err := p.compile()
+	_, err := NewEngine(p)
 	return err
 }
 
-// engine is a policy with its rules looked up.
-type engine struct {
-	policy      Policy
-	constraints []constraint.Constraint
-	planner     planner.Planner
-	thresholds  []float64       // nil: the gate is off
-	gated       weigher.Weigher // whose score the gate looks at
-	weighers    []weigher.Weigher
-	factors     []float64
-}
-
-func (p Policy) compile() (*engine, error) {
-	invalid := func(format string, a ...any) (*engine, error) {
-		return nil, fmt.Errorf("%w: policy %q: %s", ErrInvalidPolicy, p.Name, fmt.Sprintf(format, a...))
+// NewEngine looks the rules of a policy up. The error wraps ErrInvalidPolicy.
+func NewEngine(policy Policy) (*Engine, error) {
+	invalid := func(format string, a ...any) (*Engine, error) {
+		return nil, fmt.Errorf("%w: policy %q: %s", ErrInvalidPolicy, policy.Name, fmt.Sprintf(format, a...))
 	}
-	e := &engine{policy: p}
-	seen := make(map[string]bool)
-	twice := func(name string) bool {
-		was := seen[name]
-		seen[name] = true
-		return was
-	}
-	for _, name := range p.Constraints {
-		found, known := constraint.ByName(name)
-		if !known {
-			return invalid("there is no constraint %q", name)
-		}
-		if twice("constraint " + name) {
-			return invalid("constraint %q is there twice", name)
-		}
-		e.constraints = append(e.constraints, found)
-	}
-	for _, c := range constraint.All() {
-		if c.Mandatory && !slices.Contains(p.Constraints, c.Name) {
-			return invalid("constraint %q cannot be left out", c.Name)
-		}
-	}
-	var known bool
-	if e.planner, known = planner.ByName(p.Planner); !known {
-		return invalid("there is no planner %q", p.Planner)
-	}
-	if err := p.Gate.validate(); err != nil {
+	e := &Engine{policy: policy}
+	if err := e.addConstraints(policy.Constraints); err != nil {
 		return invalid("%v", err)
 	}
-	if p.Gate.Kind == GateBands {
-		e.thresholds = Thresholds(p.Gate.Initial, p.Gate.Final, p.Gate.Steps)
+	var known bool
+	if e.planner, known = planner.ByName(policy.Planner); !known {
+		return invalid("there is no planner %q", policy.Planner)
+	}
+	if err := policy.Gate.validate(); err != nil {
+		return invalid("%v", err)
+	}
+	if policy.Gate.Kind == GateBands {
+		e.thresholds = Thresholds(policy.Gate.Initial, policy.Gate.Final, policy.Gate.Steps)
 		if e.gated, known = weigher.ByName(systemScore); !known {
 			return invalid("there is no weigher %q for the gate", systemScore)
 		}
 	}
-	for _, factor := range p.Weighers {
+	if err := e.addWeighers(policy.Weighers); err != nil {
+		return invalid("%v", err)
+	}
+	if policy.Selector != SelectRank {
+		return invalid("there is no selector %q", policy.Selector)
+	}
+	if scope := policy.CustomerKeyScope; scope != cluster.ScopeCustomer && scope != cluster.ScopeCluster {
+		return invalid("there is no customer key scope %q", scope)
+	}
+	return e, nil
+}
+
+func (e *Engine) addConstraints(names []string) error {
+	var inRoom, covered int
+	for i, name := range names {
+		found, known := constraint.ByName(name)
+		if !known {
+			return fmt.Errorf("there is no constraint %q", name)
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("constraint %q is there twice", name)
+		}
+		e.constraints = append(e.constraints, found)
+	}
+	for _, c := range constraint.All() {
+		there := slices.Contains(names, c.Name)
+		if c.Mandatory && !there {
+			return fmt.Errorf("constraint %q cannot be left out", c.Name)
+		}
+		if c.InRoom {
+			inRoom++
+			if there {
+				covered++
+			}
+		}
+	}
+	e.roomy = covered == inRoom
+	return nil
+}
+
+func (e *Engine) addWeighers(factors []Factor) error {
+	for i, factor := range factors {
 		found, known := weigher.ByName(factor.Weigher)
 		if !known {
-			return invalid("there is no weigher %q", factor.Weigher)
+			return fmt.Errorf("there is no weigher %q", factor.Weigher)
 		}
-		if twice("weigher " + factor.Weigher) {
-			return invalid("weigher %q is there twice", factor.Weigher)
+		if slices.ContainsFunc(factors[:i], func(f Factor) bool { return f.Weigher == factor.Weigher }) {
+			return fmt.Errorf("weigher %q is there twice", factor.Weigher)
 		}
 		if !finite(factor.Factor) {
-			return invalid("the factor of weigher %q is %v, want a finite number", factor.Weigher, factor.Factor)
+			return fmt.Errorf("the factor of weigher %q is %v, want a finite number", factor.Weigher, factor.Factor)
 		}
 		e.weighers, e.factors = append(e.weighers, found), append(e.factors, factor.Factor)
 	}
-	if p.Selector != SelectRank {
-		return invalid("there is no selector %q", p.Selector)
-	}
-	for _, k := range p.SystemKeys {
-		if !finite(k.Value) || !finite(k.Weight) {
-			return invalid("key %q has value %v and weight %v, want finite numbers", k.Name, k.Value, k.Weight)
-		}
-		if twice("key " + k.Name) {
-			return invalid("key %q is there twice", k.Name)
-		}
-	}
-	return e, nil
+	return nil
 }
 
 // finite numbers are also small enough that no sum of them is not.

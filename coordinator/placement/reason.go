@@ -2,13 +2,8 @@ package placement
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
-
-	"berth/coordinator/cluster"
-	"berth/coordinator/placement/rule"
 )
 
 // figure prints a score with at most two decimals.
@@ -29,94 +24,6 @@ func count(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-func (r *run) orderText() string {
-	tiers := 0
-	for i := range r.candidates {
-		tiers = max(tiers, r.candidates[i].tier)
-	}
-	return fmt.Sprintf("%s: %s in %s", r.engine.planner.Name, count(len(r.candidates), "node"), count(tiers, "tier"))
-}
-
-func (r *run) gateText() string {
-	gate := r.engine.policy.Gate
-	if r.engine.thresholds == nil {
-		return string(gate.Kind)
-	}
-	text := fmt.Sprintf("%s from %s to %s in %s: ",
-		gate.Kind, figure(gate.Initial), figure(gate.Final), count(gate.Steps, "round"))
-	if !r.placed() {
-		return text + "no node above " + figure(gate.Final)
-	}
-	inside := 1
-	for inside < len(r.candidates) && compareGroup(&r.candidates[0], &r.candidates[inside]) == 0 {
-		inside++
-	}
-	band := r.candidates[0].band
-	return text + fmt.Sprintf("%s above %s in round %d", count(inside, "node"), figure(r.engine.thresholds[band-1]), band)
-}
-
-func (r *run) selectorText() string {
-	switch len(r.engine.weighers) {
-	case 0:
-		return "draw: no weigher"
-	case 1:
-		return "raw score of " + r.engine.weighers[0].Name
-	default:
-		return fmt.Sprintf("%s of %s", r.engine.policy.Selector, count(len(r.engine.weighers), "weigher"))
-	}
-}
-
-// winReason says in one sentence why the winner won.
-func (r *run) winReason() string {
-	winner := &r.candidates[0]
-	name := r.name(winner.node)
-	text := ""
-	switch next := r.runnerUp(); {
-	case r.input.Pinned != "":
-		text = name + " was asked for and fits"
-	case next == nil && len(r.candidates) == 1:
-		text = name + " is the only node that fits"
-	case next == nil:
-		text = fmt.Sprintf("%s is alone in the best band or tier", name)
-	case next.score == winner.score:
-		text = r.tieText(name, winner)
-	default:
-		text = fmt.Sprintf("%s scores %s, %s more than %s",
-			name, figure(winner.score), margin(winner.score-next.score), r.name(next.node))
-	}
-	if winner.stays {
-		text = "the VM stays: " + text
-	}
-	if refused := len(r.view.Nodes) - len(r.admitted); refused > 0 {
-		text += fmt.Sprintf("; %d of %s refused", refused, count(len(r.view.Nodes), "node"))
-	}
-	return text
-}
-
-func (r *run) tieText(name string, winner *candidate) string {
-	var equals []string
-	for i := 1; i < len(r.candidates) && compareGroup(winner, &r.candidates[i]) == 0; i++ {
-		if r.candidates[i].score == winner.score {
-			equals = append(equals, r.name(r.candidates[i].node))
-		}
-	}
-	text := fmt.Sprintf("%s scores %s like %s", name, figure(winner.score), someOf(equals))
-	if winner.stays {
-		return text
-	}
-	return text + " and won the draw"
-}
-
-// someOf lists at most three names.
-func someOf(names []string) string {
-	const most = 3
-	slices.Sort(names)
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
 // margin prints a difference that is not zero.
 func margin(difference float64) string {
 	if text := figure(difference); text != "0" {
@@ -125,25 +32,102 @@ func margin(difference float64) string {
 	return "less than 0.01"
 }
 
+// winReason says in one sentence why the winner won.
+func (e *Engine) winReason(choice Choice) string {
+	name, nodes := e.input.Name(choice.Node), e.input.Columns.Len()
+	var text string
+	switch {
+	case e.bypassed():
+		text = name + " has the VM's disk: with local storage it starts there, and no keys are looked at"
+	case e.input.Pinned != "":
+		text = name + " was asked for and fits"
+	case choice.Stays && choice.Margin < 0:
+		text = fmt.Sprintf("%s would gain %s, less than the %s asked for",
+			e.input.Name(choice.RunnerUp), margin(-choice.Margin), figure(e.request.IfBetter))
+	case choice.Candidates == 1:
+		text = name + " is the only node that fits"
+	case choice.Band == 1 && choice.Round > 0:
+		text = e.aloneText(choice)
+	case choice.Ties > 1:
+		text = e.tieText(choice)
+	default:
+		text = fmt.Sprintf("%s scores %s by %s, %s more than %s", name, figure(choice.Customer), e.scoreName(),
+			margin(choice.Margin), e.input.Name(choice.RunnerUp))
+		text += e.bandText(choice)
+	}
+	if choice.Stays {
+		text = "the VM stays: " + text
+	}
+	if refused := nodes - choice.Candidates; refused > 0 {
+		text += fmt.Sprintf("; %d of %s refused", refused, count(nodes, "node"))
+	}
+	return text
+}
+
+// scoreName is what decided inside the band.
+func (e *Engine) scoreName() string {
+	switch len(e.weighers) {
+	case 1:
+		return strings.ReplaceAll(e.weighers[0].Name, "-", " ")
+	default:
+		return e.policy.Selector
+	}
+}
+
+func (e *Engine) aloneText(choice Choice) string {
+	text := fmt.Sprintf("%s alone has a system score above %s: %s",
+		e.input.Name(choice.Node), figure(choice.Threshold), figure(choice.System))
+	if choice.RunnerUp >= 0 {
+		text += fmt.Sprintf(", %s more than %s", margin(choice.Margin), e.input.Name(choice.RunnerUp))
+	}
+	return text
+}
+
+func (e *Engine) tieText(choice Choice) string {
+	name := e.input.Name(choice.Node)
+	others := count(choice.Ties-1, "other node")
+	if choice.Ties == 2 {
+		others = e.input.Name(choice.RunnerUp)
+	}
+	text := fmt.Sprintf("%s is as good as %s", name, others)
+	if len(e.weighers) > 0 && (len(e.weighers) > 1 || choice.Customer != 0) {
+		text += fmt.Sprintf(" (%s by %s)", figure(choice.Customer), e.scoreName())
+	}
+	text += e.bandText(choice)
+	if choice.Stays {
+		return text
+	}
+	return text + ", and won the draw"
+}
+
+// bandText tells the round that the nodes entered at.
+func (e *Engine) bandText(choice Choice) string {
+	if choice.Round == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of %s above %s in round %d", count(choice.Band, "node"), figure(choice.Threshold), choice.Round)
+}
+
 // refusalReason says in one sentence why no node fits: how many nodes each rule refused, and which came nearest.
-func (r *run) refusalReason() string {
-	if len(r.view.Nodes) == 0 {
+func (e *Engine) refusalReason(choice Choice) string {
+	in, nodes := &e.input, e.input.Columns.Len()
+	switch {
+	case nodes == 0:
 		return "no node fits: the cluster has no node yet"
-	}
-	if len(r.candidates) > 0 {
-		best := &r.candidates[0]
-		score := r.engine.gated.Weigh(&r.input, r.view.Nodes[best.node], nil)
+	case choice.FailedPhase == PhaseSystem:
+		nearest, score := e.nearestShut()
 		return fmt.Sprintf("no node fits: %s no system score above %s; nearest is %s with %s; constraints refused %d of %s",
-			has(len(r.candidates)), figure(r.engine.policy.Gate.Final), r.name(best.node), figure(score),
-			len(r.view.Nodes)-len(r.admitted), count(len(r.view.Nodes), "node"))
+			has(choice.Candidates), figure(e.policy.Gate.Final), in.Name(nearest), figure(score),
+			nodes-choice.Candidates, count(nodes, "node"))
+	case in.Pinned != "":
+		return e.onlyRefusal(in.Pinned, in.PinnedName, "was asked for")
+	case in.Home != "":
+		return e.onlyRefusal(in.Home, in.Home, "has the VM's disk")
 	}
-	if r.input.Pinned != "" {
-		return r.pinnedRefusal()
-	}
-	refusals := make([]int, len(r.engine.constraints))
-	for node := range r.view.Nodes {
-		for c, verdict := range r.verdictsOf(node) {
-			if !verdict.Passed {
+	refusals := make([]int, len(e.constraints))
+	for node := range nodes {
+		for c := range e.constraints {
+			if !e.constraints[c].Check(in, node).Passed {
 				refusals[c]++
 			}
 		}
@@ -151,22 +135,22 @@ func (r *run) refusalReason() string {
 	var counts []string
 	for c, n := range refusals {
 		if n > 0 {
-			counts = append(counts, fmt.Sprintf("%s refuses %d", r.engine.constraints[c].Name, n))
+			counts = append(counts, fmt.Sprintf("%s refuses %d", e.constraints[c].Name, n))
 		}
 	}
-	text := fmt.Sprintf("no node fits: of %s, %s", count(len(r.view.Nodes), "node"), strings.Join(counts, ", "))
-	nearest := r.nearestMiss()
-	return fmt.Sprintf("%s; nearest is %s: %s", text, r.name(nearest), strings.Join(r.complaints(nearest), "; "))
+	nearest := e.nearestRefused(1)[0]
+	return fmt.Sprintf("no node fits: of %s, %s; nearest is %s: %s",
+		count(nodes, "node"), strings.Join(counts, ", "), in.Name(nearest), strings.Join(e.complaints(nearest), "; "))
 }
 
-// pinnedRefusal speaks of the one node that was asked for.
-func (r *run) pinnedRefusal() string {
-	asked := slices.IndexFunc(r.view.Nodes, func(n *cluster.NodeView) bool { return n.Node.ID == r.input.Pinned })
-	if asked < 0 {
-		return fmt.Sprintf("no node fits: %s was asked for and is no node of this cluster", r.input.Pinned)
+// onlyRefusal speaks of the one node that can be.
+func (e *Engine) onlyRefusal(id, name, why string) string {
+	node, found := e.input.Columns.Index(id)
+	if !found {
+		return fmt.Sprintf("no node fits: %s %s and is no node of this cluster", name, why)
 	}
-	return fmt.Sprintf("no node fits: %s was asked for and is refused: %s",
-		r.input.PinnedName, strings.Join(r.complaints(asked), "; "))
+	return fmt.Sprintf("no node fits: %s %s and is refused: %s",
+		e.input.Name(node), why, strings.Join(e.complaints(node), "; "))
 }
 
 func has(n int) string {
@@ -176,34 +160,65 @@ func has(n int) string {
 	return fmt.Sprintf("the %d candidates have", n)
 }
 
-// nearestMiss is the refused node with the fewest refusals that are not about an amount, then the smallest amount short.
-func (r *run) nearestMiss() int {
-	nearest, fewest, least := -1, 0, 0.0
-	for _, node := range r.refused() {
-		others, short := 0, 0.0
-		for _, verdict := range r.verdictsOf(node) {
-			switch {
-			case verdict.Passed:
-			case verdict.Unit == rule.Bytes:
-				short = math.Max(short, verdict.Needed-verdict.Available)
-			default:
-				others++
-			}
-		}
-		if nearest < 0 || others < fewest || others == fewest && short < least {
-			nearest, fewest, least = node, others, short
+// nearestShut is the candidate with the highest system score, the first by name among equals.
+func (e *Engine) nearestShut() (nearest int, score float64) {
+	nearest = -1
+	for node, out := range e.out {
+		switch {
+		case out:
+		case nearest < 0 || e.system[node] > score,
+			e.system[node] == score && e.input.Name(node) < e.input.Name(nearest):
+			nearest, score = node, e.system[node]
 		}
 	}
-	return nearest
+	return nearest, score
 }
 
-// complaints are the messages of all constraints that refused the node.
-func (r *run) complaints(node int) []string {
+// complaints are the messages of all constraints that refuse the node.
+func (e *Engine) complaints(node int) []string {
 	var complaints []string
-	for c, verdict := range r.verdictsOf(node) {
-		if !verdict.Passed {
-			complaints = append(complaints, r.engine.constraints[c].Say(&r.input, r.view.Nodes[node], verdict))
+	for c := range e.constraints {
+		if verdict := e.constraints[c].Check(&e.input, node); !verdict.Passed {
+			complaints = append(complaints, e.constraints[c].Say(&e.input, node, verdict))
 		}
 	}
 	return complaints
+}
+
+// orderText, gateText and selectorText tell in one line each what the stages did.
+func (e *Engine) orderText(ordered []candidate) string {
+	tiers := 0
+	for i := range ordered {
+		tiers = max(tiers, ordered[i].tier)
+	}
+	return fmt.Sprintf("%s: %s in %s", e.planner.Name, count(len(ordered), "node"), count(tiers, "tier"))
+}
+
+func (e *Engine) gateText(choice Choice) string {
+	gate := e.policy.Gate
+	switch {
+	case e.bypassed():
+		return string(GateOff) + ": local storage"
+	case e.thresholds == nil:
+		return string(gate.Kind)
+	}
+	text := fmt.Sprintf("%s from %s to %s in %s: ", gate.Kind, figure(gate.Initial), figure(gate.Final), count(gate.Steps, "round"))
+	switch {
+	case choice.Candidates == 0:
+		return text + "no candidate"
+	case choice.Node < 0:
+		return text + "no node above " + figure(gate.Final)
+	}
+	return text + fmt.Sprintf("%s above %s in round %d", count(choice.Band, "node"), figure(choice.Threshold), choice.Round)
+}
+
+func (e *Engine) selectorText() string {
+	switch scorers := e.scorers(); len(scorers) {
+	case 0:
+		return "draw: no weigher"
+	case 1:
+		return "raw score of " + scorers[0].Name
+	default:
+		return fmt.Sprintf("%s of %s", e.policy.Selector, count(len(scorers), "weigher"))
+	}
 }

@@ -18,31 +18,89 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func ptr[T any](value T) *T { return &value }
 
-// scenario is a cluster and what is asked of it, as the golden files describe it: one thing a line, a word, a name, and
-// then key=value pairs or flags.
+// scenario is a cluster and what is asked of it, as the golden files describe it: one thing a line, a word, for most of
+// them a name, and then key=value pairs or flags.
 //
+//	cluster [storage=local] [initial_msav=F] [final_msav=F] [msav_steps=N] [customer_key_scope=cluster] [no-specials]
+//	        [key=NAME:VALUE:WEIGHT]... [node_key=NAME:DEFAULT]... [sticky=NAME:DEFAULT:WEIGHT]...
 //	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
-//	     [maintenance=REASON] [liveness=WORD] [telemetry=AGE] [no-inventory] [no-domains] [no-telemetry]
-//	vm NAME on=NODE memory=SIZE vcpus=N [resident=SIZE] [cpu=F] [foreign] [young] [arriving]
-//	policy [bands] [initial=F final=F steps=N] [key=NAME:VALUE:WEIGHT]...
-//	start NAME memory=SIZE vcpus=N [pin=NODE] [exclude=NODE] [seed=N]
-//	migrate NAME [pin=NODE] [seed=N]
+//	     [maintenance=REASON] [liveness=WORD] [telemetry=AGE] [no-inventory] [no-domains] [no-telemetry] [key=NAME:VALUE]...
+//	vm NAME on=NODE memory=SIZE vcpus=N [resident=SIZE] [cpu=F] [foreign] [young] [arriving] [customer=ID] [billing=ID]
+//	     [shows=NAME:VALUE]... [shows_billing=NAME:VALUE]...
+//	policy [gate=off] [weigher=NAME:FACTOR]... [without=CONSTRAINT]...
+//	start NAME memory=SIZE vcpus=N [pin=NODE] [exclude=NODE] [home=NODE] [customer=ID] [billing=ID] [seed=N] [full]
+//	     [key=NAME:VALUE:WEIGHT]... [wants=NAME:VALUE:WEIGHT]... [wants_billing=NAME:VALUE:WEIGHT]...
+//	create NAME as start
+//	migrate NAME [pin=NODE] [if_better=F] [seed=N] [full] and keys as start
+//	why-not NODE        of the decision before
+//	capacity NAME as start, [most=N]
 type scenario struct {
+	cluster      cluster.Resource
 	nodes        []cluster.Node
 	vms          []cluster.VM
 	reservations []cluster.Reservation
 	facts        map[string]cluster.NodeFacts
-	policy       Policy
+	change       func(*Policy)
 	asked        []asked
 }
 
 type asked struct {
-	request Request
-	seed    uint64
+	request  Request
+	seed     uint64
+	full     bool
+	whyNot   string
+	capacity int
+}
+
+func newScenario() *scenario {
+	return &scenario{
+		cluster: cluster.DefaultClusterRecord(), facts: make(map[string]cluster.NodeFacts), change: func(*Policy) {},
+	}
 }
 
 func (s *scenario) view() *cluster.View {
-	return cluster.NewView(noon, 1, cluster.Records{Nodes: s.nodes, VMs: s.vms, Reservations: s.reservations}, s.facts)
+	return cluster.NewView(noon, 1, cluster.Records{
+		Clusters: []cluster.Resource{s.cluster}, Nodes: s.nodes, VMs: s.vms, Reservations: s.reservations,
+	}, s.facts)
+}
+
+func (s *scenario) policy() Policy {
+	policy := PolicyFor(cluster.SettingsOf(&s.cluster))
+	s.change(&policy)
+	return policy
+}
+
+// answer is what the engine says to one thing that is asked.
+func (s *scenario) answer(t *testing.T, one asked, before *Decision) string {
+	t.Helper()
+	if one.whyNot != "" {
+		answer, err := WhyNot(*before, one.whyNot)
+		if err != nil {
+			return fmt.Sprintf("why not %s: %v\n", one.whyNot, err)
+		}
+		return fmt.Sprintf("why not %s: %s\n  changes: %s\n",
+			one.whyNot, strings.Join(answer.Why, "; "), strings.Join(answer.Changes, "; "))
+	}
+	if one.capacity > 0 {
+		engine, err := NewEngine(s.policy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		capacity := engine.Capacity(s.view().Columns(cluster.DefaultCluster), noon, one.request, one.capacity)
+		text := fmt.Sprintf("%s fit", count(capacity.Count, "VM"))
+		if capacity.RunsOut != "" {
+			text += fmt.Sprintf("; %s runs out first: %s", capacity.RunsOut, capacity.Reason)
+		}
+		for _, node := range capacity.Nodes {
+			text += fmt.Sprintf("\n  %d on %s, then %s: %s", node.Count, node.Name, node.RunsOut.Constraint, node.RunsOut.Message)
+		}
+		return text + "\n"
+	}
+	*before = Place(s.view(), one.request, s.policy(), one.seed)
+	if one.full {
+		return FullText(*before)
+	}
+	return Text(*before)
 }
 
 // words are the rest of a line.
@@ -93,7 +151,7 @@ func (w words) optionalSize(name string) *units.Bytes {
 
 func parseScenario(t *testing.T, text string) *scenario {
 	t.Helper()
-	s := &scenario{facts: make(map[string]cluster.NodeFacts), policy: Affinity()}
+	s := newScenario()
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
@@ -102,7 +160,7 @@ func parseScenario(t *testing.T, text string) *scenario {
 		}
 		fields := strings.Fields(line)
 		what, name, rest := fields[0], "", fields[1:]
-		if what != "policy" {
+		if what != "policy" && what != "cluster" {
 			name, rest = fields[1], fields[2:]
 		}
 		w := words{t: t, line: line, named: make(map[string][]string)}
@@ -115,10 +173,20 @@ func parseScenario(t *testing.T, text string) *scenario {
 			s.addNode(name, w)
 		case "vm":
 			s.addVM(name, w)
+		case "cluster":
+			s.setCluster(w)
 		case "policy":
 			s.setPolicy(w)
-		case "start", "migrate":
+		case "start", "migrate", "create":
 			s.ask(Purpose(what), name, w)
+		case "why-not":
+			s.asked = append(s.asked, asked{whyNot: name})
+		case "capacity":
+			s.ask(ForStart, name, w)
+			s.asked[len(s.asked)-1].capacity = 1000
+			if w.has("most") {
+				s.asked[len(s.asked)-1].capacity = int(w.float("most"))
+			}
 		default:
 			t.Fatalf("%s: unknown word %q", line, what)
 		}
@@ -134,6 +202,13 @@ func (s *scenario) addNode(name string, w words) {
 	node := cluster.Node{ID: name, Name: name, Cluster: cluster.DefaultCluster}
 	node.Settings = cluster.NodeSettings{
 		RAMRatio: w.optional("ram_ratio"), CPURatio: w.optional("cpu_ratio"), Overhead: w.optionalSize("overhead"),
+	}
+	for _, text := range w.named["key"] {
+		name, figures := w.key(text, 1)
+		if node.Keys == nil {
+			node.Keys = make(map[string]float64)
+		}
+		node.Keys[name] = figures[0]
 	}
 	if w.has("maintenance") {
 		node.Maintenance, node.MaintenanceReason = true, w.text("maintenance")
@@ -172,6 +247,13 @@ func (s *scenario) addVM(name string, w words) {
 		})
 		return
 	}
+	var resident []cluster.ResidentKey
+	for word, class := range classes("shows") {
+		for _, text := range w.named[word] {
+			name, figures := w.key(text, 1)
+			resident = append(resident, cluster.ResidentKey{Class: class, Name: name, Value: figures[0]})
+		}
+	}
 	started := noon.Add(-time.Hour)
 	if w.has("young") {
 		started = noon
@@ -179,6 +261,7 @@ func (s *scenario) addVM(name string, w words) {
 	if !w.has("foreign") {
 		s.vms = append(s.vms, cluster.VM{
 			ID: name, Name: name, Spec: spec, Desired: cluster.Running, Holder: on, Epoch: 1, StartedAt: started,
+			Resident: resident, Owner: w.owner(),
 		})
 	}
 	facts := s.facts[on]
@@ -189,37 +272,116 @@ func (s *scenario) addVM(name string, w words) {
 	s.facts[on] = facts
 }
 
-func (s *scenario) setPolicy(w words) {
-	if w.has("bands") {
-		s.policy.Gate = Bands()
+// key reads NAME:FIGURE with as many figures as are asked for.
+func (w words) key(text string, figures int) (string, []float64) {
+	parts := strings.Split(text, ":")
+	if len(parts) != figures+1 {
+		w.t.Fatalf("%s: %s: want a name and %d figures", w.line, text, figures)
 	}
-	if w.has("steps") {
-		s.policy.Gate.Initial, s.policy.Gate.Final = w.float("initial"), w.float("final")
-		s.policy.Gate.Steps = int(w.float("steps"))
-	}
-	if w.has("key") {
-		s.policy.SystemKeys = nil
-	}
-	for _, text := range w.named["key"] {
-		var k key.Weighted
-		parts := strings.Split(text, ":")
-		k.Name = parts[0]
-		if _, err := fmt.Sscan(parts[1]+" "+parts[2], &k.Value, &k.Weight); err != nil {
+	var read []float64
+	for _, part := range parts[1:] {
+		figure, err := strconv.ParseFloat(part, 64)
+		if err != nil {
 			w.t.Fatalf("%s: %v", w.line, err)
 		}
-		s.policy.SystemKeys = append(s.policy.SystemKeys, k)
+		read = append(read, figure)
+	}
+	return parts[0], read
+}
+
+func (w words) owner() cluster.Owner {
+	return cluster.Owner{Customer: w.text("customer"), BillingEntity: w.text("billing")}
+}
+
+// classes are the classes of customer keys by the words for them.
+func classes(word string) map[string]cluster.KeyClass {
+	return map[string]cluster.KeyClass{word: cluster.CustomerKey, word + "_billing": cluster.BillingEntityKey}
+}
+
+func (s *scenario) setCluster(w words) {
+	for _, name := range []string{
+		cluster.SettingStorage, cluster.SettingInitialMSAV, cluster.SettingFinalMSAV, cluster.SettingMSAVSteps, cluster.SettingKeyScope,
+	} {
+		if w.has(name) {
+			if s.cluster.Settings == nil {
+				s.cluster.Settings = make(map[string]string)
+			}
+			s.cluster.Settings[name] = w.text(name)
+		}
+	}
+	if w.has("no-specials") {
+		s.cluster.Keys = nil
+	}
+	for _, text := range w.named["key"] {
+		name, figures := w.key(text, 2)
+		s.cluster.Keys = append(s.cluster.Keys, cluster.Key{Class: cluster.SystemKey, Name: name, Value: figures[0], Weight: figures[1]})
+	}
+	for _, text := range w.named["node_key"] {
+		name, figures := w.key(text, 1)
+		s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: figures[0]})
+	}
+	for _, text := range w.named["sticky"] {
+		name, figures := w.key(text, 2)
+		s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: figures[0], Sticky: true, Weight: figures[1]})
 	}
 }
 
+func (s *scenario) setPolicy(w words) {
+	s.change = func(p *Policy) {
+		if w.text("gate") == string(GateOff) {
+			p.Gate = Gate{Kind: GateOff}
+		}
+		if w.has("weigher") {
+			p.Weighers = nil
+		}
+		for _, text := range w.named["weigher"] {
+			name, figures := w.key(text, 1)
+			p.Weighers = append(p.Weighers, Factor{Weigher: name, Factor: figures[0]})
+		}
+		p.Constraints = slices.DeleteFunc(p.Constraints, func(c string) bool { return slices.Contains(w.named["without"], c) })
+	}
+}
+
+// compiled are the system keys of the cluster and these at the level of the VM.
+func (s *scenario) compiled(keys []cluster.Key) []key.Weighted {
+	system, _ := key.Compile([]key.Layer{
+		{Level: key.LevelCluster, Resource: "cluster/default", Keys: s.cluster.Keys},
+		{Level: key.LevelServer, Resource: "vm/new", Keys: keys},
+	})
+	return key.WeightedOf(system)
+}
+
 func (s *scenario) ask(purpose Purpose, name string, w words) {
-	request := Request{Purpose: purpose, VM: name, VMName: name, Pinned: w.text("pin"), Excluded: w.named["exclude"]}
+	request := Request{
+		Purpose: purpose, VM: name, VMName: name, Pinned: w.text("pin"), Excluded: w.named["exclude"], Home: w.text("home"),
+		Owner: w.owner(),
+	}
+	if w.has("if_better") {
+		request.IfBetter = w.float("if_better")
+	}
 	if purpose == ForMigrate {
 		at := slices.IndexFunc(s.vms, func(vm cluster.VM) bool { return vm.ID == name })
 		request.Memory, request.VCPUs, request.Current = s.vms[at].Spec.Memory, s.vms[at].Spec.VCPUs, s.vms[at].Holder
+		request.Owner = s.vms[at].Owner
 	} else {
 		request.Memory, request.VCPUs = w.size("memory"), int(w.float("vcpus"))
 	}
-	one := asked{request: request, seed: 1}
+	var own []cluster.Key
+	for _, text := range w.named["key"] {
+		name, figures := w.key(text, 2)
+		own = append(own, cluster.Key{Class: cluster.SystemKey, Name: name, Value: figures[0], Weight: figures[1]})
+	}
+	request.SystemKeys = s.compiled(own)
+	for word, class := range classes("wants") {
+		for _, text := range w.named[word] {
+			name, figures := w.key(text, 2)
+			request.CustomerKeys = append(request.CustomerKeys, key.Weighted{
+				Name: name, Value: figures[0], Weight: figures[1], Class: class, Level: key.LevelServer.String(),
+			})
+		}
+	}
+	slices.SortFunc(request.CustomerKeys, func(a, b key.Weighted) int { return strings.Compare(a.Name, b.Name) })
+	one := asked{request: request, seed: 1, full: w.has("full")}
 	if w.has("seed") {
 		one.seed = uint64(w.float("seed"))
 	}

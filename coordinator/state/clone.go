@@ -64,27 +64,6 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 	return out
 }
 
-func cloneDecision(row *decisionRow) placement.Decision {
-	out := row.Decision
-	out.Request.Excluded = slices.Clone(out.Request.Excluded)
-	out.Request.SystemKeys = slices.Clone(out.Request.SystemKeys)
-	out.Request.CustomerKeys = slices.Clone(out.Request.CustomerKeys)
-	out.Nodes = slices.Clone(out.Nodes)
-	for i := range out.Nodes {
-		node := &out.Nodes[i]
-		node.Constraints = slices.Clone(node.Constraints)
-		for j := range node.Constraints {
-			constraint := &node.Constraints[j]
-			constraint.Needed = pointer(constraint.Needed)
-			constraint.Available = pointer(constraint.Available)
-			constraint.AgeSeconds = pointer(constraint.AgeSeconds)
-		}
-		node.Terms = slices.Clone(node.Terms)
-		for j := range node.Terms {
-			node.Terms[j].Proximity = pointer(node.Terms[j].Proximity)
-		}
-	}
-	return out
-}
+func cloneDecision(row *decisionRow) placement.Decision { return row.Decision.Clone() }
 
 func copied[T any](row *T) T { return *row }

@@ -18,6 +18,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
 
@@ -225,11 +226,31 @@ func goldenCommands() []Command {
 	}
 	choice.Nodes = []placement.NodeResult{{
 		Node: "n1", Name: "alpha", Admitted: true, Current: true, Score: 1.25, Rank: 1, Tier: 2, Band: 3,
+		SystemScore: 75, CustomerScore: -100,
 		Constraints: []placement.ConstraintResult{{
 			Constraint: "memory", Passed: true, Code: "short", Message: "too little", Needed: &ratio, Available: &cpu, Unit: "B", AgeSeconds: &quarter,
 		}},
-		Terms: []placement.Term{{Weigher: "memory", Key: "#RAM", Note: "not known", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5}},
+		Terms: []placement.Term{{
+			Weigher: "memory", Key: "#RAM", Note: "not known", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5,
+			Class: cluster.SystemKey, Level: "vm", Wanted: 0.5, Count: 2,
+		}},
 	}}
+	choice.FailedPhase, choice.Round = placement.PhaseSystem, 3
+	choice.Changes = []placement.Change{{
+		Kind: placement.ChangeMove, Text: "with VM db moved", Node: "n1", Key: "SSD", Figure: 0.25, VM: "v2", To: "n2",
+	}}
+	rules := placement.Affinity()
+	choice.Rules = &rules
+	choice.Inputs = &placement.Inputs{
+		Figures: cluster.Figures{
+			Cluster: "default", IDs: []string{"n1"}, Names: []string{"alpha"}, Standing: []cluster.Standing{cluster.StandsInMaintenance},
+			Reasons: []string{"new <memory> & fans"}, Known: []cluster.Known{cluster.KnowsInventory}, InventoryAt: []int64{1}, TelemetryAt: []int64{2},
+			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
+			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
+			NodeKeys: []cluster.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
+		},
+		Met: []rule.Met{{Key: 1, Posting: cluster.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
+	}
 	enrol := Command{
 		Kind:   "enrol",
 		Expect: []Expectation{expect(Nodes, "n1", 0), expect(Members, "m1", 0), expect(Tokens, "abc", 0)},

@@ -5,8 +5,9 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// Decision makes the message of one decision, with every node.
+// Decision makes the message of one decision, with every node that it keeps.
 func Decision(d placement.Decision) *berthv1.Decision {
+	d = placement.Explain(d)
 	message := DecisionSummary(d)
 	for _, node := range d.Nodes {
 		message.Nodes = append(message.Nodes, decisionNode(node))

@@ -10,6 +10,7 @@ var all = []Constraint{
 	memoryPhysical,
 	pin,
 	excluded,
+	localStorage,
 }
 
 // All has every constraint.

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
 
-// Constraint is one hard rule.
+// Constraint is one hard rule. Nodes are given as indexes into the columns.
 type Constraint struct {
 	Name string // in policies, explanations and metrics
 	Doc  string // one sentence for people
@@ -22,11 +21,28 @@ type Constraint struct {
 	Mandatory bool
 
 	// Check judges one node. It is pure and allocates nothing.
-	Check func(in *rule.Input, node *cluster.NodeView) rule.Verdict
+	Check func(in *rule.Input, node int) rule.Verdict
 	// Say puts a refusal in words, with its figures.
-	Say func(in *rule.Input, node *cluster.NodeView, refusal rule.Verdict) string
+	Say func(in *rule.Input, node int, refusal rule.Verdict) string
 	// Relax tells the smallest change that would lift a refusal of a node that no other constraint refuses. It may be nil.
-	Relax func(in *rule.Input, node *cluster.NodeView, refusal rule.Verdict) (rule.Relaxation, bool)
+	Relax func(in *rule.Input, node int, refusal rule.Verdict) (rule.Relaxation, bool)
+
+	// Sweep is Check in its fast form: it marks every node that it refuses. It may be nil: then Check is asked for each node.
+	Sweep func(in *rule.Input, out []bool)
+	// InRoom constraints need neither in a policy that has all of them: SweepRoom answers for them together.
+	InRoom bool
+}
+
+// SweepRoom marks every node that one of the constraints that are InRoom refuses. It reads the one column that is derived
+// from their inputs, and the age of the telemetry, which no column can hold.
+func SweepRoom(in *rule.Input, out []bool) {
+	room, sampled := in.Columns.Room[:len(out)], in.Columns.TelemetryAt[:len(out)]
+	since := in.Now - int64(oldest)
+	for node := range out {
+		if room[node] <= in.Memory || sampled[node] < since {
+			out[node] = true
+		}
+	}
 }
 
 // unknown is the code of every refusal for want of input.
@@ -44,14 +60,12 @@ func exceed(available, needed units.Bytes) rule.Verdict {
 }
 
 // needed is what a node must have more of than: the VM and the node's overhead.
-func needed(in *rule.Input, node *cluster.NodeView) units.Bytes {
-	return in.Memory + node.Settings.Overhead
-}
+func needed(in *rule.Input, node int) units.Bytes { return in.Memory + in.Columns.Overhead[node] }
 
 // short says how an amount falls short. Different figures that would look the same are printed to the byte.
-func short(refusal rule.Verdict, where string, in *rule.Input, node *cluster.NodeView) string {
+func short(refusal rule.Verdict, where string, in *rule.Input, node int) string {
 	available, wanted := units.Bytes(refusal.Available), units.Bytes(refusal.Needed)
-	parts := fmt.Sprintf("(VM %v, overhead %v)", in.Memory, node.Settings.Overhead)
+	parts := fmt.Sprintf("(VM %v, overhead %v)", in.Memory, in.Columns.Overhead[node])
 	switch {
 	case available == wanted:
 		return fmt.Sprintf("exactly %v %s, more is needed %s", available, where, parts)
@@ -69,5 +83,3 @@ func seconds(d time.Duration) string {
 	}
 	return d.Round(time.Second).String()
 }
-
-func nameOf(node *cluster.NodeView) string { return node.Node.Name }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"berth/coordinator/cluster"
-	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
 )
 
@@ -22,25 +21,25 @@ var fresh = Constraint{
 	Name: "fresh",
 	Doc: "What is known of the node is whole and recent: an inventory with all domains, a load figure, and telemetry " +
 		"that is at most three intervals old.",
-	Check: func(in *rule.Input, node *cluster.NodeView) rule.Verdict {
-		facts := &node.Facts
-		age, sampled := node.TelemetryAge(in.At)
+	InRoom: true,
+	Check: func(in *rule.Input, node int) rule.Verdict {
+		known := in.Columns.Known[node]
+		age, sampled := in.TelemetryAge(node)
 		switch {
-		case !facts.Inventory:
+		case known&cluster.KnowsInventory == 0:
 			return rule.Refuse(noInventory)
-		case !facts.DomainsKnown:
-			return rule.Refuse(noDomains).AtAge(in.At.Sub(facts.InventoryAt))
+		case known&cluster.KnowsDomains == 0:
+			return rule.Refuse(noDomains).AtAge(in.InventoryAge(node))
 		case !sampled:
 			return rule.Refuse(noTelemetry)
 		case age > oldest:
 			return rule.Refuse(stale).AtAge(age)
-		}
-		if _, known := key.LoadOf(facts); !known {
+		case known&cluster.KnowsLoad == 0:
 			return rule.Refuse(noLoad).AtAge(age)
 		}
 		return rule.Pass().AtAge(age)
 	},
-	Say: func(_ *rule.Input, _ *cluster.NodeView, refusal rule.Verdict) string {
+	Say: func(_ *rule.Input, _ int, refusal rule.Verdict) string {
 		switch refusal.Code {
 		case noInventory:
 			return "the node has sent no inventory yet"

@@ -11,14 +11,15 @@ var memoryPhysical = Constraint{
 	Name: "memory-physical",
 	Doc: "Memory that is really free on the node, less the full size of VMs that are on their way or younger than the " +
 		"telemetry, exceeds the VM plus the overhead.",
-	Check: func(in *rule.Input, node *cluster.NodeView) rule.Verdict {
-		age, sampled := node.TelemetryAge(in.At)
-		if !sampled || !node.PhysicalKnown {
+	InRoom: true,
+	Check: func(in *rule.Input, node int) rule.Verdict {
+		age, sampled := in.TelemetryAge(node)
+		if !sampled || in.Columns.Known[node]&cluster.KnowsFree == 0 {
 			return rule.Refuse(unknown)
 		}
-		return exceed(node.PhysicalFree, needed(in, node)).AtAge(age)
+		return exceed(in.Columns.Free[node], needed(in, node)).AtAge(age)
 	},
-	Say: func(in *rule.Input, node *cluster.NodeView, refusal rule.Verdict) string {
+	Say: func(in *rule.Input, node int, refusal rule.Verdict) string {
 		if refusal.Code == unknown {
 			return "the node's free memory could not be read"
 		}

@@ -15,39 +15,43 @@ var memoryPromised = Constraint{
 	Name: "memory-promised",
 	Doc: "Physical memory times the RAM contention ratio, less the full size of every VM on the node or on its way, " +
 		"exceeds the VM plus the overhead.",
-	Check: func(in *rule.Input, node *cluster.NodeView) rule.Verdict {
-		if !node.Facts.Inventory || node.Facts.Memory <= 0 {
+	InRoom: true,
+	Check: func(in *rule.Input, node int) rule.Verdict {
+		if in.Columns.Known[node]&cluster.KnowsInventory == 0 {
 			return rule.Refuse(unknown)
 		}
-		return exceed(node.PromisedFree(), needed(in, node)).AtAge(in.At.Sub(node.Facts.InventoryAt))
+		return exceed(in.Columns.PromisedFree(node), needed(in, node)).AtAge(in.InventoryAge(node))
 	},
-	Say: func(in *rule.Input, node *cluster.NodeView, refusal rule.Verdict) string {
+	Say: func(in *rule.Input, node int, refusal rule.Verdict) string {
 		if refusal.Code == unknown {
 			return "the node's memory is not known"
 		}
 		return short(refusal, "are left to promise", in, node)
 	},
-	Relax: func(in *rule.Input, node *cluster.NodeView, refusal rule.Verdict) (rule.Relaxation, bool) {
+	Relax: func(in *rule.Input, node int, refusal rule.Verdict) (rule.Relaxation, bool) {
 		if refusal.Code == unknown {
 			return rule.Relaxation{}, false
 		}
-		ratio, possible := enoughRatio(node, needed(in, node))
+		ratio, possible := enoughRatio(in.Columns, node, needed(in, node))
 		if !possible {
 			return rule.Relaxation{}, false
 		}
 		return rule.Relaxation{
-			Text: "with ram_ratio " + strconv.FormatFloat(ratio, 'g', -1, 64) + ", " + nameOf(node) + " would take it",
-			Cost: ratio - node.Settings.RAMRatio,
+			Text: "with ram_ratio " + strconv.FormatFloat(ratio, 'g', -1, 64) + ", " + in.Name(node) + " would take it",
+			Cost: ratio - in.Columns.RAMRatio[node],
+			Apply: func(figures *cluster.Figures, _ *rule.Input) {
+				figures.RAMRatio[0], figures.Promised[0] = ratio, units.Bytes(float64(figures.Memory[0])*ratio)
+			},
 		}, true
 	},
 }
 
 // enoughRatio is the smallest RAM contention ratio, in hundredths, that leaves more to promise than is needed.
-func enoughRatio(node *cluster.NodeView, needed units.Bytes) (float64, bool) {
-	wanted := float64(node.PromisedUsed) + float64(needed)
-	hundredths := math.Ceil(wanted / float64(node.Facts.Memory) * 100)
+func enoughRatio(c *cluster.Columns, node int, needed units.Bytes) (float64, bool) {
+	wanted := float64(c.Used[node]) + float64(needed)
+	hundredths := math.Ceil(wanted / float64(c.Memory[node]) * 100)
 	for ; hundredths/100 <= cluster.MaxRAMRatio; hundredths++ {
-		if math.Floor(float64(node.Facts.Memory)*(hundredths/100)) > wanted {
+		if math.Floor(float64(c.Memory[node])*(hundredths/100)) > wanted {
 			return hundredths / 100, true
 		}
 	}

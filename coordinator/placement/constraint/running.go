@@ -7,39 +7,51 @@ import (
 
 const inMaintenance = "maintenance"
 
+// standings are the codes of the ways not to stand well.
+var standings = map[cluster.Standing]string{
+	cluster.StandsUnheard:           unknown,
+	cluster.StandsInMaintenance:     inMaintenance,
+	cluster.StandsDownInMaintenance: inMaintenance,
+	cluster.StandsSuspect:           string(cluster.Suspect),
+	cluster.StandsUnreachable:       string(cluster.Unreachable),
+	cluster.StandsDegraded:          string(cluster.Degraded),
+}
+
 var running = Constraint{
 	Name:      "running",
 	Doc:       "The node is up: its agent is heard, libvirt answers, and it is not in maintenance.",
 	Mandatory: true,
-	Check: func(_ *rule.Input, node *cluster.NodeView) rule.Verdict {
-		switch {
-		case node.Node.Maintenance:
-			return rule.Refuse(inMaintenance)
-		case node.Facts.Liveness == cluster.Up:
+	InRoom:    true,
+	Check: func(in *rule.Input, node int) rule.Verdict {
+		standing := in.Columns.Standing[node]
+		if standing == cluster.Stands {
 			return rule.Pass()
-		case node.Facts.Liveness == "":
-			return rule.Refuse(unknown)
-		default:
-			return rule.Refuse(string(node.Facts.Liveness))
 		}
+		if code, known := standings[standing]; known {
+			return rule.Refuse(code)
+		}
+		return rule.Refuse(unknown)
 	},
-	Say: func(_ *rule.Input, node *cluster.NodeView, refusal rule.Verdict) string {
-		text, reason := "the node is "+refusal.Code, node.Facts.LivenessReason
+	Say: func(in *rule.Input, node int, refusal rule.Verdict) string {
+		text := "the node is " + refusal.Code
 		switch refusal.Code {
 		case inMaintenance:
-			text, reason = "the node is in maintenance", node.Node.MaintenanceReason
+			text = "the node is in maintenance"
 		case unknown:
 			return "nothing has been heard of the node"
 		}
-		if reason == "" {
-			return text
+		if reason := in.Columns.Reason(node); reason != "" {
+			return text + ": " + reason
 		}
-		return text + ": " + reason
+		return text
 	},
-	Relax: func(_ *rule.Input, node *cluster.NodeView, refusal rule.Verdict) (rule.Relaxation, bool) {
-		if refusal.Code != inMaintenance || node.Facts.Liveness != cluster.Up {
+	Relax: func(in *rule.Input, node int, _ rule.Verdict) (rule.Relaxation, bool) {
+		if in.Columns.Standing[node] != cluster.StandsInMaintenance {
 			return rule.Relaxation{}, false
 		}
-		return rule.Relaxation{Text: "out of maintenance, " + nameOf(node) + " would take it"}, true
+		return rule.Relaxation{
+			Text:  "out of maintenance, " + in.Name(node) + " would take it",
+			Apply: func(figures *cluster.Figures, _ *rule.Input) { figures.Standing[0] = cluster.Stands },
+		}, true
 	},
 }

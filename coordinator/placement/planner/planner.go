@@ -4,17 +4,14 @@
 // A new planner is one file, one line in all.go and one golden test.
 package planner
 
-import (
-	"berth/coordinator/cluster"
-	"berth/coordinator/placement/rule"
-)
+import "berth/coordinator/placement/rule"
 
 // Planner cuts candidates into tiers.
 type Planner struct {
 	Name string // in policies and explanations
 	Doc  string // one sentence for people
 
-	// Tiers takes the candidates as indexes into nodes, in order, and returns each of them in one tier, the first tier
-	// first. It is pure.
-	Tiers func(in *rule.Input, nodes []*cluster.NodeView, candidates []int) [][]int
+	// Tiers takes the candidates as indexes into the columns, in order, and returns each of them in one tier, the first tier
+	// first. It is pure. Nil: all stand in one tier.
+	Tiers func(in *rule.Input, candidates []int) [][]int
 }

@@ -5,20 +5,113 @@ package rule
 import (
 	"time"
 
+	"berth/coordinator/cluster"
 	"berth/coordinator/placement/key"
 	"berth/shared/units"
 )
 
-// Input is what is to be placed, as the rules see it. Rules do not change it.
+// Input is what is to be placed and on what, as the rules see it. Rules do not change it. Nodes are named by their index
+// into the columns.
 type Input struct {
-	At         time.Time // of the view
+	Columns    *cluster.Columns
+	Now        int64 // of the decision, nanoseconds since 1970
 	Memory     units.Bytes
 	VCPUs      int
 	Pinned     string // node ID: no other one will do; empty: any
 	PinnedName string
 	Excluded   []string // node IDs that failed this request before
 	Current    string   // node ID that runs the VM now; empty when none does
-	SystemKeys []key.Weighted
+	Home       string   // node ID that has the VM's disk, in a cluster with local storage; empty: any will do
+
+	SystemKeys   []key.Weighted
+	CustomerKeys []key.Weighted
+
+	// System has for each system key the column of the nodes' values, nil where nodes have no such key. Reserved has the
+	// same for the customer keys. Met are the residents that the customer keys meet, by key.
+	System   [][]float64
+	Reserved [][]float64
+	Met      []Met
+
+	scratch []Met // of Meet, so that Met may also be given
+}
+
+// Met is one value that a customer key of the VM meets on nodes.
+type Met struct {
+	Key int `json:"key"` // index into the customer keys
+	cluster.Posting
+}
+
+// Meet looks the keys up in the columns. The slices of an earlier decision are used again.
+func (in *Input) Meet(scope cluster.KeyScope, owner cluster.Owner) {
+	in.Resolve()
+	in.scratch = in.scratch[:0]
+	for k := range in.CustomerKeys {
+		wanted := &in.CustomerKeys[k]
+		in.Columns.Residents.Match(scope, wanted.Class, owner, wanted.Name, wanted.Value, func(p cluster.Posting) {
+			in.scratch = append(in.scratch, Met{Key: k, Posting: p})
+		})
+	}
+	in.Met = in.scratch
+}
+
+// Resolve looks the keys up in the columns of the nodes alone: no residents are met.
+func (in *Input) Resolve() {
+	in.System, in.Reserved, in.Met = in.System[:0], in.Reserved[:0], nil
+	for k := range in.SystemKeys {
+		in.System = append(in.System, in.systemColumn(in.SystemKeys[k].Name))
+	}
+	for k := range in.CustomerKeys {
+		var column []float64
+		if name := in.CustomerKeys[k].Name; cluster.IsReservedKey(name) {
+			column = in.nodeKey(name)
+		}
+		in.Reserved = append(in.Reserved, column)
+	}
+}
+
+func (in *Input) systemColumn(name string) []float64 {
+	switch {
+	case name == cluster.SpecialRAM:
+		return in.Columns.RAM
+	case name == cluster.SpecialCPU:
+		return in.Columns.CPU
+	case name == cluster.SpecialLoad:
+		return in.Columns.Busy
+	case cluster.IsReservedKey(name): // a node's reserved keys are shown to customer keys alone
+		return nil
+	default:
+		return in.nodeKey(name)
+	}
+}
+
+func (in *Input) nodeKey(name string) []float64 {
+	for k := range in.Columns.NodeKeys {
+		if in.Columns.NodeKeys[k].Name == name {
+			return in.Columns.NodeKeys[k].Values
+		}
+	}
+	return nil
+}
+
+// TelemetryAge is how old a node's telemetry is; false if it has sent none.
+func (in *Input) TelemetryAge(node int) (time.Duration, bool) {
+	if in.Columns.Known[node]&cluster.KnowsTelemetry == 0 {
+		return 0, false
+	}
+	return max(time.Duration(in.Now-in.Columns.TelemetryAt[node]), 0), true
+}
+
+// InventoryAge is how old what a node has told of itself is.
+func (in *Input) InventoryAge(node int) time.Duration {
+	return max(time.Duration(in.Now-in.Columns.InventoryAt[node]), 0)
+}
+
+// Name is what people call the node.
+func (in *Input) Name(node int) string {
+	if name := in.Columns.Names[node]; name != "" {
+		return name
+	}
+	return in.Columns.IDs[node]
 }
 
 // Unit is what a verdict's amounts are counted in.
@@ -58,14 +151,22 @@ func (v Verdict) AtAge(age time.Duration) Verdict {
 type Relaxation struct {
 	Text string
 	Cost float64
+
+	// Apply makes the change to columns that hold the refused node alone, and to the request's input, so that it can be
+	// tried out.
+	Apply func(figures *cluster.Figures, in *Input)
 }
 
 // Term is one part of a node's score.
 type Term struct {
-	Key          string  // of a key weigher
-	Raw          float64 // the measured value
+	Key          string // of a key weigher
+	Class        cluster.KeyClass
+	Level        string  // of the hierarchy, that the VM's key was set at
+	Raw          float64 // the measured value, or the node's value of the key
+	Wanted       float64 // the VM's value of the key
 	Proximity    float64 // of a key weigher
 	Weight       float64
+	Count        int // how many VMs on the node show the value; 0: the node itself has it
 	Contribution float64
 	Unknown      bool // the value could not be measured: it contributes nothing
 }

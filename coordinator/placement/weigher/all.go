@@ -5,6 +5,7 @@ import "slices"
 // all has every weigher.
 var all = []Weigher{
 	systemKeys,
+	customerKeys,
 }
 
 // All has every weigher.

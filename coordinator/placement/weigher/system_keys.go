@@ -1,39 +1,88 @@
 package weigher
 
 import (
+	"math"
+
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
 )
 
-// systemKeys is the score of FCO's system rounds: proximity times weight, summed over the node's keys that the VM has a
-// system key for.
+// systemKeys is the score of FCO's system rounds: proximity times weight, summed over the VM's system keys that the node
+// has, its special keys among them.
 var systemKeys = Weigher{
 	Name: "system-keys",
-	Doc:  "How near the node's system keys (#RAM, #CPU, #LOAD) are to the values that the VM's system keys want.",
-	Weigh: func(in *rule.Input, node *cluster.NodeView, terms *[]rule.Term) float64 {
+	Doc:  "How near the node's keys, #RAM, #CPU and #LOAD among them, are to the values that the VM's system keys want.",
+	Weigh: func(in *rule.Input, node int, terms *[]rule.Term) float64 {
 		score := 0.0
-		specials := key.SpecialsOf(node)
-		for i := range specials {
-			present := &specials[i]
-			for j := range in.SystemKeys {
-				wanted := &in.SystemKeys[j]
-				if wanted.Name != present.Name {
-					continue
-				}
-				proximity := 0.0
-				if present.Known {
-					proximity = key.Proximity(wanted.Value, present.Value.Value)
-				}
-				score += proximity * wanted.Weight
-				if terms != nil {
-					*terms = append(*terms, rule.Term{
-						Key: wanted.Name, Raw: present.Value.Value, Proximity: proximity, Weight: wanted.Weight,
-						Contribution: proximity * wanted.Weight, Unknown: !present.Known,
-					})
-				}
+		for k, column := range in.System {
+			if column == nil {
+				continue
+			}
+			wanted := &in.SystemKeys[k]
+			contribution := key.Contribution(column[node], wanted.Value, wanted.Weight)
+			score += contribution
+			if terms != nil {
+				*terms = append(*terms, termOf(wanted, column[node], 0, contribution))
 			}
 		}
 		return score
 	},
+	// Four columns are added in one pass: the scores go through memory once for them, and the keys keep their order.
+	Sweep: func(in *rule.Input, scores []float64) {
+		var columns [4][]float64
+		var values, halves [4]float64
+		found := 0
+		for k, column := range in.System {
+			if column == nil {
+				continue
+			}
+			columns[found], values[found], halves[found] = column, in.SystemKeys[k].Value, in.SystemKeys[k].Weight/2
+			if found++; found == len(columns) {
+				addFour(scores, &columns, &values, &halves)
+				found = 0
+			}
+		}
+		for k := range found {
+			addOne(scores, columns[k], values[k], halves[k])
+		}
+	},
+}
+
+// addFour is key.Contribution four times, which the compiler would not inline here.
+func addFour(scores []float64, columns *[4][]float64, values, halves *[4]float64) {
+	n := len(scores)
+	a, b, c, d := columns[0][:n], columns[1][:n], columns[2][:n], columns[3][:n]
+	va, vb, vc, vd := values[0], values[1], values[2], values[3]
+	ha, hb, hc, hd := halves[0], halves[1], halves[2], halves[3]
+	for i := range scores {
+		ta, tb := 1-math.Abs(a[i]-va), 1-math.Abs(b[i]-vb)
+		tc, td := 1-math.Abs(c[i]-vc), 1-math.Abs(d[i]-vd)
+		s := scores[i]
+		s += float64(ha * (ta + math.Abs(ta)))
+		s += float64(hb * (tb + math.Abs(tb)))
+		s += float64(hc * (tc + math.Abs(tc)))
+		s += float64(hd * (td + math.Abs(td)))
+		scores[i] = s
+	}
+}
+
+func addOne(scores, column []float64, value, half float64) {
+	column = column[:len(scores)]
+	for i := range scores {
+		t := 1 - math.Abs(column[i]-value)
+		scores[i] += float64(half * (t + math.Abs(t)))
+	}
+}
+
+// termOf explains one pair of keys.
+func termOf(wanted *key.Weighted, present float64, count int, contribution float64) rule.Term {
+	term := rule.Term{
+		Key: wanted.Name, Class: wanted.Class, Level: wanted.Level, Raw: present, Wanted: wanted.Value,
+		Proximity: key.Proximity(present, wanted.Value), Weight: wanted.Weight, Count: count, Contribution: contribution,
+	}
+	if present == cluster.Unknown {
+		term.Raw, term.Unknown = 0, true
+	}
+	return term
 }

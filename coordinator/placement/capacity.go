@@ -1,0 +1,92 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/key"
+)
+
+// Capacity is how many more VMs of a kind fit.
+type Capacity struct {
+	Count int  `json:"count"`
+	Cut   bool `json:"cut,omitempty"` // it was not counted any further
+
+	// RunsOut is the constraint that refuses the first VM too many on most nodes, or the gate's kind where the system
+	// rounds do; empty when the count was cut. Reason says so in words.
+	RunsOut string         `json:"runs_out,omitempty"`
+	Reason  string         `json:"reason,omitempty"`
+	Nodes   []NodeCapacity `json:"nodes"` // by node ID
+}
+
+// NodeCapacity is how many of them go to one node, and what refuses one more there.
+type NodeCapacity struct {
+	Node    string           `json:"node"` // ID
+	Name    string           `json:"name"`
+	Count   int              `json:"count"`
+	RunsOut ConstraintResult `json:"runs_out,omitzero"` // the first that refuses; none where one more would fit
+}
+
+// Capacity places the request again and again on a copy of the columns, each time as a VM of its own that is charged and
+// that shows its keys, until nothing fits or there are most. What refuses the next one is what runs out.
+func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Request, most int) Capacity {
+	columns = columns.Clone()
+	resident := key.ResidentsOf(request.CustomerKeys)
+	counts := make([]int, columns.Len())
+	capacity := Capacity{}
+	choice := e.Choose(columns, at, &request, 1)
+	for choice.Node >= 0 && capacity.Count < most {
+		counts[choice.Node]++
+		capacity.Count++
+		columns.Charge(choice.Node, request.Memory, request.VCPUs, request.Owner, resident)
+		choice = e.Choose(columns, at, &request, uint64(capacity.Count)+1)
+	}
+	capacity.Cut = choice.Node >= 0
+	refusals := make(map[string]int)
+	w := &writer{engine: e}
+	for node := range counts {
+		one := NodeCapacity{Node: columns.IDs[node], Name: e.input.Name(node), Count: counts[node]}
+		for _, result := range w.node(node).Constraints {
+			if !result.Passed {
+				one.RunsOut = result
+				break
+			}
+		}
+		if one.RunsOut.Constraint == "" && choice.FailedPhase == PhaseSystem {
+			one.RunsOut = w.belowFinal(e.system[node])
+		}
+		if one.RunsOut.Constraint != "" {
+			refusals[one.RunsOut.Constraint]++
+		}
+		capacity.Nodes = append(capacity.Nodes, one)
+	}
+	if !capacity.Cut {
+		capacity.Reason = e.refusalReason(choice)
+		capacity.RunsOut = mostOften(refusals, capacity.Nodes)
+	}
+	return capacity
+}
+
+// mostOften is what runs out on most of the nodes that took a VM, or where none did, on most of all.
+func mostOften(refusals map[string]int, nodes []NodeCapacity) string {
+	used := make(map[string]int)
+	for i := range nodes {
+		if nodes[i].Count > 0 && nodes[i].RunsOut.Constraint != "" {
+			used[nodes[i].RunsOut.Constraint]++
+		}
+	}
+	if len(used) > 0 {
+		refusals = used
+	}
+	names := make([]string, 0, len(refusals))
+	for name := range refusals {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(refusals[b], refusals[a]), cmp.Compare(a, b)) })
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}

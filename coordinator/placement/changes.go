@@ -1,0 +1,232 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/rule"
+	"berth/shared/units"
+)
+
+// maxTries bounds how many changes of one kind are tried out, the smallest first.
+const maxTries = 16
+
+// attempt is a change that may turn a refusal into a placement on one node.
+type attempt struct {
+	change Change
+	node   int
+	cost   float64 // the smaller, the better
+	apply  func(figures *cluster.Figures, in *rule.Input)
+}
+
+// changes finds for each kind the smallest change that alone lets the refused request fit. Each is tried out before it is
+// told. Only a view tells which VM would have to move.
+func (e *Engine) changes(choice Choice, view *cluster.View) []Change {
+	if choice.FailedPhase == PhaseSystem {
+		return e.systemChanges()
+	}
+	var changes []Change
+	for c := range e.constraints {
+		changes = e.firstThatFits(changes, e.relaxations(c))
+	}
+	changes = e.firstThatFits(changes, e.overheads())
+	changes = e.firstThatFits(changes, e.sizes())
+	if view != nil {
+		changes = append(changes, e.moves(view)...)
+	}
+	return changes
+}
+
+// trial is an engine of the same policy with memory of its own.
+func (e *Engine) trial() *Engine {
+	trial := *e
+	trial.input, trial.out, trial.system, trial.customer, trial.ranked = rule.Input{}, nil, nil, nil, nil
+	return &trial
+}
+
+// firstThatFits tries the cheapest attempts out, each on the node alone, and appends the first that fits.
+func (e *Engine) firstThatFits(changes []Change, attempts []attempt) []Change {
+	attempts = best(attempts, maxTries, func(a, b attempt) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
+	})
+	trial := e.trial()
+	for i := range attempts {
+		columns := &cluster.Columns{Figures: e.input.Columns.Select([]int{attempts[i].node})}
+		if trial.takes(columns, e.at, e.request, attempts[i].apply) {
+			return append(changes, attempts[i].change)
+		}
+	}
+	return changes
+}
+
+// takes tells whether the one node of the columns would take the request after the change.
+func (e *Engine) takes(
+	columns *cluster.Columns, at time.Time, request *Request, apply func(*cluster.Figures, *rule.Input),
+) bool {
+	e.prepare(columns, at, request, 0)
+	if apply != nil {
+		apply(&columns.Figures, &e.input)
+	}
+	columns.Derive()
+	e.input.Resolve()
+	return e.choose().Node == 0
+}
+
+// relaxations are the ways to lift the refusals of one constraint, where no other one refuses.
+func (e *Engine) relaxations(c int) []attempt {
+	if e.constraints[c].Relax == nil {
+		return nil
+	}
+	var attempts []attempt
+	for node, out := range e.out {
+		if !out {
+			continue
+		}
+		verdict := e.constraints[c].Check(&e.input, node)
+		if verdict.Passed || e.refusals(node) != 1 {
+			continue
+		}
+		if change, possible := e.constraints[c].Relax(&e.input, node, verdict); possible {
+			attempts = append(attempts, attempt{
+				change: Change{Kind: e.constraints[c].Name, Text: change.Text, Node: e.input.Columns.IDs[node]},
+				node:   node, cost: change.Cost, apply: change.Apply,
+			})
+		}
+	}
+	return attempts
+}
+
+// refusals is how many constraints refuse the node.
+func (e *Engine) refusals(node int) int {
+	refusals := 0
+	for c := range e.constraints {
+		if !e.constraints[c].Check(&e.input, node).Passed {
+			refusals++
+		}
+	}
+	return refusals
+}
+
+// memoryLeft is the smaller of the node's free amounts of memory; false if something else than memory is in the way.
+func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
+	least := math.Inf(1)
+	for c := range e.constraints {
+		switch verdict := e.constraints[c].Check(&e.input, node); {
+		case verdict.Unit == rule.Bytes:
+			least = math.Min(least, verdict.Available)
+		case !verdict.Passed:
+			return 0, false
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0, false
+	}
+	return units.Bytes(least), true
+}
+
+// sizes are the largest VMs that would fit.
+func (e *Engine) sizes() []attempt {
+	var attempts []attempt
+	for node := range e.out {
+		left, only := e.memoryLeft(node)
+		if !only {
+			continue
+		}
+		size := rounded(left - e.input.Columns.Overhead[node] - 1) // has to be exceeded
+		if size < cluster.MinVMMemory || size >= e.input.Memory {
+			continue
+		}
+		attempts = append(attempts, attempt{
+			change: Change{
+				Kind: ChangeSize, Node: e.input.Columns.IDs[node], Figure: float64(size),
+				Text: fmt.Sprintf("a VM of %s would fit on %s", wholeUnits(size), e.input.Name(node)),
+			},
+			node: node, cost: -float64(size),
+			apply: func(_ *cluster.Figures, in *rule.Input) { in.Memory = size },
+		})
+	}
+	return attempts
+}
+
+// overheads are the smallest cuts of a node's overhead that would make room.
+func (e *Engine) overheads() []attempt {
+	var attempts []attempt
+	for node := range e.out {
+		left, only := e.memoryLeft(node)
+		overhead := (left - e.input.Memory - 1) / units.MiB * units.MiB
+		if !only || left <= e.input.Memory || overhead >= e.input.Columns.Overhead[node] {
+			continue
+		}
+		attempts = append(attempts, attempt{
+			change: Change{
+				Kind: ChangeOverhead, Node: e.input.Columns.IDs[node], Figure: float64(overhead),
+				Text: fmt.Sprintf("with overhead %s, %s would take it", wholeUnits(overhead), e.input.Name(node)),
+			},
+			node: node, cost: float64(e.input.Columns.Overhead[node] - overhead),
+			apply: func(figures *cluster.Figures, _ *rule.Input) { figures.Overhead[0] = overhead },
+		})
+	}
+	return attempts
+}
+
+// systemChanges are those that let a candidate through the system rounds.
+func (e *Engine) systemChanges() []Change {
+	var changes []Change
+	trial := e.trial()
+	for k := range e.input.SystemKeys {
+		if e.input.System[k] == nil {
+			continue
+		}
+		request := *e.request
+		request.SystemKeys = without(request.SystemKeys, k)
+		choice := trial.Choose(e.input.Columns, e.at, &request, e.seed)
+		if choice.Node < 0 {
+			continue
+		}
+		name := e.input.SystemKeys[k].Name
+		changes = append(changes, Change{
+			Kind: ChangeKey, Key: name, Node: e.input.Columns.IDs[choice.Node],
+			Text: fmt.Sprintf("without system key %s, %s would take it", name, e.input.Name(choice.Node)),
+		})
+	}
+	nearest, score := e.nearestShut()
+	final := math.Ceil(score*100-1) / 100 // the highest hundredth below the score
+	if final >= score {
+		final -= 0.01
+	}
+	return append(changes, Change{
+		Kind: ChangeFinal, Figure: final, Node: e.input.Columns.IDs[nearest],
+		Text: fmt.Sprintf("with %s %s, %s would take it", cluster.SettingFinalMSAV, figure(final), e.input.Name(nearest)),
+	})
+}
+
+// without is the keys with one of them switched off.
+func without(keys []key.Weighted, k int) []key.Weighted {
+	keys = slices.Clone(keys)
+	keys[k].Weight = 0
+	return keys
+}
+
+// coarse is the size from which whole GiB say enough.
+const coarse = 16 * units.GiB
+
+// rounded cuts a size down to what wholeUnits says of it, so that this is true to the letter.
+func rounded(size units.Bytes) units.Bytes {
+	if size >= coarse {
+		return size / units.GiB * units.GiB
+	}
+	return size / units.MiB * units.MiB
+}
+
+// wholeUnits prints a rounded size.
+func wholeUnits(size units.Bytes) string {
+	if size >= coarse && size%units.GiB == 0 {
+		return fmt.Sprintf("%d GiB", size/units.GiB)
+	}
+	return fmt.Sprintf("%d MiB", size/units.MiB)
+}

@@ -1,0 +1,74 @@
+package placement
+
+import (
+	"slices"
+
+	"berth/coordinator/placement/rule"
+)
+
+// Clone copies the decision so that it shares no memory with the original.
+func (d *Decision) Clone() Decision {
+	out := *d
+	out.Request.Excluded = slices.Clone(d.Request.Excluded)
+	out.Request.SystemKeys = slices.Clone(d.Request.SystemKeys)
+	out.Request.CustomerKeys = slices.Clone(d.Request.CustomerKeys)
+	out.Changes = slices.Clone(d.Changes)
+	if d.Rules != nil {
+		rules := *d.Rules
+		rules.Constraints, rules.Weighers = slices.Clone(rules.Constraints), slices.Clone(rules.Weighers)
+		out.Rules = &rules
+	}
+	out.Inputs = d.Inputs.clone()
+	out.Nodes = slices.Clone(d.Nodes)
+	for i := range out.Nodes {
+		out.Nodes[i].detach()
+	}
+	return out
+}
+
+func (in *Inputs) clone() *Inputs {
+	if in == nil {
+		return nil
+	}
+	out := *in
+	out.IDs, out.Names = slices.Clone(in.IDs), slices.Clone(in.Names)
+	out.Standing, out.Reasons, out.Known = slices.Clone(in.Standing), slices.Clone(in.Reasons), slices.Clone(in.Known)
+	out.InventoryAt, out.TelemetryAt = slices.Clone(in.InventoryAt), slices.Clone(in.TelemetryAt)
+	out.Memory, out.RAMRatio, out.Overhead = slices.Clone(in.Memory), slices.Clone(in.RAMRatio), slices.Clone(in.Overhead)
+	out.Promised, out.Used, out.Free = slices.Clone(in.Promised), slices.Clone(in.Used), slices.Clone(in.Free)
+	out.VCPULimit, out.VCPUs, out.Load = slices.Clone(in.VCPULimit), slices.Clone(in.VCPUs), slices.Clone(in.Load)
+	out.NodeKeys = slices.Clone(in.NodeKeys)
+	for i := range out.NodeKeys {
+		out.NodeKeys[i].Values = slices.Clone(out.NodeKeys[i].Values)
+	}
+	out.Met = slices.Clone(in.Met)
+	for i := range out.Met {
+		out.Met[i] = cloneMet(out.Met[i])
+	}
+	return &out
+}
+
+func cloneMet(met rule.Met) rule.Met {
+	met.Nodes, met.Counts = slices.Clone(met.Nodes), slices.Clone(met.Counts)
+	return met
+}
+
+// detach gives the result memory of its own.
+func (n *NodeResult) detach() {
+	n.Constraints, n.Terms = slices.Clone(n.Constraints), slices.Clone(n.Terms)
+	for i := range n.Constraints {
+		one := &n.Constraints[i]
+		one.Needed, one.Available, one.AgeSeconds = detached(one.Needed), detached(one.Available), detached(one.AgeSeconds)
+	}
+	for i := range n.Terms {
+		n.Terms[i].Proximity = detached(n.Terms[i].Proximity)
+	}
+}
+
+func detached(figure *float64) *float64 {
+	if figure == nil {
+		return nil
+	}
+	own := *figure
+	return &own
+}

@@ -1,0 +1,352 @@
+package placement
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/constraint"
+	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/weigher"
+)
+
+// Engine decides by one policy. It uses its memory again from decision to decision, so one goroutine has it at a time.
+type Engine struct {
+	policy      Policy
+	constraints []constraint.Constraint
+	roomy       bool // all constraints that are InRoom are there
+	planner     planner.Planner
+	thresholds  []float64       // nil: the gate is off
+	gated       weigher.Weigher // whose score the gate looks at
+	weighers    []weigher.Weigher
+	factors     []float64
+
+	// One decision: what is asked, and what the stages made of it.
+	request  *Request
+	at       time.Time
+	seed     uint64
+	input    rule.Input
+	out      []bool      // by node: refused by a constraint
+	system   []float64   // by node: what the gate looks at; -Inf for the refused
+	customer []float64   // by node: the score of a single weigher
+	ranked   []candidate // all candidates in order, when only that tells the best one
+}
+
+// Choice is the outcome of a decision without its explanation. Nodes are indexes into the columns.
+type Choice struct {
+	Node      int     // -1: none
+	Round     int     // system round that the node entered at, from 1; 0: the gate is off, or none
+	Threshold float64 // of that round
+	// System and Customer are the node's scores. When the system rounds fail, System is the highest score of a candidate.
+	System, Customer float64
+
+	Candidates  int   // nodes that pass all constraints
+	Band        int   // of them, those that entered at the same round or before
+	Ties        int   // of these, those as good as the best one, itself included
+	FailedPhase Phase // empty when a node was found
+
+	RunnerUp int     // the next in order; -1: none
+	Margin   float64 // how much better the node is than the runner-up: in system score if their rounds differ
+	Stays    bool    // the node runs the VM already
+}
+
+// Choose decides. The same columns, time, request and seed give the same choice. The request's keys have to be finite
+// numbers (Request.Validate). Beyond what it keeps for the next time, it allocates nothing per node.
+func (e *Engine) Choose(columns *cluster.Columns, at time.Time, request *Request, seed uint64) Choice {
+	e.prepare(columns, at, request, seed)
+	e.input.Meet(e.policy.CustomerKeyScope, request.Owner)
+	return e.choose()
+}
+
+// prepare sets the input up, all but what the customer keys meet.
+func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Request, seed uint64) {
+	e.request, e.at, e.seed = request, at, seed
+	in := &e.input
+	in.Columns, in.Now, in.Memory, in.VCPUs = columns, nanosOf(at), request.Memory, request.VCPUs
+	in.Pinned, in.PinnedName = request.Pinned, request.Pinned
+	if node, found := columns.Index(request.Pinned); found {
+		in.PinnedName = in.Name(node)
+	}
+	in.Excluded, in.Current, in.Home = request.Excluded, request.Current, request.Home
+	in.SystemKeys, in.CustomerKeys = request.SystemKeys, request.CustomerKeys
+	if n := columns.Len(); cap(e.out) < n {
+		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
+	} else {
+		e.out, e.system, e.customer = e.out[:n], e.system[:n], e.customer[:n]
+	}
+}
+
+func nanosOf(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixNano()
+}
+
+// bypassed tells whether the keys are not looked at: with local storage the disk has decided when the VM was created
+// ("only one viable choice of node", FCO). Constraints hold all the same.
+func (e *Engine) bypassed() bool { return e.request.Home != "" && e.request.Purpose != ForCreate }
+
+// rounds are the thresholds of the gate; nil when it is off.
+func (e *Engine) rounds() []float64 {
+	if e.bypassed() {
+		return nil
+	}
+	return e.thresholds
+}
+
+// scorers are the weighers of the decision.
+func (e *Engine) scorers() []weigher.Weigher {
+	if e.bypassed() {
+		return nil
+	}
+	return e.weighers
+}
+
+// choose runs all stages on the prepared input. One tier and at most one weigher need no order of all candidates: the best
+// one and the next are found in one pass.
+func (e *Engine) choose() Choice {
+	candidates := e.filter()
+	e.ranked = e.ranked[:0]
+	var choice Choice
+	if e.planner.Tiers == nil && len(e.scorers()) <= 1 {
+		choice = e.scan(candidates)
+	} else {
+		e.ranked = e.order()
+		choice = e.choiceOf(e.ranked, candidates)
+	}
+	return e.stayUnlessBetter(choice)
+}
+
+// filter marks what the constraints refuse and counts the rest.
+func (e *Engine) filter() int {
+	clear(e.out)
+	if e.roomy {
+		constraint.SweepRoom(&e.input, e.out)
+	}
+	for c := range e.constraints {
+		switch one := &e.constraints[c]; {
+		case e.roomy && one.InRoom:
+		case one.Sweep != nil:
+			one.Sweep(&e.input, e.out)
+		default:
+			for node, out := range e.out {
+				e.out[node] = out || !one.Check(&e.input, node).Passed
+			}
+		}
+	}
+	candidates := 0
+	for _, out := range e.out {
+		if !out {
+			candidates++
+		}
+	}
+	return candidates
+}
+
+// scan finds the best node and the next one.
+func (e *Engine) scan(candidates int) Choice {
+	choice := Choice{Node: -1, RunnerUp: -1, Candidates: candidates}
+	if candidates == 0 {
+		choice.FailedPhase = PhaseConstraint
+		return choice
+	}
+	thresholds := e.rounds()
+	choice.Threshold = math.Inf(-1) // lower than every score of a candidate
+	if thresholds == nil {
+		clear(e.system)
+		e.shutOut()
+	} else {
+		e.gated.Scores(&e.input, e.system)
+		choice.System = e.shutOut()
+		if choice.Round = round(thresholds, choice.System); choice.Round == 0 {
+			choice.FailedPhase, choice.Threshold = PhaseSystem, 0
+			return choice
+		}
+		choice.Threshold = thresholds[choice.Round-1]
+	}
+	if scorers := e.scorers(); len(scorers) == 1 {
+		scorers[0].Scores(&e.input, e.customer)
+	} else {
+		clear(e.customer)
+	}
+	best, next, band, ties := e.bestAbove(choice.Threshold, -1)
+	choice.Node, choice.Band, choice.Ties = best.node, band, ties
+	choice.System, choice.Customer, choice.Stays = e.system[best.node], best.score, best.stays
+	if next.node >= 0 {
+		choice.RunnerUp, choice.Margin = next.node, best.score-next.score
+	} else if thresholds != nil && candidates > 1 {
+		choice.RunnerUp, choice.Margin = e.behind(best.node, thresholds)
+	}
+	if thresholds == nil {
+		choice.Threshold = 0
+	}
+	return choice
+}
+
+// shutOut takes the refused out of the system scores and gives the highest of the others.
+func (e *Engine) shutOut() float64 {
+	highest := math.Inf(-1)
+	system, out := e.system, e.out[:len(e.system)]
+	for node, score := range system {
+		if out[node] {
+			system[node] = math.Inf(-1)
+		} else if score > highest {
+			highest = score
+		}
+	}
+	return highest
+}
+
+// behind is the best node of the rounds after the winner's, which is alone in its own, and how far behind it is.
+func (e *Engine) behind(winner int, thresholds []float64) (node int, margin float64) {
+	highest := math.Inf(-1)
+	for node, score := range e.system {
+		if node != winner && score > highest {
+			highest = score
+		}
+	}
+	later := round(thresholds, highest)
+	if later == 0 {
+		return -1, 0
+	}
+	next, _, _, _ := e.bestAbove(thresholds[later-1], winner)
+	return next.node, e.system[winner] - e.system[next.node]
+}
+
+// contender is a node that is compared with others of its band.
+type contender struct {
+	node  int
+	score float64
+	stays bool
+	draw  uint64
+}
+
+// beats puts the better one first: by score, then the VM's own node, then by the draw, and if even that is equal, by ID.
+func (a *contender) beats(b *contender) bool {
+	switch {
+	case a.score != b.score:
+		return a.score > b.score
+	case a.stays != b.stays:
+		return a.stays
+	case a.draw != b.draw:
+		return a.draw > b.draw
+	default:
+		return a.node < b.node
+	}
+}
+
+// bestAbove finds the best two nodes with a system score above the threshold, leaving one out, and counts the band and
+// those that score like the best.
+func (e *Engine) bestAbove(threshold float64, except int) (best, next contender, band, ties int) {
+	best = contender{node: -1, score: math.Inf(-1)}
+	next = best
+	current := -1
+	if at, found := e.input.Columns.Index(e.input.Current); found {
+		current = at
+	}
+	system, customer, lots := e.system, e.customer[:len(e.system)], e.input.Columns.Lots[:len(e.system)]
+	for node := range system {
+		if !(system[node] > threshold) || node == except {
+			continue
+		}
+		band++
+		score := customer[node]
+		if score == best.score {
+			ties++
+		}
+		if score < next.score {
+			continue
+		}
+		one := contender{node: node, score: score, stays: node == current, draw: draw(e.seed, lots[node])}
+		switch {
+		case best.node < 0 || one.beats(&best):
+			if score != best.score {
+				ties = 1
+			}
+			best, next = one, best
+		case next.node < 0 || one.beats(&next):
+			next = one
+		}
+	}
+	return best, next, band, ties
+}
+
+// stayUnlessBetter keeps the VM where it is when the best node does not gain what the request asks for: in system score if
+// it is of another round, else in what decides inside the round.
+func (e *Engine) stayUnlessBetter(choice Choice) Choice {
+	if e.request.IfBetter <= 0 || choice.Node < 0 || choice.Stays {
+		return choice
+	}
+	current, found := e.input.Columns.Index(e.input.Current)
+	if !found || e.out[current] {
+		return choice
+	}
+	entered, system, customer := e.standing(current)
+	if entered == 0 && e.rounds() != nil {
+		return choice // no round lets the node in: the operator does not want the VM there
+	}
+	gain := choice.Customer - customer
+	if entered != choice.Round {
+		gain = choice.System - system
+	}
+	if gain >= e.request.IfBetter {
+		return choice
+	}
+	choice.RunnerUp, choice.Margin, choice.Stays = choice.Node, -gain, true
+	choice.Node, choice.Round, choice.System, choice.Customer, choice.Threshold = current, entered, system, customer, 0
+	if entered > 0 {
+		choice.Threshold, choice.Band, choice.Ties = e.thresholds[entered-1], 0, 1
+		for _, score := range e.system {
+			if score > choice.Threshold {
+				choice.Band++
+			}
+		}
+	}
+	return choice
+}
+
+// standing is a candidate's round and scores after choose.
+func (e *Engine) standing(node int) (entered int, system, customer float64) {
+	for i := range e.ranked {
+		if one := &e.ranked[i]; one.node == node {
+			return one.band, one.system, one.score
+		}
+	}
+	if thresholds := e.rounds(); thresholds != nil {
+		entered = round(thresholds, e.system[node])
+	}
+	return entered, e.system[node], e.customer[node]
+}
+
+// draw gives a node its lot: highest wins between equals. It depends on nothing but the seed and the node's ID (rendezvous
+// hashing: the ID's FNV-1a, finished as in SplitMix64), so neither the order of nodes nor a node that loses changes who
+// wins.
+func draw(seed, lot uint64) uint64 {
+	hash := lot ^ seed
+	hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
+	hash = (hash ^ hash>>27) * 0x94d049bb133111eb
+	return hash ^ hash>>31
+}
+
+// Validate checks what the engine needs of a request. The error names the key.
+func (r *Request) Validate() error {
+	for _, keys := range [][]key.Weighted{r.SystemKeys, r.CustomerKeys} {
+		for i, k := range keys {
+			if !finite(k.Value) || !finite(k.Weight) {
+				return fmt.Errorf("key %q has value %v and weight %v, want finite numbers", k.Name, k.Value, k.Weight)
+			}
+			if slices.ContainsFunc(keys[:i], func(other key.Weighted) bool { return other.Name == k.Name }) {
+				return fmt.Errorf("key %q is there twice", k.Name)
+			}
+		}
+	}
+	if !finite(r.IfBetter) || r.IfBetter < 0 {
+		return fmt.Errorf("a gain of %v is asked for, want a finite number that is not negative", r.IfBetter)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/rule"
+)
+
+// MaxKept is how many nodes a decision keeps the figures of, about 250 bytes each, in a record that is replicated. On a
+// larger cluster the best candidates and the refused that came nearest stand for the others, so that the same decision
+// comes out again; the reason counts them all.
+const MaxKept = 128
+
+// keptRefused is how many of them are refused nodes, if there are candidates enough.
+const keptRefused = 32
+
+// Inputs are what a decision was made on: the figures of the nodes, and of their VMs the customer keys that the request's
+// own meet. Nothing else of the cluster has any part in it.
+type Inputs struct {
+	cluster.Figures
+
+	Met []rule.Met `json:"met,omitempty"`
+}
+
+// columns are the inputs in the form that the engine reads.
+func (in *Inputs) columns() *cluster.Columns {
+	columns := &cluster.Columns{Figures: in.Figures}
+	columns.Derive()
+	return columns
+}
+
+// keep copies the inputs of the decision that was just made, and tells how many nodes it left out.
+func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
+	columns := e.input.Columns
+	nodes := e.worthKeeping(choice)
+	kept = &Inputs{Figures: columns.Select(nodes)}
+	for _, met := range e.input.Met {
+		one := rule.Met{Key: met.Key, Posting: cluster.Posting{Value: met.Value}}
+		at := 0
+		for i, node := range nodes {
+			for at < len(met.Nodes) && int(met.Nodes[at]) < node {
+				at++
+			}
+			if at < len(met.Nodes) && int(met.Nodes[at]) == node {
+				one.Nodes, one.Counts = append(one.Nodes, int32(i)), append(one.Counts, met.Counts[at])
+			}
+		}
+		if len(one.Nodes) > 0 {
+			kept.Met = append(kept.Met, one)
+		}
+	}
+	return kept, columns.Len() - len(nodes)
+}
+
+// worthKeeping are the nodes that the decision keeps, in order.
+func (e *Engine) worthKeeping(choice Choice) []int {
+	columns := e.input.Columns
+	if columns.Len() <= MaxKept {
+		all := make([]int, columns.Len())
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	var kept []int
+	for _, node := range []int{choice.Node, choice.RunnerUp} {
+		if node >= 0 {
+			kept = append(kept, node)
+		}
+	}
+	for _, id := range []string{e.input.Current, e.input.Pinned, e.input.Home} {
+		if node, found := columns.Index(id); found {
+			kept = append(kept, node)
+		}
+	}
+	refused := e.nearestRefused(MaxKept)
+	ordered := e.order()
+	room := MaxKept - len(kept)
+	for _, one := range ordered[:min(len(ordered), room-min(keptRefused, len(refused)))] {
+		kept = append(kept, one.node)
+	}
+	kept = append(kept, refused[:min(len(refused), MaxKept-len(kept))]...)
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// nearestRefused are the refused nodes with the fewest refusals that are not about an amount, then with the smallest
+// amount short.
+func (e *Engine) nearestRefused(most int) []int {
+	type miss struct {
+		node, others int
+		short        float64
+	}
+	var missed []miss
+	for node, out := range e.out {
+		if !out {
+			continue
+		}
+		one := miss{node: node}
+		for c := range e.constraints {
+			switch verdict := e.constraints[c].Check(&e.input, node); {
+			case verdict.Passed:
+			case verdict.Unit == rule.Bytes:
+				one.short = max(one.short, verdict.Needed-verdict.Available)
+			default:
+				one.others++
+			}
+		}
+		missed = append(missed, one)
+	}
+	nearest := best(missed, most, func(a, b miss) int {
+		return cmp.Or(cmp.Compare(a.others, b.others), cmp.Compare(a.short, b.short),
+			cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
+	})
+	nodes := make([]int, len(nearest))
+	for i := range nearest {
+		nodes[i] = nearest[i].node
+	}
+	return nodes
+}

@@ -1,0 +1,216 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// SelectRank combines several weighers by rank times factor.
+const SelectRank = "rank"
+
+// candidate is a node that passed all constraints, on its way through the later stages.
+type candidate struct {
+	contender
+	tier   int // from 1
+	band   int // round that let it in; 0 when the gate is off or let it in nowhere
+	shut   bool
+	system float64
+	parts  []part // of the score, by weigher, when there are several
+}
+
+// part is what one of several weighers gave.
+type part struct{ raw, contribution float64 }
+
+// order runs Order, Gate, Weigh and Select on what filter left, for every candidate: best first, those that the gate shut
+// out last. It is what an explanation shows; choose comes to the same first one faster.
+func (e *Engine) order() []candidate {
+	admitted := make([]int, 0, len(e.out))
+	for node, out := range e.out {
+		if !out {
+			admitted = append(admitted, node)
+		}
+	}
+	tiers := [][]int{admitted}
+	if e.planner.Tiers != nil {
+		tiers = e.planner.Tiers(&e.input, admitted)
+	}
+	thresholds := e.rounds()
+	if thresholds == nil {
+		clear(e.system)
+	} else {
+		e.gated.Scores(&e.input, e.system)
+	}
+	e.shutOut()
+	candidates := make([]candidate, 0, len(admitted))
+	for tier, members := range tiers {
+		for _, node := range members {
+			one := candidate{tier: tier + 1, system: e.system[node]}
+			one.node, one.stays = node, e.input.Columns.IDs[node] == e.input.Current
+			one.draw = draw(e.seed, e.input.Columns.Lots[node])
+			if thresholds != nil {
+				one.band = round(thresholds, one.system)
+				one.shut = one.band == 0
+			}
+			candidates = append(candidates, one)
+		}
+	}
+	e.score(candidates)
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		if group := compareGroup(&a, &b); group != 0 {
+			return group
+		}
+		if a.shut && a.system != b.system { // the nearest to the threshold first
+			return cmp.Compare(b.system, a.system)
+		}
+		if a.beats(&b.contender) {
+			return -1
+		}
+		return 1
+	})
+	return candidates
+}
+
+// compareGroup puts tiers and bands in order: only nodes of one tier and band compete by score.
+func compareGroup(a, b *candidate) int {
+	switch {
+	case a.shut != b.shut && a.shut:
+		return 1
+	case a.shut != b.shut:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.band, b.band))
+}
+
+// score fills the scores in. One weigher: its raw score, which is FCO. Several: the sum over the weighers of factor times
+// rank among the nodes of one tier and band, where the best of n nodes has rank n-1, and equal scores share the rank that
+// counts only those below them as beaten (oVirt's rank selector). Without any weigher all are equal.
+func (e *Engine) score(candidates []candidate) {
+	scorers := e.scorers()
+	if len(scorers) == 0 {
+		clear(e.customer)
+		return
+	}
+	for w := range scorers {
+		scorers[w].Scores(&e.input, e.customer)
+		for i := range candidates {
+			one := &candidates[i]
+			if raw := e.customer[one.node]; len(scorers) == 1 {
+				one.score = raw
+			} else {
+				one.parts = append(one.parts, part{raw: raw})
+			}
+		}
+	}
+	if len(scorers) > 1 {
+		e.rankGroups(candidates)
+	}
+}
+
+func (e *Engine) rankGroups(candidates []candidate) {
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return compareGroup(&a, &b) })
+	for first := 0; first < len(candidates); {
+		next := first + 1
+		for next < len(candidates) && compareGroup(&candidates[first], &candidates[next]) == 0 {
+			next++
+		}
+		group := candidates[first:next]
+		sorted := make([]float64, len(group))
+		for w := range e.weighers {
+			for i := range group {
+				sorted[i] = group[i].parts[w].raw
+			}
+			slices.Sort(sorted)
+			for i := range group {
+				one := &group[i].parts[w]
+				one.contribution = e.factors[w] * float64(rank(sorted, one.raw))
+				group[i].score += one.contribution
+			}
+		}
+		first = next
+	}
+}
+
+// rank is n-1 less the number of strictly better scores.
+func rank(sorted []float64, score float64) int {
+	better := len(sorted) - upper(sorted, score)
+	return len(sorted) - 1 - better
+}
+
+// upper is how many of the sorted scores are not above this one.
+func upper(sorted []float64, score float64) int {
+	at, _ := slices.BinarySearchFunc(sorted, score, func(one, than float64) int {
+		if one > than {
+			return 1
+		}
+		return -1
+	})
+	return at
+}
+
+// choiceOf reads the choice off the order of all candidates.
+func (e *Engine) choiceOf(ordered []candidate, candidates int) Choice {
+	choice := Choice{Node: -1, RunnerUp: -1, Candidates: candidates}
+	switch {
+	case candidates == 0:
+		choice.FailedPhase = PhaseConstraint
+		return choice
+	case ordered[0].shut:
+		choice.FailedPhase, choice.System = PhaseSystem, ordered[0].system
+		return choice
+	}
+	best := &ordered[0]
+	choice.Node, choice.Round, choice.Stays = best.node, best.band, best.stays
+	choice.System, choice.Customer = best.system, best.score
+	if best.band > 0 {
+		choice.Threshold = e.thresholds[best.band-1]
+	}
+	for i := range ordered {
+		if compareGroup(best, &ordered[i]) != 0 {
+			break
+		}
+		choice.Band++
+		if ordered[i].score == best.score {
+			choice.Ties++
+		}
+	}
+	if len(ordered) > 1 && !ordered[1].shut {
+		next := &ordered[1]
+		choice.RunnerUp, choice.Margin = next.node, best.score-next.score
+		if next.band != best.band {
+			choice.Margin = best.system - next.system
+		}
+	}
+	return choice
+}
+
+// first moves a node to the front: the one that was chosen, where it is not the best one (IfBetter).
+func first(ordered []candidate, node int) {
+	at := slices.IndexFunc(ordered, func(c candidate) bool { return c.node == node })
+	if at > 0 {
+		chosen := ordered[at]
+		copy(ordered[1:at+1], ordered[:at])
+		ordered[0] = chosen
+	}
+}
+
+// best keeps the first most of the values in order, and sorts no more than it has to.
+func best[T any](values []T, most int, compare func(a, b T) int) []T {
+	if len(values) <= 2*most {
+		slices.SortFunc(values, compare)
+		return values[:min(most, len(values))]
+	}
+	kept := values[:0:0]
+	for _, value := range values {
+		if len(kept) >= most && compare(value, kept[most-1]) > 0 {
+			continue
+		}
+		if kept = append(kept, value); len(kept) == 2*most {
+			slices.SortFunc(kept, compare)
+			kept = kept[:most]
+		} else if len(kept) == most {
+			slices.SortFunc(kept, compare)
+		}
+	}
+	slices.SortFunc(kept, compare)
+	return kept[:min(most, len(kept))]
+}

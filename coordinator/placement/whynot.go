@@ -1,0 +1,143 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// ErrNodeNotKept is returned for a node that the decision keeps nothing of.
+var ErrNodeNotKept = errors.New("the decision keeps nothing of the node")
+
+// NodeAnswer says why a decision did not take a node.
+type NodeAnswer struct {
+	Node    NodeResult
+	Won     bool     // it did take it
+	Why     []string // what kept the node out, or how far it is behind; sentences without a full stop
+	Changes []string // each of them alone would have let the node win
+}
+
+// WhyNot answers for one node, given by ID or name. The error is ErrNodeNotKept, and for a decision of release 0.1 the
+// answer has no changes.
+func WhyNot(d Decision, node string) (NodeAnswer, error) {
+	d = Explain(d)
+	found := -1
+	for i := range d.Nodes {
+		if d.Nodes[i].Node == node || found < 0 && d.Nodes[i].Name == node {
+			found = i
+		}
+	}
+	if found < 0 {
+		why := "it was not among the nodes that were looked at"
+		if d.Omitted > 0 {
+			why = fmt.Sprintf("%s left out of the record", count(d.Omitted, "node"))
+		}
+		return NodeAnswer{}, fmt.Errorf("node %q: %w (%s)", node, ErrNodeNotKept, why)
+	}
+	answer := NodeAnswer{Node: d.Nodes[found], Won: d.Nodes[found].Node == d.Winner && d.Winner != ""}
+	switch {
+	case answer.Won:
+		answer.Why = []string{d.Reason}
+		return answer, nil
+	case !answer.Node.Admitted:
+		answer.Why = complaintsOf(&answer.Node)
+	default:
+		answer.Why = []string{behindText(&d, &answer.Node)}
+	}
+	for i := range d.Changes {
+		if d.Changes[i].Node == answer.Node.Node {
+			answer.Changes = append(answer.Changes, d.Changes[i].Text)
+		}
+	}
+	if e, choice, err := d.again(); err == nil {
+		at, _ := e.input.Columns.Index(answer.Node.Node)
+		for _, text := range e.changesFor(choice, at) {
+			if !slices.Contains(answer.Changes, text) {
+				answer.Changes = append(answer.Changes, text)
+			}
+		}
+	}
+	return answer, nil
+}
+
+// behindText says how far an admitted node is behind the winner.
+func behindText(d *Decision, node *NodeResult) string {
+	if len(d.Nodes) == 0 {
+		return d.Reason
+	}
+	winner := &d.Nodes[0]
+	switch {
+	case d.Outcome == Stay && d.Margin < 0:
+		return d.Reason
+	case node.Tier != winner.Tier:
+		return fmt.Sprintf("it stands in tier %d, %s in tier %d, which comes first", node.Tier, winner.Name, winner.Tier)
+	case node.Band != winner.Band:
+		return fmt.Sprintf("it enters in round %d with a system score of %s, %s in round %d with %s",
+			node.Band, figure(node.SystemScore), winner.Name, winner.Band, figure(winner.SystemScore))
+	case node.Score == winner.Score && winner.Current:
+		return fmt.Sprintf("it is as good as %s, where the VM is already", winner.Name)
+	case node.Score == winner.Score:
+		return fmt.Sprintf("it is as good as %s, which won the draw", winner.Name)
+	default:
+		return fmt.Sprintf("its score is %s, %s less than that of %s",
+			figure(node.Score), margin(winner.Score-node.Score), winner.Name)
+	}
+}
+
+// changesFor are those that let this node win, or one that was refused take the VM: lifting the one refusal, switching off
+// one key, asking for the node.
+func (e *Engine) changesFor(choice Choice, node int) []string {
+	switch entered, _, _ := e.standing(node); {
+	case e.out[node]:
+		return e.liftingChanges(node)
+	case entered == 0 && e.rounds() != nil:
+		return e.keyChanges("would take it", func(trial *Engine, request *Request) bool {
+			alone := &cluster.Columns{Figures: e.input.Columns.Select([]int{node})}
+			return trial.takes(alone, e.at, request, nil)
+		}, node)
+	}
+	changes := e.keyChanges("would win", func(trial *Engine, request *Request) bool { return trial.on(e, request).Node == node }, node)
+	if choice.Node >= 0 && e.input.Pinned == "" {
+		changes = append(changes, fmt.Sprintf("asked for by name, %s would take it", e.input.Name(node)))
+	}
+	return changes
+}
+
+// liftingChanges are those that lift the only refusal of a node.
+func (e *Engine) liftingChanges(node int) []string {
+	var attempts []attempt
+	for c := range e.constraints {
+		attempts = append(attempts, e.relaxations(c)...)
+	}
+	attempts = append(append(attempts, e.overheads()...), e.sizes()...)
+	var changes []string
+	for _, one := range attempts {
+		if one.node == node && len(e.firstThatFits(nil, []attempt{one})) > 0 {
+			changes = append(changes, one.change.Text)
+		}
+	}
+	return changes
+}
+
+// keyChanges switches the keys off one by one.
+func (e *Engine) keyChanges(what string, does func(trial *Engine, request *Request) bool, node int) []string {
+	trial := e.trial()
+	var changes []string
+	for k := range e.input.SystemKeys {
+		request := *e.request
+		request.SystemKeys = without(request.SystemKeys, k)
+		if does(trial, &request) {
+			changes = append(changes, fmt.Sprintf("without system key %s, %s %s", e.input.SystemKeys[k].Name, e.input.Name(node), what))
+		}
+	}
+	for k := range e.input.CustomerKeys {
+		request := *e.request
+		request.CustomerKeys = without(request.CustomerKeys, k)
+		if does(trial, &request) {
+			changes = append(changes, fmt.Sprintf("without customer key %s, %s %s", e.input.CustomerKeys[k].Name, e.input.Name(node), what))
+		}
+	}
+	return changes
+}
