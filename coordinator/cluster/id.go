@@ -1,6 +1,9 @@
 package cluster
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // idEpoch is where the time in an ID starts to count.
 var idEpoch = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -21,4 +24,11 @@ func NewID(now time.Time, random uint64) string {
 		id[i], random = idAlphabet[random&31], random>>5
 	}
 	return string(id[:])
+}
+
+// NewUUID makes a UUID of random bits (RFC 9562, version 4), as libvirt wants for a domain.
+func NewUUID(high, low uint64) string {
+	high = high&^0xf000 | 0x4000
+	low = low&^(3<<62) | 2<<62
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", high>>32, high>>16&0xffff, high&0xffff, low>>48, low&(1<<48-1))
 }
