@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/estate"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -65,12 +66,15 @@ func answer(err error) *connect.Error {
 		fromAbove *control.Error
 		fromState *state.Refusal
 		malformed *cluster.InvalidError
+		unsound   *estate.RefusedError
 	)
 	switch {
 	case errors.As(err, &ready):
 		return ready
 	case errors.As(err, &fromAbove):
 		return fromControl(fromAbove)
+	case errors.As(err, &unsound):
+		return problems("", unsound.Problems)
 	case errors.As(err, &malformed):
 		return refusal(rpc.Invalid, "", "correct it and try again", "%w", err)
 	case errors.As(err, &fromState):

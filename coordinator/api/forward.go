@@ -121,10 +121,11 @@ type held struct {
 }
 
 func hold(r *http.Request) *held {
-	if r.ContentLength < 0 || r.ContentLength > maxMessage {
+	limit := int64(messageLimit(r.URL.Path))
+	if r.ContentLength < 0 || r.ContentLength > limit {
 		return &held{rest: r.Body}
 	}
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxMessage))
+	data, err := io.ReadAll(io.LimitReader(r.Body, limit))
 	if err != nil {
 		return &held{rest: io.MultiReader(bytes.NewReader(data), failing{err})} // the caller's fault, and told to him by the leader
 	}

@@ -308,10 +308,15 @@ func (m *coordinator) update(op operation.Operation) {
 
 // fakeControl answers what the test says, and remembers what it was asked.
 type fakeControl struct {
+	add       func(control.AddVM) (control.Added, error)
 	start     func(control.StartVM) (control.Started, error)
 	stop      func(control.StopVM) (operation.Operation, error)
 	migrate   func(control.MigrateVM) (control.Migration, error)
 	cancelled string
+}
+
+func (f *fakeControl) AddVM(_ context.Context, request control.AddVM) (control.Added, error) {
+	return f.add(request)
 }
 
 func (f *fakeControl) StartVM(_ context.Context, request control.StartVM) (control.Started, error) {

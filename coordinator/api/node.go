@@ -12,6 +12,7 @@ import (
 
 	"berth/coordinator/api/wire"
 	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -75,29 +76,50 @@ func (s *Server) GetNode(
 	}), nil
 }
 
-// SetNode changes the settings of a node that the request names, and takes back those that it resets.
+// SetNode changes what the request names of a node: its settings, its values of the keys that its cluster declares, and
+// the cluster that it is in.
 func (s *Server) SetNode(
 	ctx context.Context, request *connect.Request[berthv1.SetNodeRequest],
 ) (*connect.Response[berthv1.SetNodeResponse], error) {
-	wanted := wire.SettingsFrom(request.Msg.GetSettings())
+	message := request.Msg
+	wanted := wire.SettingsFrom(message.GetSettings())
 	if err := cluster.ValidateSettings(wanted); err != nil {
-		return nil, invalid("node/"+request.Msg.GetNode(), "see 'berth node set --help' for the ranges", err)
+		return nil, invalid("node/"+message.GetNode(), "see 'berth node set --help' for the ranges", err)
 	}
 	var id string
-	p, err := s.propose(ctx, request.Msg.GetRequestId(), func(p *picture) (state.Command, error) {
-		node, known := p.NodeByRef(request.Msg.GetNode())
+	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
+		node, known := p.NodeByRef(message.GetNode())
 		if !known {
-			return state.Command{}, notFound("node", request.Msg.GetNode())
+			return state.Command{}, notFound("node", message.GetNode())
 		}
 		id = node.ID
-		said, err := applySettings(&node.Settings, wanted, request.Msg.GetReset_())
+		subject := "node/" + node.Name
+		command := state.Command{Kind: "set node", Expect: []state.Expectation{expectNode(node)}}
+		said, err := applySettings(&node.Settings, wanted, message.GetReset_())
 		if err != nil {
-			return state.Command{}, invalid("node/"+node.Name, "see 'berth node set --help'", err)
+			return state.Command{}, invalid(subject, "see 'berth node set --help'", err)
 		}
-		return state.Command{
-			Kind: "set node", Expect: []state.Expectation{expectNode(node)}, Nodes: []cluster.Node{node},
-			Events: []cluster.Event{p.event(ctx, "node.set", "node/"+node.Name, "%s", said)},
-		}, nil
+		inside, moved, err := p.moveNode(&node, message.GetCluster())
+		if err != nil {
+			return state.Command{}, err
+		}
+		keys, err := setNodeKeys(inside, &node, message.GetKeys(), message.GetUnsetKeys())
+		if err != nil {
+			return state.Command{}, unsound(subject, fmt.Sprintf("see 'berth key list cluster/%s'", inside.Name), err)
+		}
+		said = slices.Concat(said, moved, keys)
+		if len(said) == 0 {
+			return state.Command{}, invalid(subject, "see 'berth node set --help'", errors.New("nothing to set"))
+		}
+		if len(moved)+len(keys) > 0 {
+			if err := estate.EditNode(p.declared(), node); err != nil {
+				return state.Command{}, unsound(subject, "see 'berth node set --help'", err)
+			}
+			command.Expect = append(command.Expect, expectResource(inside))
+		}
+		command.Nodes = []cluster.Node{node}
+		p.tell(ctx, &command, "node.set", subject, "%s", strings.Join(said, ", "))
+		return command, nil
 	})
 	if err != nil {
 		return nil, err
@@ -105,8 +127,27 @@ func (s *Server) SetNode(
 	return connect.NewResponse(&berthv1.SetNodeResponse{SchemaVersion: wire.SchemaVersion, Node: p.node(id)}), nil
 }
 
+// moveNode puts a node into another cluster, if one is named, and returns the record of the one that it is in then. A node
+// moves empty: what it holds was placed by the rules of the old one.
+func (p *picture) moveNode(node *cluster.Node, to string) (inside cluster.Resource, said []string, err error) {
+	if to == "" || to == node.Cluster {
+		inside, _ = p.cluster(node.Cluster)
+		return inside, nil, nil
+	}
+	inside, err = p.resource(cluster.KindCluster, to)
+	if err != nil {
+		return inside, nil, err
+	}
+	if err := removable(p, *node); err != nil {
+		return inside, nil, err
+	}
+	said = []string{"cluster " + node.Cluster + " -> " + inside.Name}
+	node.Cluster = inside.Name
+	return inside, said, nil
+}
+
 // applySettings changes s and says what it did.
-func applySettings(s *cluster.NodeSettings, wanted cluster.NodeSettings, reset []string) (string, error) {
+func applySettings(s *cluster.NodeSettings, wanted cluster.NodeSettings, reset []string) ([]string, error) {
 	var said []string
 	if wanted.RAMRatio != nil {
 		s.RAMRatio = wanted.RAMRatio
@@ -130,17 +171,14 @@ func applySettings(s *cluster.NodeSettings, wanted cluster.NodeSettings, reset [
 		case "overhead":
 			both, s.Overhead = wanted.Overhead != nil, nil
 		default:
-			return "", fmt.Errorf("%q is not a setting: use ram_ratio, cpu_ratio or overhead", name)
+			return nil, fmt.Errorf("%q is not a setting: use ram_ratio, cpu_ratio or overhead", name)
 		}
 		if both {
-			return "", fmt.Errorf("%s is both set and reset", name)
+			return nil, fmt.Errorf("%s is both set and reset", name)
 		}
 		said = append(said, name+" back to the default")
 	}
-	if len(said) == 0 {
-		return "", errors.New("nothing to set")
-	}
-	return strings.Join(said, ", "), nil
+	return said, nil
 }
 
 // SetNodeMaintenance closes a node to new VMs, or opens it again. VMs that run there stay.
@@ -224,6 +262,10 @@ func removable(p *picture, node cluster.Node) error {
 			fmt.Sprintf("migrate or stop them first: 'berth vm list --node %s'", node.Name),
 			"node %s holds %d VMs, %q among them", node.Name, len(vms), vms[0].Name)
 	}
+	if vms := p.homeOf(node.ID); len(vms) > 0 {
+		return refusal(rpc.Conflict, subject, "delete these VMs first: they start nowhere else",
+			"node %s has the disks of %d VMs, %q among them", node.Name, len(vms), vms[0].Name)
+	}
 	for _, op := range p.LiveOperations() {
 		if op.Source == node.ID || op.Target == node.ID {
 			err := refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
@@ -232,4 +274,9 @@ func removable(p *picture, node cluster.Node) error {
 		}
 	}
 	return nil
+}
+
+// homeOf are the VMs whose disks a node has, in a cluster with local storage.
+func (p *picture) homeOf(node string) []cluster.VM {
+	return slices.DeleteFunc(p.VMs(), func(vm cluster.VM) bool { return vm.Home != node })
 }

@@ -76,10 +76,14 @@ func (s *Server) commit(ctx context.Context, command state.Command) (state.Resul
 	return result, err
 }
 
-func newID(now time.Time) string {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
-	return cluster.NewID(now, binary.BigEndian.Uint64(random[:]))
+func newID(now time.Time) string { return cluster.NewID(now, random()) }
+
+func newUUID() string { return cluster.NewUUID(random(), random()) }
+
+func random() uint64 {
+	var bits [8]byte
+	_, _ = rand.Read(bits[:]) // never fails: crypto/rand ends the process instead
+	return binary.BigEndian.Uint64(bits[:])
 }
 
 func expectNode(n cluster.Node) state.Expectation {

@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/estate"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -53,6 +54,7 @@ type Inventory interface {
 
 // Control does to VMs what needs the leader. Package control implements it; its refusals are *control.Error.
 type Control interface {
+	AddVM(ctx context.Context, request control.AddVM) (control.Added, error)
 	StartVM(ctx context.Context, request control.StartVM) (control.Started, error)
 	StopVM(ctx context.Context, request control.StopVM) (operation.Operation, error)
 	MigrateVM(ctx context.Context, request control.MigrateVM) (control.Migration, error)
@@ -106,6 +108,17 @@ func (s *Server) Stop() { s.ending.Do(func() { close(s.stopping) }) }
 // maxMessage bounds one message of a caller, in bytes. Backups come in many.
 const maxMessage = 1 << 20
 
+// maxEstate bounds the message that carries a whole estate.
+const maxEstate = estate.MaxDocument + maxMessage
+
+// messageLimit bounds a message to a procedure, in bytes.
+func messageLimit(procedure string) int {
+	if procedure == berthv1connect.BerthServiceApplyEstateProcedure {
+		return maxEstate
+	}
+	return maxMessage
+}
+
 // compressFrom is the size, in bytes, from which compressing an answer is worth its time. A decision on a few nodes is
 // below it: its caller waits for it.
 const compressFrom = 16 << 10
@@ -113,7 +126,9 @@ const compressFrom = 16 << 10
 // Handler serves the API's port. The listener has to verify client certificates where they are given.
 func (s *Server) Handler() http.Handler {
 	options := []connect.HandlerOption{
-		connect.WithReadMaxBytes(maxMessage),
+		connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
+			return []connect.HandlerOption{connect.WithReadMaxBytes(messageLimit(spec.Procedure))}
+		}),
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithInterceptors(answering{s.Log}),
 	}

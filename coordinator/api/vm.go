@@ -145,6 +145,9 @@ func (s *Server) StartVM(
 		if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
 			return nil, invalid("vm/"+wanted.Name, "see 'berth vm start --help'", err)
 		}
+	} else if links(message) {
+		return nil, refusal(rpc.Invalid, "vm/"+wanted.Name, fmt.Sprintf("change it with 'berth vm set %s' or 'berth key set vm/%s', then start it",
+			wanted.Name, wanted.Name), "links and keys are given, and no new VM to have them")
 	}
 	p, err := s.verified(ctx)
 	if err != nil {
@@ -156,6 +159,9 @@ func (s *Server) StartVM(
 	if vm, known := p.VM(wanted.Name); known { // an existing VM may be named by its ID
 		wanted.Name = vm.Name
 	}
+	if err := p.attach(&wanted, message); err != nil {
+		return nil, err
+	}
 	started, err := whenLeading(ctx, s, func() (control.Started, error) { return s.Control.StartVM(ctx, wanted) })
 	if err != nil {
 		return nil, err
@@ -166,6 +172,42 @@ func (s *Server) StartVM(
 	}
 	if started.VM.ID != "" {
 		response.Vm = s.present().vm(started.VM, nil) // it starts: what the nodes show of it is of no account yet
+	}
+	return connect.NewResponse(response), nil
+}
+
+// AddVM makes a VM without starting it.
+func (s *Server) AddVM(
+	ctx context.Context, request *connect.Request[berthv1.AddVMRequest],
+) (*connect.Response[berthv1.AddVMResponse], error) {
+	message := request.Msg
+	wanted := control.StartVM{
+		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
+		Caller: callerOf(ctx).String(),
+	}
+	if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
+		return nil, invalid("vm/"+wanted.Name, "see 'berth vm add --help'", err)
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+		return nil, err
+	}
+	if err := p.attach(&wanted, message); err != nil {
+		return nil, err
+	}
+	added, err := whenLeading(ctx, s, func() (control.Added, error) { return s.Control.AddVM(ctx, control.AddVM(wanted)) })
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.AddVMResponse{SchemaVersion: wire.SchemaVersion}
+	if added.Decision.ID != "" {
+		response.Decision = wire.Decision(added.Decision)
+	}
+	if !message.GetDryRun() {
+		response.Vm = s.present().vm(added.VM, nil)
 	}
 	return connect.NewResponse(response), nil
 }
@@ -250,6 +292,13 @@ func (s *Server) MigrateVM(
 	ctx context.Context, request *connect.Request[berthv1.MigrateVMRequest],
 ) (*connect.Response[berthv1.MigrateVMResponse], error) {
 	message := request.Msg
+	if gain := message.GetIfBetter(); !(gain >= 0 && gain <= cluster.MaxKeyFigure) { // true for a NaN
+		return nil, invalid("vm/"+message.GetVm(), "give the least gain of score for which it is to move, or nothing for any",
+			fmt.Errorf("a gain of %g is not between 0 and %g", gain, cluster.MaxKeyFigure))
+	}
+	if message.GetNode() != "" && message.GetIfBetter() != 0 {
+		return nil, refusal(rpc.Invalid, "vm/"+message.GetVm(), "leave out one of them", "a VM that is to go to a named node goes whatever it gains")
+	}
 	if message.GetBandwidthBps() < 0 {
 		return nil, invalid("vm/"+message.GetVm(), "give bytes a second, or nothing for the default",
 			fmt.Errorf("a bandwidth of %d is negative", message.GetBandwidthBps()))
@@ -268,7 +317,7 @@ func (s *Server) MigrateVM(
 	}
 	wanted := control.MigrateVM{
 		VM: vm.ID, Node: node, Bandwidth: units.Bytes(message.GetBandwidthBps()), DryRun: message.GetDryRun(),
-		RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+		IfBetter: message.GetIfBetter(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
 	}
 	migration, err := whenLeading(ctx, s, func() (control.Migration, error) { return s.Control.MigrateVM(ctx, wanted) })
 	if err != nil {

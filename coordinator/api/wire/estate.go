@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
 	"berth/coordinator/placement/key"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -101,6 +102,31 @@ func weightedKeys(keys []key.Weighted) []*berthv1.CompiledKey {
 	messages := make([]*berthv1.CompiledKey, 0, len(keys))
 	for i := range keys {
 		messages = append(messages, weighted(keys[i]))
+	}
+	return messages
+}
+
+// Problem makes the message of one thing that is wrong.
+func Problem(p estate.Problem) *berthv1.Problem {
+	return &berthv1.Problem{File: p.File, Line: int32(p.Line), Subject: p.Subject, Message: p.Message, NextStep: p.Next}
+}
+
+// Changes makes the messages of what applying a document does, in its order.
+func Changes(changes []estate.Change) []*berthv1.EstateChange {
+	messages := make([]*berthv1.EstateChange, 0, len(changes))
+	for _, change := range changes {
+		messages = append(messages, &berthv1.EstateChange{
+			Action: string(change.Action), Kind: string(change.Kind), Name: change.Name, Fields: Fields(change.Fields),
+		})
+	}
+	return messages
+}
+
+// Fields makes the messages of what becomes of the fields of one thing.
+func Fields(fields []estate.FieldChange) []*berthv1.FieldChange {
+	messages := make([]*berthv1.FieldChange, 0, len(fields))
+	for _, f := range fields {
+		messages = append(messages, &berthv1.FieldChange{Field: f.Field, From: f.From, To: f.To, Note: f.Note})
 	}
 	return messages
 }

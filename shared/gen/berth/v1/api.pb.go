@@ -4513,6 +4513,7 @@ type CapacityResponse struct {
 	Nodes         []*CapacityNode        `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`                                     // of the cluster, by name
 	RunsOutFirst  string                 `protobuf:"bytes,5,opt,name=runs_out_first,json=runsOutFirst,proto3" json:"runs_out_first,omitempty"` // what keeps the next one out, over all nodes: constraint and figures, in words
 	Cluster       string                 `protobuf:"bytes,6,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	RunsOutOf     string                 `protobuf:"bytes,7,opt,name=runs_out_of,json=runsOutOf,proto3" json:"runs_out_of,omitempty"` // that constraint's name, or that of the system rounds
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4585,6 +4586,13 @@ func (x *CapacityResponse) GetRunsOutFirst() string {
 func (x *CapacityResponse) GetCluster() string {
 	if x != nil {
 		return x.Cluster
+	}
+	return ""
+}
+
+func (x *CapacityResponse) GetRunsOutOf() string {
+	if x != nil {
+		return x.RunsOutOf
 	}
 	return ""
 }
@@ -5937,14 +5945,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x18\n" +
 	"\acluster\x18\x03 \x01(\tR\acluster\x12\x10\n" +
 	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x12\n" +
-	"\x04most\x18\x05 \x01(\x05R\x04most\"\xd6\x01\n" +
+	"\x04most\x18\x05 \x01(\x05R\x04most\"\xf6\x01\n" +
 	"\x10CapacityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x19\n" +
 	"\bat_least\x18\x03 \x01(\bR\aatLeast\x12,\n" +
 	"\x05nodes\x18\x04 \x03(\v2\x16.berth.v1.CapacityNodeR\x05nodes\x12$\n" +
 	"\x0eruns_out_first\x18\x05 \x01(\tR\frunsOutFirst\x12\x18\n" +
-	"\acluster\x18\x06 \x01(\tR\acluster\"\x89\x01\n" +
+	"\acluster\x18\x06 \x01(\tR\acluster\x12\x1e\n" +
+	"\vruns_out_of\x18\a \x01(\tR\trunsOutOf\"\x89\x01\n" +
 	"\fCapacityNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x12\n" +

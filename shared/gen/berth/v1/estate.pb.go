@@ -539,6 +539,7 @@ type FieldChange struct {
 	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
 	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"` // in words; empty when it was not there
 	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`     // in words; empty when it goes
+	Note          string                 `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"` // what else is to be known, for instance when it takes effect
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +591,13 @@ func (x *FieldChange) GetFrom() string {
 func (x *FieldChange) GetTo() string {
 	if x != nil {
 		return x.To
+	}
+	return ""
+}
+
+func (x *FieldChange) GetNote() string {
+	if x != nil {
+		return x.Note
 	}
 	return ""
 }
@@ -729,11 +737,12 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12-\n" +
-	"\x06fields\x18\x04 \x03(\v2\x15.berth.v1.FieldChangeR\x06fields\"G\n" +
+	"\x06fields\x18\x04 \x03(\v2\x15.berth.v1.FieldChangeR\x06fields\"[\n" +
 	"\vFieldChange\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
-	"\x02to\x18\x03 \x01(\tR\x02to\"\x82\x01\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\"\x82\x01\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x18\n" +

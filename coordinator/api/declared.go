@@ -1,0 +1,120 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// declared is everything that people declared, as the rules of an estate read it.
+func (p *picture) declared() estate.State {
+	now := estate.State{Nodes: p.Nodes(), VMs: p.VMs()}
+	for _, form := range estate.Forms() {
+		now.Resources = append(now.Resources, p.Resources(form.Kind)...)
+	}
+	return now
+}
+
+// resource finds a resource of a kind by name or ID. The default cluster is there until it is declared, at revision 0.
+func (p *picture) resource(kind cluster.Kind, ref string) (cluster.Resource, error) {
+	if found, known := p.Resource(ref); known && found.Kind == kind {
+		return found, nil
+	}
+	if found, known := p.ResourceByName(kind, ref); known {
+		return found, nil
+	}
+	if kind == cluster.KindCluster && ref == cluster.DefaultCluster {
+		return cluster.DefaultClusterRecord(), nil
+	}
+	return cluster.Resource{}, notFound(string(kind), ref)
+}
+
+// formOf reads the kind that a request names.
+func formOf(kind string) (estate.Form, error) {
+	form, known := estate.FormOf(cluster.Kind(kind))
+	if known {
+		return form, nil
+	}
+	var kinds []string
+	for _, one := range estate.Forms() {
+		kinds = append(kinds, string(one.Kind))
+	}
+	return form, refusal(rpc.Invalid, "", "use one of "+strings.Join(kinds, ", "), "%q is no kind of resource", kind)
+}
+
+func expectResource(r cluster.Resource) state.Expectation {
+	return state.Expectation{Table: state.Resources, ID: r.ID, Revision: r.Revision}
+}
+
+// expectLinks guards a change by the revisions of what the changed things link to: the change was judged by them. The
+// default cluster need not have a record; a link of its own command is expected already.
+func (p *picture) expectLinks(command *state.Command, ids ...string) {
+	expected := make(map[string]bool, len(command.Expect)+len(ids))
+	for _, e := range command.Expect {
+		if e.Table == state.Resources {
+			expected[e.ID] = true
+		}
+	}
+	for _, id := range ids {
+		if id == "" || expected[id] {
+			continue
+		}
+		expected[id] = true
+		linked, _ := p.Resource(id)
+		command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: id, Revision: linked.Revision})
+	}
+}
+
+// problems is the refusal that lists everything that is wrong.
+func problems(subject string, found []estate.Problem) *connect.Error {
+	detail := &berthv1.ErrorDetail{Code: rpc.Invalid, Subject: cmp.Or(subject, found[0].Subject), NextStep: "correct it and try again"}
+	lines := make([]string, 0, len(found))
+	for _, one := range found {
+		detail.Problems = append(detail.Problems, wire.Problem(one))
+		lines = append(lines, one.String())
+	}
+	if len(found) > 1 {
+		detail.NextStep = "correct all of them and try again: nothing was changed"
+	}
+	return rpc.Errorf(statuses[rpc.Invalid], detail, "%s", strings.Join(lines, "\n"))
+}
+
+// unsound is the refusal of a single change that breaks a rule.
+func unsound(subject, next string, err error) error {
+	var (
+		ready   *connect.Error
+		refused *estate.RefusedError
+	)
+	switch {
+	case errors.As(err, &ready):
+		return ready
+	case errors.As(err, &refused):
+		return problems(subject, refused.Problems)
+	default:
+		return invalid(subject, next, err)
+	}
+}
+
+// fieldsText says in one line what changes, for the history.
+func fieldsText(fields []estate.FieldChange) string {
+	said := make([]string, 0, len(fields))
+	for _, f := range fields {
+		said = append(said, f.String())
+	}
+	return strings.Join(said, "; ")
+}
+
+// tell adds one line of history to a command.
+func (p *picture) tell(ctx context.Context, command *state.Command, kind, subject, format string, args ...any) {
+	command.Events = append(command.Events, p.event(ctx, kind, subject, format, args...))
+}

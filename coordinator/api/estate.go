@@ -1,0 +1,175 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
+	"berth/coordinator/estate"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// ApplyEstate makes the estate what a document says: one command, so as a whole or not at all.
+func (s *Server) ApplyEstate(
+	ctx context.Context, request *connect.Request[berthv1.ApplyEstateRequest],
+) (*connect.Response[berthv1.ApplyEstateResponse], error) {
+	message := request.Msg
+	document, found := estate.Parse(cmp.Or(message.GetFile(), "document"), message.GetDocument())
+	if len(found) > 0 {
+		return nil, problems("estate", found)
+	}
+	response := &berthv1.ApplyEstateResponse{SchemaVersion: wire.SchemaVersion, DryRun: message.GetDryRun()}
+	_, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
+		plan, found := estate.Diff(p.declared(), document, message.GetPrune())
+		if len(found) > 0 {
+			return state.Command{}, problems("estate", found)
+		}
+		response.Changes = wire.Changes(plan.Changes)
+		if message.GetDryRun() || len(plan.Changes) == 0 {
+			return state.Command{}, errUnchanged
+		}
+		if err := p.prunable(plan); err != nil {
+			return state.Command{}, err
+		}
+		return p.applying(ctx, plan), nil
+	})
+	if errors.Is(err, consensus.ErrTooLarge) {
+		return nil, refusal(rpc.Invalid, "estate", "split the document and apply its parts without --prune, what others link to first: "+
+			"what a document leaves out stays as it is", "%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(response), nil
+}
+
+// prunable refuses to forget a VM that the nodes show running: that is not declared, so the estate cannot tell.
+func (p *picture) prunable(plan estate.Plan) error {
+	for _, change := range plan.Changes {
+		if vm, known := p.VM(change.DeleteID); known && change.Kind == cluster.KindVM {
+			if err := deletable(p, vm); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxTold is how many changes of one document the history tells one by one. Of more it has the sum, so that one document
+// does not push everything else out of it.
+const maxTold = 100
+
+// applying is the command that carries out a plan. It expects what the plan was judged on: every record that changes and
+// every one that those link to.
+func (p *picture) applying(ctx context.Context, plan estate.Plan) state.Command {
+	masters := make(map[string]bool)
+	for _, change := range plan.Changes {
+		if change.Resource != nil && resourceID(*change.Resource, "") == masterID {
+			masters[change.Name] = true
+		}
+	}
+	plan.Assign(p.at, func(kind cluster.Kind, name string) string {
+		switch {
+		case kind == cluster.KindVM:
+			return newUUID()
+		case kind == cluster.KindBillingEntity && masters[name]:
+			return masterID
+		default:
+			return newID(p.at)
+		}
+	})
+	command := state.Command{Kind: "apply estate"}
+	counts := make(map[estate.Action]int)
+	var linked []string
+	for _, change := range plan.Changes {
+		counts[change.Action]++
+		linked = append(linked, p.applyOne(&command, change)...)
+		if len(plan.Changes) <= maxTold {
+			p.tell(ctx, &command, eventOf(change), string(change.Kind)+"/"+change.Name, "%s",
+				because(past[change.Action], fieldsText(change.Fields)))
+		}
+	}
+	p.expectLinks(&command, linked...)
+	p.tell(ctx, &command, "estate.applied", "estate", "%d created, %d changed, %d deleted",
+		counts[estate.Create], counts[estate.Modify], counts[estate.Delete])
+	return command
+}
+
+// applyOne puts one change into the command, and returns the IDs of what the changed record links to.
+func (p *picture) applyOne(command *state.Command, change estate.Change) (links []string) {
+	expect := func(table state.Table, id string) {
+		command.Expect = append(command.Expect, state.Expectation{Table: table, ID: id, Revision: change.Revision})
+	}
+	switch {
+	case change.Resource != nil:
+		expect(state.Resources, change.Resource.ID)
+		command.Resources = append(command.Resources, *change.Resource)
+		return linksOf(*change.Resource)
+	case change.Node != nil:
+		expect(state.Nodes, change.Node.ID)
+		command.Nodes = append(command.Nodes, *change.Node)
+		inside, _ := p.cluster(change.Node.Cluster)
+		return []string{inside.ID}
+	case change.VM != nil:
+		vm := *change.VM
+		if change.Action == estate.Create { // an ID that was used before goes on from its last epoch
+			vm.LastEpoch = p.LastEpoch(vm.ID)
+		}
+		expect(state.VMs, vm.ID)
+		command.VMs = append(command.VMs, vm)
+		return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs)
+	default:
+		table := state.Resources
+		if change.Kind == cluster.KindVM {
+			table = state.VMs
+		}
+		expect(table, change.DeleteID)
+		command.Delete = append(command.Delete, state.Record{Table: table, ID: change.DeleteID})
+		return nil
+	}
+}
+
+var past = map[estate.Action]string{estate.Create: "created", estate.Modify: "changed", estate.Delete: "forgotten"}
+
+// eventOf is the kind of history that a change makes, the same as if it had been made alone.
+func eventOf(change estate.Change) string {
+	switch {
+	case change.Kind == cluster.KindNode:
+		return "node.set"
+	case change.Kind == cluster.KindVM && change.Action == estate.Delete:
+		return "vm.deleted"
+	case change.Kind == cluster.KindVM && change.Action == estate.Create:
+		return "vm.created"
+	case change.Kind == cluster.KindVM:
+		return "vm.changed"
+	case change.Action == estate.Delete:
+		return "resource.deleted"
+	case change.Action == estate.Create:
+		return "resource.created"
+	default:
+		return "resource.changed"
+	}
+}
+
+// ExportEstate answers with a document that says what is declared now.
+func (s *Server) ExportEstate(
+	ctx context.Context, request *connect.Request[berthv1.ExportEstateRequest],
+) (*connect.Response[berthv1.ExportEstateResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	document, err := estate.Export(p.declared(), true)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.ExportEstateResponse{SchemaVersion: wire.SchemaVersion, Document: document}), nil
+}

@@ -1,0 +1,210 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+const keyHelp = "see 'berth key set --help' for who may set which keys where"
+
+// SetKey sets one key on a resource or a VM, or changes it.
+func (s *Server) SetKey(
+	ctx context.Context, request *connect.Request[berthv1.SetKeyRequest],
+) (*connect.Response[berthv1.SetKeyResponse], error) {
+	message := request.Msg
+	wanted := wire.KeyFrom(message.GetKey(), cluster.SystemKey)
+	keys, err := s.changeKeys(ctx, message.GetKind(), message.GetName(), message.GetRequestId(), keyChange{
+		event: "key.set",
+		edit: func(kind cluster.Kind, keys []cluster.Key) ([]cluster.Key, string, error) {
+			after, err := estate.SetKey(kind, keys, wanted)
+			return after, because(estate.KeyField(wanted), estate.KeyText(wanted)), err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.SetKeyResponse{SchemaVersion: wire.SchemaVersion, Keys: wire.Keys(keys)}), nil
+}
+
+// UnsetKey takes one key from a resource or a VM.
+func (s *Server) UnsetKey(
+	ctx context.Context, request *connect.Request[berthv1.UnsetKeyRequest],
+) (*connect.Response[berthv1.UnsetKeyResponse], error) {
+	message := request.Msg
+	subject := message.GetKind() + "/" + message.GetName()
+	keys, err := s.changeKeys(ctx, message.GetKind(), message.GetName(), message.GetRequestId(), keyChange{
+		event: "key.unset",
+		edit: func(_ cluster.Kind, keys []cluster.Key) ([]cluster.Key, string, error) {
+			class, err := classOf(keys, cluster.KeyClass(message.GetClass()), message.GetKey())
+			if err != nil {
+				return nil, "", err
+			}
+			gone := cluster.Key{Class: class, Name: message.GetKey()}
+			after, there := estate.UnsetKey(keys, gone.Class, gone.Name)
+			if !there {
+				return nil, "", refusal(rpc.NotFound, subject, "see 'berth key list "+subject+"'", "%s has no %s", subject, estate.KeyField(gone))
+			}
+			return after, estate.KeyField(gone) + " taken away", nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.UnsetKeyResponse{SchemaVersion: wire.SchemaVersion, Keys: wire.Keys(keys)}), nil
+}
+
+// classOf is the class that a key is meant to be of: the one that is named, or else the only one that has the name.
+func classOf(keys []cluster.Key, class cluster.KeyClass, name string) (cluster.KeyClass, error) {
+	if class != "" {
+		return class, nil
+	}
+	var classes []string
+	for _, k := range keys {
+		if k.Name == name {
+			classes = append(classes, string(k.Class))
+		}
+	}
+	switch len(classes) {
+	case 0:
+		return cluster.SystemKey, nil // whoever takes it away says that it is not there
+	case 1:
+		return cluster.KeyClass(classes[0]), nil
+	default:
+		return "", refusal(rpc.Invalid, "key/"+name, "name its class", "there is a key %s of each of the classes %s", name, strings.Join(classes, " and "))
+	}
+}
+
+// keyChange is one change to the keys of one thing, and what the history says of it.
+type keyChange struct {
+	event string
+	edit  func(cluster.Kind, []cluster.Key) (keys []cluster.Key, said string, err error)
+}
+
+// changeKeys commits a change to the keys of a resource or a VM and returns those that it has afterwards. A running VM
+// keeps the keys that it was started with.
+func (s *Server) changeKeys(ctx context.Context, kind, name, requestID string, change keyChange) ([]cluster.Key, error) {
+	switch cluster.Kind(kind) {
+	case cluster.KindVM:
+		return s.changeVMKeys(ctx, name, requestID, change)
+	case cluster.KindNode:
+		return nil, refusal(rpc.Invalid, "node/"+name, fmt.Sprintf("use 'berth node set %s --key NAME=VALUE'", name),
+			"a node has values of the keys that its cluster declares, and no others")
+	}
+	changed, _, err := s.changeResource(ctx, kind, name, requestID,
+		func(_ *picture, _ estate.State, before cluster.Resource) (edit, error) {
+			after := before
+			keys, said, err := change.edit(before.Kind, before.Keys)
+			if err != nil {
+				return edit{}, unsound(string(before.Kind)+"/"+before.Name, keyHelp, err)
+			}
+			after.Keys = keys
+			return edit{after: after, kind: change.event, said: said}, nil
+		})
+	return changed.Keys, err
+}
+
+func (s *Server) changeVMKeys(ctx context.Context, ref, requestID string, change keyChange) ([]cluster.Key, error) {
+	var keys []cluster.Key
+	_, err := s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
+		vm, known := p.VMByRef(ref)
+		if !known {
+			return state.Command{}, notFound("vm", ref)
+		}
+		after, said, err := change.edit(cluster.KindVM, vm.Keys)
+		if err != nil {
+			return state.Command{}, unsound("vm/"+vm.Name, keyHelp, err)
+		}
+		keys = after
+		if slices.Equal(vm.Keys, after) {
+			return state.Command{}, errUnchanged
+		}
+		command := state.Command{Kind: "change vm keys", Expect: []state.Expectation{expectVM(vm)}}
+		vm.Keys = after
+		command.VMs = []cluster.VM{vm}
+		if vm.Holder != "" {
+			said += "; from its next start on"
+		}
+		p.tell(ctx, &command, change.event, "vm/"+vm.Name, "%s", said)
+		return command, nil
+	})
+	return keys, err
+}
+
+// ListKeys answers with the keys that are set on one thing.
+func (s *Server) ListKeys(
+	ctx context.Context, request *connect.Request[berthv1.ListKeysRequest],
+) (*connect.Response[berthv1.ListKeysResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.ListKeysResponse{SchemaVersion: wire.SchemaVersion}
+	name := request.Msg.GetName()
+	switch kind := cluster.Kind(request.Msg.GetKind()); kind {
+	case cluster.KindVM:
+		vm, known := p.VMByRef(name)
+		if !known {
+			return nil, notFound("vm", name)
+		}
+		response.Keys, response.Sticky = wire.Keys(vm.Keys), wire.Keys(vm.Sticky)
+	case cluster.KindNode:
+		node, known := p.NodeByRef(name)
+		if !known {
+			return nil, notFound("node", name)
+		}
+		inside, _ := p.cluster(node.Cluster)
+		response.NodeKeys = wire.NodeKeys(inside.NodeKeys)
+		response.Values, response.Own = wire.KeyValues(node, inside.NodeKeys), wire.OwnKeys(node)
+	default:
+		form, err := formOf(string(kind))
+		if err != nil {
+			return nil, err
+		}
+		found, err := p.resource(form.Kind, name)
+		if err != nil {
+			return nil, err
+		}
+		response.Keys, response.NodeKeys = wire.Keys(found.Keys), wire.NodeKeys(found.NodeKeys)
+	}
+	return connect.NewResponse(response), nil
+}
+
+// CompiledKeys answers with the keys that count for a VM, over all levels above it.
+func (s *Server) CompiledKeys(
+	ctx context.Context, request *connect.Request[berthv1.CompiledKeysRequest],
+) (*connect.Response[berthv1.CompiledKeysResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, known := p.VMByRef(request.Msg.GetVm())
+	if !known {
+		return nil, notFound("vm", request.Msg.GetVm())
+	}
+	resolved, err := estate.Resolve(p, vm)
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.CompiledKeysResponse{
+		SchemaVersion: wire.SchemaVersion, Vm: vm.Name, Cluster: resolved.Cluster,
+		System: wire.CompiledKeys(resolved.System), CustomerKeys: wire.CompiledKeys(resolved.Customer),
+	}
+	if id := resolved.Owner.Customer; id != "" {
+		response.Customer = p.resourceName(id)
+	}
+	if id := resolved.Owner.BillingEntity; id != "" {
+		response.BillingEntity = p.resourceName(id)
+	}
+	return connect.NewResponse(response), nil
+}

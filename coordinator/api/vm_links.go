@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/estate"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+// linksRequest is a request for a new VM, with what it is to link to.
+type linksRequest interface {
+	GetVdc() string
+	GetOffer() string
+	GetImage() string
+	GetDisks() []string
+	GetNics() []string
+	GetKeys() []*berthv1.Key
+}
+
+// links tells whether a request asks for any link or key.
+func links(wanted linksRequest) bool {
+	return wanted.GetVdc() != "" || wanted.GetOffer() != "" || wanted.GetImage() != "" ||
+		len(wanted.GetDisks()) > 0 || len(wanted.GetNics()) > 0 || len(wanted.GetKeys()) > 0
+}
+
+// attach gives the request for a new VM its links and keys, and refuses what breaks a rule of the estate. A VM of the name
+// that exists is for control to judge.
+func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
+	if _, exists := p.VMByName(request.Name); request.Spec == nil || exists {
+		return nil
+	}
+	vm := cluster.VM{ID: request.ID, Name: request.Name, Spec: *request.Spec, Desired: cluster.Stopped}
+	subject := "vm/" + vm.Name
+	var err error
+	for _, message := range wanted.GetKeys() {
+		if vm.Keys, err = estate.SetKey(cluster.KindVM, vm.Keys, wire.KeyFrom(message, cluster.SystemKey)); err != nil {
+			return unsound(subject, keyHelp, err)
+		}
+	}
+	vm, err = estate.EditVM(p.declared(), vm, estate.VMLinks{
+		VDC: new(wanted.GetVdc()), Offer: new(wanted.GetOffer()), Image: new(wanted.GetImage()),
+		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()),
+	})
+	if err != nil {
+		return unsound(subject, "see 'berth vm add --help'", err)
+	}
+	request.VDC, request.Offer, request.Image = vm.VDC, vm.Offer, vm.Image
+	request.Disks, request.NICs, request.Keys = vm.Disks, vm.NICs, vm.Keys
+	return nil
+}
+
+// ChangeVM changes what a VM links to, and its size. A running VM keeps its size and what its keys were until it is
+// started again.
+func (s *Server) ChangeVM(
+	ctx context.Context, request *connect.Request[berthv1.ChangeVMRequest],
+) (*connect.Response[berthv1.ChangeVMResponse], error) {
+	message := request.Msg
+	var (
+		id      string
+		changes []estate.FieldChange
+	)
+	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
+		vm, known := p.VMByRef(message.GetVm())
+		if !known {
+			return state.Command{}, notFound("vm", message.GetVm())
+		}
+		id = vm.ID
+		subject := "vm/" + vm.Name
+		if op, live := p.LiveOperationOf(vm.ID); live {
+			return state.Command{}, refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
+				"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
+		}
+		before := vm
+		now := p.declared()
+		if err := resized(&vm, message); err != nil {
+			return state.Command{}, err
+		}
+		vm, err := estate.EditVM(now, vm, linksWanted(message))
+		if err != nil {
+			return state.Command{}, unsound(subject, "see 'berth vm set --help'", err)
+		}
+		if changes = estate.VMFields(now, before, vm); len(changes) == 0 {
+			return state.Command{}, errUnchanged
+		}
+		command := state.Command{Kind: "change vm", Expect: []state.Expectation{expectVM(before)}}
+		command.VMs = []cluster.VM{vm}
+		p.expectLinks(&command, slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)
+		p.tell(ctx, &command, "vm.changed", subject, "%s", fieldsText(changes))
+		return command, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	vm, known := p.VM(id)
+	if !known {
+		return nil, notFound("vm", message.GetVm()) // somebody deleted it meanwhile
+	}
+	return connect.NewResponse(&berthv1.ChangeVMResponse{
+		SchemaVersion: wire.SchemaVersion, Vm: p.vm(vm, p.running()), Changes: wire.Fields(changes),
+	}), nil
+}
+
+// linksWanted are the links that a request changes.
+func linksWanted(message *berthv1.ChangeVMRequest) estate.VMLinks {
+	links := estate.VMLinks{VDC: message.Vdc, Offer: message.Offer, Image: message.Image}
+	if disks := message.GetDisks(); disks != nil {
+		links.Disks = new(disks.GetNames())
+	}
+	if nics := message.GetNics(); nics != nil {
+		links.NICs = new(nics.GetNames())
+	}
+	return links
+}
+
+// resized gives the VM the size that a request asks for.
+func resized(vm *cluster.VM, message *berthv1.ChangeVMRequest) error {
+	before := vm.Spec
+	if message.MemoryBytes != nil {
+		vm.Spec.Memory = units.Bytes(message.GetMemoryBytes())
+	}
+	if message.Vcpus != nil {
+		vm.Spec.VCPUs = int(message.GetVcpus())
+	}
+	if err := cluster.ValidateSpec(vm.Spec); err != nil {
+		return invalid("vm/"+vm.Name, "see 'berth vm set --help' for the ranges", err)
+	}
+	if vm.Spec.XML != "" && (vm.Spec.Memory != before.Memory || vm.Spec.VCPUs != before.VCPUs) {
+		return refusal(rpc.Invalid, "vm/"+vm.Name, "delete the VM and add it with other XML: its disks stay",
+			"the size of VM %q stands in its own XML", vm.Name)
+	}
+	return nil
+}
