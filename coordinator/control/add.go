@@ -49,8 +49,9 @@ func (c *Control) addOnce(ctx context.Context, request StartVM) (added Added, ag
 	case from.local():
 		wanted := estate.Request(from.Resolved, vm, placement.ForCreate)
 		wanted.Pinned = request.Node
+		settled := c.settled(snapshot)
 		decision = c.decide(snapshot, from, wanted, request.Caller)
-		if c.tooEarly(snapshot, decision) {
+		if decision.Outcome == placement.Refused && !settled {
 			return Added{}, unsettled, nil
 		}
 		if decision.Outcome == placement.Refused && !request.DryRun {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +28,13 @@ type log struct {
 	index   uint64
 	unknown int // how many of the next proposals are applied and then reported as unknown
 	stopped bool
+	before  func(command state.Command) // called before each proposal; may propose itself
 }
 
 func (l *log) Propose(_ context.Context, command state.Command) (state.Result, error) {
+	if l.before != nil {
+		l.before(command)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopped {
@@ -124,7 +129,9 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 			reservations = append(reservations, reservation)
 		}
 	}
-	return cluster.NewView(now, snapshot.Index(), cluster.Records{Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations}, all)
+	return cluster.NewView(now, snapshot.Index(), cluster.Records{
+		Clusters: snapshot.Clusters(), Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations,
+	}, all)
 }
 
 func (f *facts) change(node string, change func(*cluster.NodeFacts)) {
@@ -151,11 +158,11 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 		t.Fatal(err)
 	}
 	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
-	random := uint64(0)
+	var random atomic.Uint64
 	w.Control = New(Config{
 		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts,
 		Logger: hclog.NewNullLogger(), Now: time.Now,
-		Random: func() uint64 { random++; return random * 0x9e3779b97f4a7c15 },
+		Random: func() uint64 { return random.Add(1) * 0x9e3779b97f4a7c15 },
 	})
 	w.agents.control = w.Control
 	for i := 1; i <= 3; i++ {
@@ -208,10 +215,15 @@ func (w *world) running(name string) cluster.VM {
 		op, _ := w.Store.Snapshot().Operation(started.Operation.ID)
 		w.Fatalf("%s does not run: %+v", name, op)
 	}
-	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
-		f.Domains = append(f.Domains, cluster.Domain{UUID: vm.ID, Name: name, State: cluster.DomainRunning, Memory: units.GiB, VCPUs: 1, Managed: true, Epoch: vm.Epoch})
-	})
+	w.show(vm)
 	return vm
+}
+
+// show makes a VM's node show it.
+func (w *world) show(vm cluster.VM) {
+	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
+		f.Domains = append(f.Domains, cluster.Domain{UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: units.GiB, VCPUs: 1, Managed: true, Epoch: vm.Epoch})
+	})
 }
 
 func (w *world) operation(id string) operation.Operation {

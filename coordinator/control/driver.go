@@ -191,9 +191,10 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm clu
 	}
 	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
 	wanted.Pinned, wanted.Excluded = op.Pinned, op.Excluded
+	settled := c.settled(snapshot)
 	decision := c.decide(snapshot, from, wanted, op.Caller)
 	decision.Operation = op.ID
-	if c.tooEarly(snapshot, decision) {
+	if decision.Outcome == placement.Refused && !settled {
 		return unsettled
 	}
 	if decision.Outcome == placement.Refused {

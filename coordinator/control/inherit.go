@@ -51,13 +51,12 @@ func (i *inherited) target(snapshot *state.Snapshot, decision placement.Decision
 	}
 }
 
-// decide runs the engine on the present view, by the policy of the VM's cluster.
+// decide runs the engine on the present view, by the policy of the VM's cluster. The decision is of the view's moment.
 func (c *Control) decide(
 	snapshot *state.Snapshot, from inherited, request placement.Request, caller string,
 ) placement.Decision {
 	at := c.Now()
-	view := c.Inventory.View(snapshot, at)
-	decision := placement.Place(view, request, placement.PolicyFor(from.settings), c.Random())
-	decision.ID, decision.At, decision.Caller = cluster.NewID(at, c.Random()), view.At, caller
+	decision := placement.Place(c.Inventory.View(snapshot, at), request, placement.PolicyFor(from.settings), c.Random())
+	decision.ID, decision.Caller = cluster.NewID(at, c.Random()), caller
 	return decision
 }

@@ -30,6 +30,7 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		return Migration{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
+	settled := c.settled(snapshot)
 	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 		decision, _ := snapshot.Decision(op.Decision)
 		return Migration{Operation: op, Decision: decision}, decided, nil
@@ -46,7 +47,7 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		return Migration{}, decided, err
 	}
 	if err := c.movable(snapshot, vm, from, request.Node); err != nil {
-		if !c.Inventory.Settled(snapshot, c.Now()) {
+		if !settled {
 			return Migration{}, unsettled, nil
 		}
 		return Migration{}, decided, err
@@ -55,7 +56,7 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 	wanted.Pinned, wanted.IfBetter = request.Node, request.IfBetter
 	decision := c.decide(snapshot, from, wanted, request.Caller)
 	switch {
-	case c.tooEarly(snapshot, decision):
+	case decision.Outcome == placement.Refused && !settled:
 		return Migration{}, unsettled, nil
 	case request.DryRun:
 		decision.DryRun = true

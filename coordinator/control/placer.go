@@ -46,9 +46,10 @@ func (c *Control) plan(ctx context.Context, subject string, once func() (retry, 
 	return errTooBusy(subject)
 }
 
-// tooEarly tells whether a refusal may only be due to nodes that this leader has not heard of yet.
-func (c *Control) tooEarly(snapshot *state.Snapshot, decision placement.Decision) bool {
-	return decision.Outcome == placement.Refused && !c.Inventory.Settled(snapshot, decision.At)
+// settled tells whether every node has had its say. It is asked before the view is made: a node that reports between the
+// two must not make a refusal final that was decided without it.
+func (c *Control) settled(snapshot *state.Snapshot) bool {
+	return c.Inventory.Settled(snapshot, c.Now())
 }
 
 // begin commits the first record of an operation and sets its runner going. It reports again when the decision was made

@@ -27,6 +27,7 @@ func (c *Control) startOnce(ctx context.Context, request StartVM) (started Start
 		return Started{}, decided, errNotLeading
 	}
 	snapshot := c.Store.Snapshot()
+	settled := c.settled(snapshot)
 	if err := quarantined(snapshot); err != nil {
 		return Started{}, decided, err
 	}
@@ -50,7 +51,7 @@ func (c *Control) startOnce(ctx context.Context, request StartVM) (started Start
 	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
 	wanted.Pinned = request.Node
 	decision := c.decide(snapshot, from, wanted, request.Caller)
-	if c.tooEarly(snapshot, decision) {
+	if decision.Outcome == placement.Refused && !settled {
 		return Started{}, unsettled, nil
 	}
 	if request.DryRun {
