@@ -114,6 +114,10 @@ func parse(name string, root *yaml.Node, whole bool) (*Document, []Problem) {
 	if !p.plain(root) {
 		return nil, sorted(p.problems)
 	}
+	if root.Kind != yaml.MappingNode {
+		p.report(root, "", "want fields, found "+shown(root), "begin with format: "+Format)
+		return nil, p.problems
+	}
 	known := []string{"format"}
 	for _, form := range forms {
 		known = append(known, form.Plural)
@@ -154,7 +158,7 @@ func (p *parser) named(kind cluster.Kind, node *yaml.Node, known ...string) (str
 	name, ok := p.text(fields["name"], "", "name")
 	if !ok {
 		if node.Kind == yaml.MappingNode && fields["name"] == nil {
-			p.report(node, "", "a "+string(kind)+" without a name", "give it a name")
+			p.report(node, "", kindWord(kind)+" without a name", "give it a name")
 		}
 		return "", nil, false
 	}

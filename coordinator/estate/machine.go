@@ -127,7 +127,7 @@ func (p *parser) describedByXML(node *yaml.Node, one *vmEntry) bool {
 	subject := ref(cluster.KindVM, one.name)
 	info, err := domxml.Parse(one.spec.XML)
 	if err != nil {
-		p.report(node, subject, "xml: "+err.Error(), "write a domain as libvirt takes it")
+		p.report(node, subject, "xml: "+err.Error(), "")
 		return false
 	}
 	memory := units.Bytes(info.MemoryBytes)

@@ -84,6 +84,18 @@ func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placem
 // read-only. A VM that is described by XML has its devices from there: its links say only what keys it inherits. The
 // error wraps ErrDangling, or cluster.ErrInvalid if the whole cannot be.
 func SpecOf(source Source, vm cluster.VM) (cluster.VMSpec, error) {
+	spec, err := assemble(source, vm)
+	if err != nil {
+		return cluster.VMSpec{}, err
+	}
+	if err := cluster.ValidateSpec(spec); err != nil {
+		return cluster.VMSpec{}, fmt.Errorf("vm/%s with what it links to: %w", vm.Name, err)
+	}
+	return spec, nil
+}
+
+// assemble is SpecOf before the whole is checked.
+func assemble(source Source, vm cluster.VM) (cluster.VMSpec, error) {
 	spec := vm.Spec
 	if spec.XML != "" {
 		return spec, nil
@@ -113,9 +125,6 @@ func SpecOf(source Source, vm cluster.VM) (cluster.VMSpec, error) {
 	}
 	if len(networks) > 0 {
 		spec.Networks = networks
-	}
-	if err := cluster.ValidateSpec(spec); err != nil {
-		return cluster.VMSpec{}, fmt.Errorf("vm/%s with what it links to: %w", vm.Name, err)
 	}
 	return spec, nil
 }

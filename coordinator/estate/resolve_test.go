@@ -233,7 +233,7 @@ func TestSpecOfAttachesWhatTheVMLinksTo(t *testing.T) {
 	if _, err := SpecOf(now, vm); !errors.Is(err, ErrDangling) {
 		t.Errorf("a disk that is not there: %v, want ErrDangling", err)
 	}
-	vm.Spec.XML = "<domain/>"
+	vm.Spec = cluster.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain/>"}
 	if spec, err := SpecOf(now, vm); err != nil || !cmp.Equal(spec, vm.Spec) {
 		t.Errorf("by XML: %+v, %v, want it as it is", spec, err)
 	}

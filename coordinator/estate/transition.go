@@ -19,9 +19,7 @@ func CheckChange(now, after State) []Problem {
 	for _, problem := range Check(now) {
 		known[problem] = true
 	}
-	// What is used and was to go is told once, not by each user's broken link.
-	after.Resources = slices.Concat(after.Resources, t.missed)
-	for _, problem := range Check(after) {
+	for _, problem := range Check(*t.after) {
 		if !known[problem] {
 			t.problems = append(t.problems, problem)
 		}
@@ -33,7 +31,6 @@ func CheckChange(now, after State) []Problem {
 type transition struct {
 	now, after *State
 	was, is    *index
-	missed     []cluster.Resource // gone and still in use
 	problems   []Problem
 }
 
@@ -42,15 +39,14 @@ func (t *transition) report(subject, field, message, next string) {
 }
 
 func (t *transition) resources() {
+	for _, form := range slices.Backward(forms) {
+		t.gone(form.Kind)
+	}
 	for i := range t.now.Resources {
 		r := &t.now.Resources[i]
 		subject := ref(r.Kind, r.Name)
 		next := t.is.byID[r.ID]
 		if next == nil {
-			if users := InUse(*t.after, r.Kind, r.ID); len(users) > 0 {
-				t.report(subject, "", "it is in use by "+several(users)+" and cannot be deleted", "delete or relink what uses it first")
-				t.missed = append(t.missed, *r)
-			}
 			continue
 		}
 		form, _ := FormOf(r.Kind)
@@ -62,6 +58,23 @@ func (t *transition) resources() {
 			}
 		}
 	}
+}
+
+// gone refuses to delete what is in use. It stays in the state after, so that this is told once and not by each user's
+// broken link.
+func (t *transition) gone(kind cluster.Kind) {
+	kept := t.after.Resources
+	for i := range t.now.Resources {
+		r := &t.now.Resources[i]
+		if r.Kind != kind || t.is.byID[r.ID] != nil {
+			continue
+		}
+		if used := users(t.after, r.Kind, r.ID, r.Name); len(used) > 0 {
+			t.report(ref(r.Kind, r.Name), "", "it is in use by "+several(used)+" and cannot be deleted", "delete or relink what uses it first")
+			kept = slices.Concat(kept, []cluster.Resource{*r})
+		}
+	}
+	t.after.Resources = kept
 }
 
 // Effective is the value that a setting of a resource has, by default if it is not set.

@@ -9,6 +9,15 @@ import (
 // InUse is what links to a thing, as kind/name and sorted: what has to go before the thing can. The default cluster is
 // used by what names no other one, and a node by the VMs that it holds or whose disks it has.
 func InUse(now State, kind cluster.Kind, id string) []string {
+	name := id
+	if r, known := now.Resource(id); known {
+		name = r.Name
+	}
+	return users(&now, kind, id, name)
+}
+
+// users is InUse of a thing that need not be in the state any more.
+func users(now *State, kind cluster.Kind, id, name string) []string {
 	var users []string
 	for i := range now.Resources {
 		r := &now.Resources[i]
@@ -20,10 +29,6 @@ func InUse(now State, kind cluster.Kind, id string) []string {
 		}
 	}
 	if kind == cluster.KindCluster {
-		name := id
-		if r, known := now.Resource(id); known {
-			name = r.Name
-		}
 		for i := range now.Nodes {
 			if now.Nodes[i].Cluster == name {
 				users = append(users, ref(cluster.KindNode, now.Nodes[i].Name))

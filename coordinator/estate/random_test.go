@@ -1,0 +1,293 @@
+package estate
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+	"berth/shared/units"
+)
+
+// maker draws a state that breaks no rule.
+type maker struct {
+	t     *rapid.T
+	state State
+}
+
+func (m *maker) pick(label string, from []string) string { return rapid.SampledFrom(from).Draw(m.t, label) }
+
+func (m *maker) yes(label string) bool { return rapid.Bool().Draw(m.t, label) }
+
+func (m *maker) figure(label string) float64 {
+	return rapid.OneOf(
+		rapid.SampledFrom([]float64{0, 1, -1, 0.5, 100, -100, 1e9, -1e9, 1e-300}),
+		rapid.Float64Range(-cluster.MaxKeyFigure, cluster.MaxKeyFigure),
+	).Draw(m.t, label)
+}
+
+// of are the IDs of the resources of a kind and, of offers, for a kind.
+func (m *maker) of(kind, offerFor cluster.Kind) []string {
+	var found []string
+	for i := range m.state.Resources {
+		if r := &m.state.Resources[i]; r.Kind == kind && (kind != cluster.KindOffer || r.Settings[SettingFor] == string(offerFor)) {
+			found = append(found, r.ID)
+		}
+	}
+	return found
+}
+
+func (m *maker) keys(kind cluster.Kind) []cluster.Key {
+	var keys []cluster.Key
+	for range rapid.IntRange(0, 3).Draw(m.t, "keys") {
+		key := cluster.Key{
+			Class: cluster.KeyClass(m.pick("class", []string{"system", "billing-entity", "customer"})),
+			Name:  m.pick("key", []string{"K", "Group 1", "_ssd", "#RAM", "#LOAD", "yes", "null", "1e3", "a.b", "ü", "-", "~", "0x10", "[x]", "{}", "&a", "*b", "!c", "|", ">", "%d", "`e"}),
+			Value: m.figure("value"), Weight: m.figure("weight"),
+		}
+		if cluster.ValidateKey(kind, key) == nil {
+			keys, _ = SetKey(kind, keys, key)
+		}
+	}
+	return keys
+}
+
+// settings are some of each kind's settings, in the form in which they are kept.
+var settings = map[string][]string{
+	"storage": {"shared", "local"}, "ram_ratio": {"0.1", "1.5", "16"}, "cpu_ratio": {"1", "0.25"}, "overhead": {"0", "1", "1536", "1073741824"},
+	"initial_msav": {"80", "100.5"}, "final_msav": {"-10", "-1e-05"}, "msav_steps": {"1", "1000"}, "customer_key_scope": {"customer", "cluster"},
+	"physical_ledger": {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
+	"for":    {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
+	"source": {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
+}
+
+func (m *maker) resource(form Form, name string) {
+	r := cluster.Resource{ID: "id-" + string(form.Kind) + "-" + name, Kind: form.Kind, Name: name, Revision: 1}
+	if form.Kind == cluster.KindCluster && m.yes("default") {
+		if _, taken := m.state.ResourceByName(form.Kind, cluster.DefaultCluster); !taken {
+			r.ID, r.Name = cluster.DefaultCluster, cluster.DefaultCluster
+		}
+	}
+	links := make(map[string]string)
+	for _, link := range form.Links {
+		if others := m.of(link.To, link.For); len(others) > 0 && (link.Required || m.yes(link.Name)) {
+			links[link.Name] = m.pick(link.Name, others)
+		} else if link.Required {
+			return
+		}
+	}
+	r.Links = canonicalLinks(links)
+	r.Settings = make(map[string]string)
+	filed := m.yes("file")
+	for _, setting := range form.Settings {
+		switch {
+		case setting.Name == SettingPath && (filed || setting.Required):
+			r.Settings[setting.Name] = fmt.Sprintf("/srv/%s: #%d '\"", name, len(m.state.Resources))
+		case setting.Name == SettingPath:
+		case setting.Name == SettingFormat && form.Kind == cluster.KindImage && !filed:
+		case setting.Required || setting.Name == SettingFormat || m.yes(setting.Name):
+			r.Settings[setting.Name] = m.pick(setting.Name, settings[setting.Name])
+		}
+	}
+	r.Settings = nilIfEmpty(r.Settings)
+	r.Keys = m.keys(form.Kind)
+	if form.HasNodeKeys && m.yes("node keys") {
+		r.NodeKeys = []cluster.NodeKey{{Name: "DS", Default: m.figure("default"), Sticky: true, Weight: 30}, {Name: "null"}}
+	}
+	m.state.Resources = append(m.state.Resources, r)
+}
+
+func (m *maker) node(name string) {
+	n := cluster.Node{ID: "id-node-" + name, Name: name, Cluster: cluster.DefaultCluster, Revision: 1}
+	if clusters := m.of(cluster.KindCluster, ""); len(clusters) > 0 && m.yes("cluster") {
+		record, _ := m.state.Resource(m.pick("cluster", clusters))
+		n.Cluster = record.Name
+	}
+	record, _ := m.state.ResourceByName(cluster.KindCluster, n.Cluster)
+	for _, key := range record.NodeKeys {
+		if m.yes(key.Name) {
+			value := m.figure(key.Name)
+			n, _ = SetNodeKeyValue(record, n, key.Name, &value)
+		}
+	}
+	if m.yes("settings") {
+		ratio, overhead := rapid.Float64Range(cluster.MinRAMRatio, cluster.MaxRAMRatio).Draw(m.t, "ratio"), units.Bytes(rapid.IntRange(0, 1<<40).Draw(m.t, "overhead"))
+		n.Settings = cluster.NodeSettings{RAMRatio: &ratio, Overhead: &overhead}
+	}
+	m.state.Nodes = append(m.state.Nodes, n)
+}
+
+func (m *maker) vm(number int) {
+	vm := cluster.VM{
+		ID: fmt.Sprintf("id-vm-%d", number), Name: fmt.Sprintf("vm-%d", number), Desired: cluster.Stopped, Revision: 1,
+		Keys: m.keys(cluster.KindVM),
+		Spec: cluster.VMSpec{
+			Memory: units.Bytes(rapid.Int64Range(int64(cluster.MinVMMemory), int64(cluster.MaxVMMemory)).Draw(m.t, "memory")),
+			VCPUs:  rapid.IntRange(1, cluster.MaxVCPUs).Draw(m.t, "vcpus"),
+		},
+	}
+	if m.yes("linked") {
+		for _, link := range []struct {
+			to   cluster.Kind
+			into *string
+		}{{cluster.KindVDC, &vm.VDC}, {cluster.KindOffer, &vm.Offer}, {cluster.KindImage, &vm.Image}} {
+			if others := m.of(link.to, cluster.KindVM); len(others) > 0 {
+				*link.into = m.pick(string(link.to), others)
+			}
+		}
+		// The first VM has the first disk and NIC, and so on: none has two.
+		if disks := m.of(cluster.KindDisk, ""); number < len(disks) {
+			vm.Disks = disks[number : number+1]
+		}
+		if nics := m.of(cluster.KindNIC, ""); number < len(nics) {
+			vm.NICs = nics[number : number+1]
+		}
+	}
+	switch m.pick("described by", []string{"XML", "fields"}) {
+	case "XML":
+		vm.Spec = cluster.VMSpec{Memory: units.GiB, VCPUs: 2, XML: m.pick("xml", []string{
+			"<domain type='kvm'>\n  <memory unit='GiB'>1</memory>\n  <vcpu>2</vcpu>\n</domain>\n",
+			"<domain type='kvm'>\r\n<memory unit='GiB'>1</memory>\t\n\n <vcpu>2</vcpu> \n</domain>\n\n",
+			"\n  <domain type='kvm'><memory unit='GiB'>1</memory><vcpu>2</vcpu><!-- ü\u0085 \u2028# --></domain>",
+		})}
+	case "fields":
+		vm.Spec.Kernel, vm.Spec.Cmdline = "/boot/k", m.pick("cmdline", []string{"", "quiet", " a: b #c ", "null", "'", "- x"})
+		vm.Spec.Disks = []cluster.Disk{{Path: "/plain", Format: "raw", Bus: "sata", ReadOnly: m.yes("read-only")}}
+		vm.Spec.Networks = []string{m.pick("network", settings["source"])}
+	}
+	m.state.VMs = append(m.state.VMs, vm)
+}
+
+func randomState(t *rapid.T) State {
+	m := &maker{t: t}
+	for _, form := range forms {
+		for i := range rapid.IntRange(0, 3).Draw(t, form.Plural) {
+			m.resource(form, m.pick("name", []string{"null", "true", "1.5", "x", "0x1F", "1e3", "y"})+fmt.Sprint(".", i))
+		}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "nodes") {
+		m.node(fmt.Sprintf("hv%d", i))
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "vms") {
+		m.vm(i)
+	}
+	return m.state
+}
+
+// What is exported and applied again changes nothing; applied to a site that has only nodes it makes the same estate.
+func TestExportThenApplyChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := randomState(t)
+		if problems := Check(now); len(problems) > 0 {
+			t.Fatalf("the state breaks rules:\n%s", lines(problems))
+		}
+		text, err := Export(now, rapid.Bool().Draw(t, "live"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, problems := Parse("export", text)
+		if len(problems) > 0 {
+			t.Fatalf("the export is refused:\n%s\n%s", lines(problems), text)
+		}
+		plan, problems := Diff(now, doc, rapid.Bool().Draw(t, "prune"))
+		if len(problems) > 0 || len(plan.Changes) > 0 {
+			t.Fatalf("not the same: %+v\n%s\n%s", plan.Changes, lines(problems), text)
+		}
+		built, problems := doc.Build(epoch)
+		if len(problems) > 0 {
+			t.Fatalf("cannot be made anew:\n%s", lines(problems))
+		}
+		if diff := cmp.Diff(plainExport(t, now), plainExport(t, built)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func plainExport(t *rapid.T, now State) string {
+	text, err := Export(now, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A plan leads from any state to any document that fits it, and there is nothing left to do afterwards.
+func TestAPlanLeadsToWhatIsDeclared(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now, wanted := randomState(t), randomState(t)
+		wanted.Nodes = nil
+		text := plainExport(t, wanted)
+		doc, problems := Parse("wanted", []byte(text))
+		if len(problems) > 0 {
+			t.Fatalf("the export is refused:\n%s", lines(problems))
+		}
+		prune := rapid.Bool().Draw(t, "prune")
+		plan, problems := Diff(now, doc, prune)
+		if len(problems) > 0 {
+			if len(plan.Changes) > 0 {
+				t.Fatal("a plan beside problems")
+			}
+			return
+		}
+		for _, change := range plan.Changes {
+			if change.Action == Modify && len(change.Fields) == 0 || change.Action == Delete && len(change.Fields) > 0 {
+				t.Errorf("%s of %s/%s changes %v", change.Action, change.Kind, change.Name, change.Fields)
+			}
+		}
+		plan.Assign(epoch, ref)
+		after := plan.Apply(now)
+		if problems := CheckChange(now, after); len(problems) > 0 {
+			t.Fatalf("the outcome breaks rules:\n%s", lines(problems))
+		}
+		rest, problems := Diff(after, doc, prune)
+		if len(problems) > 0 || len(rest.Changes) > 0 {
+			t.Fatalf("something is left to do: %+v\n%s", rest.Changes, lines(problems))
+		}
+		if after.Nodes = nil; prune {
+			if diff := cmp.Diff(text, plainExport(t, after)); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+	})
+}
+
+// What is read never ends the program, and what is read and makes an estate is written and read as the same.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"estate.yaml", "estate.golden", "live.golden", "bad.yaml", "misfit.yaml"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc, problems := Parse("fuzz", data)
+		if (doc == nil) != (len(problems) > 0) {
+			t.Fatalf("a document %v and problems %v", doc, problems)
+		}
+		if doc == nil {
+			return
+		}
+		built, problems := doc.Build(epoch)
+		if len(problems) > 0 {
+			return
+		}
+		if problems := Check(built); len(problems) > 0 {
+			t.Fatalf("it breaks rules:\n%s", lines(problems))
+		}
+		text, err := Export(built, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, problems := Parse("export", text)
+		if len(problems) > 0 {
+			t.Fatalf("the export is refused:\n%s\n%s", lines(problems), text)
+		}
+		if plan, problems := Diff(built, again, true); len(problems) > 0 || len(plan.Changes) > 0 {
+			t.Fatalf("not the same: %+v\n%s\n%s", plan.Changes, lines(problems), text)
+		}
+	})
+}

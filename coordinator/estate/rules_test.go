@@ -1,0 +1,402 @@
+package estate
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/coordinator/cluster"
+	"berth/shared/units"
+)
+
+const head = "format: " + Format + "\n"
+
+// What is wrong with a document by itself.
+func TestParseRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":           {"", "e:1: the document is empty: begin with format: berth/estate/v1"},
+		"only a comment":    {"# nothing", "e:1: the document is empty: begin with format: berth/estate/v1"},
+		"no YAML":           {head + "clusters: [", "e:2: not YAML: did not find expected node content: see 'berth apply --help' for an example"},
+		"two documents":     {head + "---\n" + head, "e:2: more than one document: declare the estate in one, without ---"},
+		"no fields":         {"- a", "e:1: want fields, found a list: begin with format: berth/estate/v1"},
+		"no format":         {"clusters: []", "e:1: the format is not berth/estate/v1: begin with format: berth/estate/v1"},
+		"another format":    {"format: berth/estate/v9", "e:1: the format is not berth/estate/v1: begin with format: berth/estate/v1"},
+		"an unknown kind":   {head + "racks: []", `e:2: unknown field "racks": known are format, clusters, billing_entities, offers, customers, vdcs, images, networks, disks, nics, nodes, vms`},
+		"a section twice":   {head + "vdcs: []\nvdcs: []", `e:3: "vdcs" is there twice, first in line 2: keep one`},
+		"an empty section":  {head + "vdcs:", `e:2: "vdcs" is empty: give it a value or leave the line out`},
+		"no list":           {head + "vdcs: {}", "e:2: vdcs: want a list, found fields: write [] or one - a line"},
+		"an alias":          {head + "offers: [&o {name: a, for: vm}, *o]", "e:2: anchors and aliases are not taken, they may go round in a circle: write the values out"},
+		"a circle":          {head + "offers: &o [*o]", "e:2: anchors and aliases are not taken, they may go round in a circle: write the values out"},
+		"a tag":             {head + "offers: !!seq []", "e:2: the tag !!seq is not taken: leave it out"},
+		"a merge":           {head + "offers: [{<<: {for: vm}, name: a}]", "e:2: << is not taken: write the values out"},
+		"a nameless entry":  {head + "offers: [{for: vm}]", "e:2: an offer without a name: give it a name"},
+		"an entry's kind":   {head + "offers: [vm]", `e:2: want fields, found "vm": write name: value, one a line`},
+		"a bad name":        {head + "offers: [{name: a b, for: vm}]", `e:2: offer name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`},
+		"a UUID as a name":  {head + "vms: [{name: 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d}]", `e:2: vm name "6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d" is not valid: want something else than a UUID, which is kept for IDs`},
+		"a name twice":      {head + "offers: [{name: a, for: vm},\n{name: a, for: nic}]", "e:3: offer/a: another offer has the name, in line 2: rename one or leave it out"},
+		"an unknown field":  {head + "offers: [{name: a, for: vm, form: nic}]", `e:2: offer/a: unknown field "form": known are name, for, keys`},
+		"no link":           {head + "vdcs: [{name: a}]", "e:2: vdc/a: without a customer: name one: whose it is"},
+		"no setting":        {head + "offers: [{name: a}]", "e:2: offer/a: without a for: give one: customer, image, vdc, vm, disk, network or nic"},
+		"a bad setting":     {head + "clusters: [{name: a, ram_ratio: 150}]", `e:2: cluster/a: ram_ratio "150" is not valid: want a number from 0.1 to 16`},
+		"NaN as a setting":  {head + "clusters: [{name: a, initial_msav: .nan}]", `e:2: cluster/a: initial_msav ".nan" is not valid: want a number from -1e+09 to 1e+09`},
+		"a list as a value": {head + "clusters: [{name: a, ram_ratio: [1]}]", "e:2: cluster/a: ram_ratio: want one value, found a list: write it behind the colon"},
+		"a loop upwards":    {head + "billing_entities: [{name: a, customer: b}]", `e:2: billing-entity/a: unknown field "customer": known are name, master, keys`},
+
+		"a key without a value":    {head + "offers: [{name: a, for: vm, keys: [{name: K}]}]", "e:2: offer/a: a key needs a name and a value: write {name: NAME, value: NUMBER, weight: NUMBER}"},
+		"a text as a value":        {head + "offers: [{name: a, for: vm, keys: [{name: K, value: high}]}]", `e:2: offer/a: key K value "high" is not valid: want a number, without quotes`},
+		"a quoted value":           {head + `offers: [{name: a, for: vm, keys: [{name: K, value: "1"}]}]`, `e:2: offer/a: key K value "1" is not valid: want a number, without quotes`},
+		"NaN as a value":           {head + "offers: [{name: a, for: vm, keys: [{name: K, value: .NaN}]}]", "e:2: offer/a: key K value .NaN is not valid: want a finite number from -1e9 to 1e9"},
+		"an infinite value":        {head + "offers: [{name: a, for: vm, keys: [{name: K, value: -.inf}]}]", "e:2: offer/a: key K value -.inf is not valid: want a finite number from -1e9 to 1e9"},
+		"too large a weight":       {head + "offers: [{name: a, for: vm, keys: [{name: K, value: 1, weight: 2e9}]}]", "e:2: offer/a: key K weight 2e+09 is not valid: want a finite number from -1e9 to 1e9"},
+		"a text as a weight":       {head + "offers: [{name: a, for: vm, keys: [{name: K, value: 1, weight: lots}]}]", `e:2: offer/a: key K weight "lots" is not valid: want a number, without quotes`},
+		"an unknown class":         {head + "offers: [{name: a, for: vm, keys: [{name: K, value: 1, class: mine}]}]", `e:2: offer/a: key K class "mine" is not valid: want system, billing-entity or customer`},
+		"a key twice":              {head + "offers: [{name: a, for: vm, keys: [{name: K, value: 1}, {name: K, value: 2}]}]", "e:2: offer/a: two system keys K: keep one"},
+		"a reserved system key":    {head + "vms: [{name: a, memory: 1G, vcpus: 1, keys: [{name: _K, value: 1}]}]", "e:2: vm/a: key _K as a system key is not valid: want a name without leading underscore: reserved keys are set on nodes, and asked for by billing-entity and customer keys"},
+		"a fourth special key":     {head + "clusters: [{name: a, keys: [{name: '#DISK', value: 0}]}]", "e:2: cluster/a: key #DISK as a special key is not valid: want one of #RAM, #CPU and #LOAD"},
+		"a customer's special key": {head + "vms: [{name: a, memory: 1G, vcpus: 1, keys: [{name: '#RAM', value: 0, class: customer}]}]", "e:2: vm/a: key #RAM as a customer key is not valid: want a name without leading #: #RAM, #CPU and #LOAD are system keys"},
+		"a customer key on the customer": {
+			head + "customers: [{name: a, keys: [{name: K, value: 1, class: customer}]}]",
+			"e:2: customer/a: key K as a customer key on a customer is not valid: want customer keys only on images, VMs, disks, networks and NICs",
+		},
+		"a weight on a plain node key":  {head + "clusters: [{name: a, node_keys: [{name: K, weight: 5}]}]", "e:2: cluster/a: node key K weight 5 is not valid: want none: only a sticky node key has a weight, the VM's own keys weigh the others"},
+		"a sticky key without a weight": {head + "clusters: [{name: a, node_keys: [{name: K, sticky: true}]}]", "e:2: cluster/a: node key K weight 0 is not valid: want a weight other than 0, for the copy that VMs take along"},
+		"a special node key":            {head + "clusters: [{name: a, node_keys: [{name: '#RAM'}]}]", "e:2: cluster/a: node key #RAM with a leading # is not valid: want another name: nodes have #RAM, #CPU and #LOAD by themselves"},
+		"a node key twice":              {head + "clusters: [{name: a, node_keys: [{name: K}, {name: K}]}]", "e:2: cluster/a: two node keys K: keep one"},
+		"a nameless node key":           {head + "clusters: [{name: a, node_keys: [{default: 1}]}]", "e:2: cluster/a: a node key without a name: write {name: NAME, default: NUMBER}"},
+		"sticky maybe":                  {head + "clusters: [{name: a, node_keys: [{name: K, sticky: maybe}]}]", `e:2: cluster/a: node key K sticky "maybe" is not valid: want true or false`},
+		"a node's text value":           {head + "nodes: [{name: a, keys: {K: much}}]", `e:2: node/a: key K "much" is not valid: want a number, without quotes`},
+		"a node's key twice":            {head + "nodes: [{name: a, keys: {K: 1, K: 2}}]", `e:2: node/a: "K" is there twice, first in line 2: keep one`},
+		"a node's empty key":            {head + "nodes: [{name: a, keys: {K: }}]", `e:2: node/a: "K" is empty: give it a value or leave the line out`},
+		"a node's ratio":                {head + "nodes: [{name: a, ram_ratio: 17}]", "e:2: node/a: ram_ratio 17 is not valid: want 0.1 to 16"},
+		"a node's overhead":             {head + "nodes: [{name: a, overhead: much}]", `e:2: node/a: overhead "much" is not valid: want a size, for instance 512M or 4G`},
+		"maintenance is not declared":   {head + "nodes: [{name: a, maintenance: true}]", `e:2: node/a: unknown field "maintenance": known are name, cluster, ram_ratio, cpu_ratio, overhead, keys`},
+
+		"a VM without a size":   {head + "vms: [{name: a, memory: 1G}]", "e:2: vm/a: memory and vcpus are missing: say how large it is, for instance memory: 2G and vcpus: 2"},
+		"half a vCPU":           {head + "vms: [{name: a, memory: 1G, vcpus: 0.5}]", `e:2: vm/a: vcpus "0.5" is not valid: want a whole number`},
+		"a named disk last":     {head + "vms: [{name: a, memory: 1G, vcpus: 1, disks: [{path: /d, format: raw}, root]}]", "e:2: vm/a: the disk root is written after a plain file, and attached before it: write the names of disks first, then the files"},
+		"a disk's field":        {head + "vms: [{name: a, memory: 1G, vcpus: 1, disks: [{path: /d, format: raw, size: 1G}]}]", `e:2: vm/a: unknown field "size": known are path, format, bus, read_only`},
+		"XML that is none":      {head + "vms: [{name: a, xml: '<domain'}]", "e:2: vm/a: xml: domain XML is not valid: line 1: unexpected EOF: check the document with `virt-xml-validate`"},
+		"XML of another name":   {head + "vms: [{name: a, xml: \"<domain type='kvm'><name>b</name><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]", `e:2: vm/a: its XML names it "b": make the names equal or leave out <name>`},
+		"XML of another size":   {head + "vms: [{name: a, memory: 2G, xml: \"<domain type='kvm'><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]", "e:2: vm/a: its XML gives it 1 GiB of memory, the document 2 GiB: leave out memory"},
+		"XML with other vCPUs":  {head + "vms: [{name: a, vcpus: 2, xml: \"<domain type='kvm'><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]", "e:2: vm/a: its XML gives it 1 vCPUs, the document 2: leave out vcpus"},
+		"everything in one run": {head + "offers: [{name: a, for: x}]\nvdcs: [{name: b}]", "e:2: offer/a: for \"x\" is not valid: want customer, image, vdc, vm, disk, network or nic\ne:3: vdc/b: without a customer: name one: whose it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc, problems := Parse("e", []byte(c.text))
+			if got := strings.TrimSuffix(lines(problems), "\n"); got != c.want || doc != nil {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestParseRefusesWhatIsTooLarge(t *testing.T) {
+	_, problems := Parse("e", make([]byte, MaxDocument+1))
+	if len(problems) != 1 || !strings.Contains(problems[0].String(), "at most 16777216 are read") {
+		t.Errorf("got %v", problems)
+	}
+}
+
+// What is wrong with a document and the estate that it is applied to together.
+func TestDiffRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change     func(*State)
+		text, want string
+		prune      bool
+	}{
+		"a dangling link": {
+			text: "vdcs: [{name: a, customer: nobody}]",
+			want: "e:2: vdc/a: the customer nobody does not exist: declare it under customers, or correct the name",
+		},
+		"a link to the wrong kind": {
+			text: "vdcs: [{name: a, customer: reseller}]",
+			want: "e:2: vdc/a: the customer reseller does not exist: declare it under customers, or correct the name",
+		},
+		"an offer for another kind": {
+			text: "customers: [{name: a, offer: small}]",
+			want: "e:2: customer/a: offer/small is an offer for vms, not for customers: name an offer with for: customer",
+		},
+		"a VM's dangling links": {
+			text: "vms:\n- name: a\n  memory: 1G\n  vcpus: 1\n  vdc: x\n  image: y\n  disks: [d]\n  nics: [n]",
+			want: "e:6: vm/a: the vdc x does not exist: declare it under vdcs, or correct the name\n" +
+				"e:7: vm/a: the image y does not exist: declare it under images, or correct the name\n" +
+				"e:8: vm/a: the disk d does not exist: declare it under disks, or correct the name\n" +
+				"e:9: vm/a: the nic n does not exist: declare it under nics, or correct the name",
+		},
+		"a disk of two VMs": {
+			text: "vms: [{name: z, memory: 1G, vcpus: 1, disks: [web-1-root]}]",
+			want: "e:2: vm/z: disk/web-1-root is attached to vm/web-1 already, to one VM at a time and once: leave it out of one of them",
+		},
+		"a NIC twice": {
+			text: "nics: [{name: n, network: lan}]\nvms: [{name: z, memory: 1G, vcpus: 1, nics: [n, n]}]",
+			want: "e:3: vm/z: nic/n is attached to vm/z already, to one VM at a time and once: leave it out of one of them",
+		},
+		"one file as two disks": {
+			text: "disks: [{name: d, path: /srv/x, format: raw}]\nvms: [{name: z, memory: 1G, vcpus: 1, disks: [d, {path: /srv/x, format: raw}]}]",
+			want: `e:3: vm/z: disks[1].path "/srv/x" is not valid: want another file than disks[0]`,
+		},
+		"a VM's impossible size": {
+			text: "vms: [{name: z, memory: 1K, vcpus: 0}]",
+			want: "e:2: vm/z: memory 1 KiB is not valid: want 1 MiB to 24 TiB",
+		},
+		"two master billing entities": {
+			text: "billing_entities: [{name: other, master: true}]",
+			want: "e:2: billing-entity/other: billing-entity/mbe is the master billing entity already, there is at most one: leave out master, or delete the other one",
+		},
+		"a threshold that rises": {
+			text: "clusters: [{name: new, final_msav: 90}]",
+			want: "e:2: cluster/new: final_msav 90 is above initial_msav 80: the threshold falls from round to round: give final_msav at most initial_msav",
+		},
+		"an image's format without a file": {
+			text: "images: [{name: i, format: raw}]",
+			want: "e:2: image/i: path and format say together what its file is, one is missing: give both or none",
+		},
+		"a fixed setting": {
+			text: "offers: [{name: small, for: nic}]",
+			want: "e:2: offer/small: for cannot change from vm to nic once the offer is there: delete it and make another one\n" +
+				"vm/web-1: offer/small is an offer for nics, not for vms: name an offer with for: vm",
+		},
+		"a node that has not joined": {
+			text: "nodes: [{name: hv9}]",
+			want: "e:2: node/hv9: no node of that name has joined: a document does not create nodes: 'berth node token' makes a token that one joins with; or remove the entry",
+		},
+		"a node in no cluster": {
+			text: "nodes: [{name: hv2, cluster: moon}]",
+			want: "e:2: node/hv2: its cluster moon does not exist: declare the cluster, or correct its name",
+		},
+		"a node key that is not declared": {
+			text: "nodes:\n- name: hv1\n  keys:\n    Premium: 1\n    Rack: 3",
+			want: "e:6: node/hv1: cluster/default does not declare the node key Rack: declare it under the cluster's node_keys, then all its nodes have it; or remove it here",
+		},
+		"a node that moves with its VMs": {
+			change: run("web-1", "n1"),
+			text:   "nodes: [{name: hv1, cluster: edge}]",
+			want: "e:2: node/hv1: it cannot move from cluster default to edge with VMs: vm/web-1: drain it first\n" +
+				"vm/web-1: it runs on node/hv1 in cluster edge, and belongs into cluster default: stop it first, or leave it in a VDC of cluster edge",
+		},
+		"a running VM that moves to another cluster": {
+			change: run("web-1", "n1"),
+			text:   "vdcs: [{name: acme-prod, customer: acme, cluster: edge}]",
+			want:   "vm/web-1: it runs on node/hv1 in cluster default, and belongs into cluster edge: stop it first, or leave it in a VDC of cluster default",
+		},
+		"a VM that leaves its disk": {
+			change: func(now *State) {
+				vm := &now.VMs[indexOf(now, "web-1")]
+				vm.VDC, vm.Home = idOf(now, cluster.KindVDC, "acme-edge"), "n2"
+			},
+			text: "clusters: [{name: far, storage: local}]\nvdcs: [{name: acme-edge, customer: acme, cluster: far}]",
+			want: "vm/web-1: its disk is on node/hv2 in cluster edge, and it belongs into cluster far: leave it in a VDC of cluster edge",
+		},
+		"storage under VMs": {
+			text: "clusters: [{name: default, storage: local, node_keys: [{name: Premium}]}]",
+			want: "e:2: cluster/default: storage cannot change from shared to local while the cluster has VMs: vm/by-hand, vm/tiny and vm/web-1: move them to a VDC of another cluster first",
+		},
+		"what is in use": {
+			prune: true,
+			text: "vms: [{name: web-1, memory: 2G, vcpus: 2, nics: [web-1-nic]}, {name: tiny, memory: 1G, vcpus: 1}]\n" +
+				"nodes: [{name: hv1}]",
+			want: "cluster/default: it is in use by node/hv1, vm/tiny and vm/web-1 and cannot be deleted: delete or relink what uses it first\n" +
+				"cluster/edge: it is in use by node/hv2 and cannot be deleted: delete or relink what uses it first\n" +
+				"network/lan: it is in use by nic/web-1-nic and cannot be deleted: delete or relink what uses it first\n" +
+				"nic/web-1-nic: it is in use by vm/web-1 and cannot be deleted: delete or relink what uses it first",
+		},
+		"a running VM": {
+			change: run("by-hand", "n1"), prune: true,
+			text: "clusters: [{name: default}, {name: edge, storage: local}]\nnodes: [{name: hv1}]",
+			want: "vm/by-hand: it runs, or an operation works on it, and cannot be deleted: stop it first",
+		},
+		"XML with another UUID": {
+			text: "vms: [{name: tiny, xml: \"<domain type='kvm'><uuid>6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
+			want: "e:2: vm/tiny: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, it has vm-14: correct or leave out <uuid>",
+		},
+		"XML with a VM's UUID": {
+			change: func(now *State) { now.VMs[0].ID = "6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d" },
+			text:   "vms: [{name: z, xml: \"<domain type='kvm'><uuid>6B4E03F2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
+			want:   "e:2: vm/z: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, which vm/web-1 has: leave out <uuid>",
+		},
+		"XML beside networks": {
+			text: "vms: [{name: z, networks: [default], xml: \"<domain type='kvm'><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
+			want: "e:2: vm/z: networks beside xml is not valid: want one or the other: the XML says it all",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := site(t)
+			if c.change != nil {
+				c.change(&now)
+			}
+			doc, problems := Parse("e", []byte(head+c.text))
+			if len(problems) > 0 {
+				t.Fatalf("does not parse:\n%s", lines(problems))
+			}
+			plan, problems := Diff(now, doc, c.prune)
+			got := strings.TrimSuffix(strings.ReplaceAll("\n"+lines(problems), "\ne: ", "\n")[1:], "\n")
+			if !sameLines(got, c.want) || len(plan.Changes) > 0 {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// sameLines compares without regard to the order of what has no line of the document.
+func sameLines(a, b string) bool {
+	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
+	slices.Sort(left)
+	slices.Sort(right)
+	return cmp.Equal(left, right)
+}
+
+// run is a VM that a node holds.
+func run(name, node string) func(*State) {
+	return func(now *State) {
+		vm := &now.VMs[indexOf(now, name)]
+		vm.Desired, vm.Holder, vm.Epoch = cluster.Running, node, 1
+	}
+}
+
+func indexOf(now *State, name string) int {
+	for i := range now.VMs {
+		if now.VMs[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func idOf(now *State, kind cluster.Kind, name string) string {
+	r, _ := now.ResourceByName(kind, name)
+	return r.ID
+}
+
+// Everything that is wrong is told at once, by line.
+func TestProblemsOfAWholeDocument(t *testing.T) {
+	text, err := os.ReadFile("testdata/bad.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, problems := Parse("bad.yaml", text)
+	golden(t, "bad.golden", lines(problems))
+
+	text, err = os.ReadFile("testdata/misfit.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := site(t)
+	run("web-1", "n1")(&now)
+	_, problems = Diff(now, read(t, string(text)), true)
+	golden(t, "misfit.golden", lines(problems))
+}
+
+// Rules that no document and no edit can break hold for what is stored as well.
+func TestCheckRefusesBrokenRecords(t *testing.T) {
+	for want, change := range map[string]func(*State){
+		`rack/a: no kind of resource is called "rack": delete it`: func(s *State) {
+			s.Resources = append(s.Resources, cluster.Resource{ID: "r", Kind: "rack", Name: "a"})
+		},
+		"offer/small: two offers have the name: rename one": func(s *State) {
+			r, _ := s.ResourceByName(cluster.KindOffer, "small")
+			r.ID = "twin"
+			s.Resources = append(s.Resources, r)
+		},
+		"offer/copy: another resource has its ID gold-id: delete one": func(s *State) {
+			s.Resources = append(s.Resources,
+				cluster.Resource{ID: "gold-id", Kind: cluster.KindOffer, Name: "copy", Settings: map[string]string{SettingFor: "vm"}},
+				cluster.Resource{ID: "gold-id", Kind: cluster.KindOffer, Name: "copy2", Settings: map[string]string{SettingFor: "vm"}})
+		},
+		"cluster/second: the cluster default, and only it, has the ID default: delete it": func(s *State) {
+			s.Resources[0].Name = "second"
+		},
+		"billing-entity/mbe: a billing-entity links to no customer: links lead up the hierarchy, so that they cannot go round: remove the link": func(s *State) {
+			edit(s, cluster.KindBillingEntity, "mbe", func(r *cluster.Resource) {
+				r.Links = map[string]string{LinkCustomer: idOf(s, cluster.KindCustomer, "acme")}
+			})
+		},
+		"vdc/acme-prod: its customer is offer/gold, want a customer: link it to a customer": func(s *State) {
+			edit(s, cluster.KindVDC, "acme-prod", func(r *cluster.Resource) {
+				r.Links = map[string]string{LinkCustomer: idOf(s, cluster.KindOffer, "gold")}
+			})
+		},
+		"vdc/acme-prod: its customer, the customer with ID gone, does not exist: link it to one that does": func(s *State) {
+			edit(s, cluster.KindVDC, "acme-prod", func(r *cluster.Resource) { r.Links = map[string]string{LinkCustomer: "gone"} })
+		},
+		"vdc/acme-prod: without a customer: name one: whose it is": func(s *State) {
+			edit(s, cluster.KindVDC, "acme-prod", func(r *cluster.Resource) { r.Links = nil })
+		},
+		`cluster/edge: ram_ratio is kept as "1.0", want "1": set it again`: func(s *State) {
+			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.Settings[cluster.SettingRAMRatio] = "1.0" })
+		},
+		`cluster/edge: ram_ratio "x" is not valid: want a number from 0.1 to 16`: func(s *State) {
+			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.Settings[cluster.SettingRAMRatio] = "x" })
+		},
+		"cluster/edge: a cluster has no setting colour: remove it": func(s *State) {
+			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.Settings["colour"] = "red" })
+		},
+		"offer/gold: without a for: give one: customer, image, vdc, vm, disk, network or nic": func(s *State) {
+			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.Settings = nil })
+		},
+		"offer/gold: an offer declares keys of nodes: declare them on a cluster": func(s *State) {
+			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.NodeKeys = []cluster.NodeKey{{Name: "K"}} })
+		},
+		"cluster/edge: 65 node keys, at most 64 are kept: declare fewer": func(s *State) {
+			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) {
+				for i := range cluster.MaxKeys + 1 {
+					r.NodeKeys = append(r.NodeKeys, cluster.NodeKey{Name: "K" + figure(float64(i))})
+				}
+			})
+		},
+		"cluster/edge: two node keys K: keep one": func(s *State) {
+			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.NodeKeys = []cluster.NodeKey{{Name: "K"}, {Name: "K"}} })
+		},
+		"offer/gold: 65 keys, at most 64 are kept on one resource: set fewer": func(s *State) {
+			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) {
+				r.Keys = nil
+				for i := range cluster.MaxKeys + 1 {
+					r.Keys = append(r.Keys, cluster.Key{Class: cluster.SystemKey, Name: "K" + figure(float64(i))})
+				}
+			})
+		},
+		"vm/web-1: two customer keys Group1: keep one": func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
+		"node/hv1: ram_ratio 99 is not valid: want 0.1 to 16": func(s *State) {
+			ratio := 99.0
+			s.Nodes[0].Settings.RAMRatio = &ratio
+		},
+		"node/hv2: two nodes have the name: rename one": func(s *State) {
+			s.Nodes = append(s.Nodes, cluster.Node{ID: "n3", Name: "hv2", Cluster: "default"})
+		},
+		"vm/tiny: two vms have the name: rename one": func(s *State) {
+			s.VMs = append(s.VMs, cluster.VM{ID: "twin", Name: "tiny", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		},
+		`vm/a b: vm name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`: func(s *State) {
+			s.VMs = append(s.VMs, cluster.VM{ID: "odd", Name: "a b", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		},
+	} {
+		now := site(t)
+		change(&now)
+		if got := lines(Check(now)); !strings.Contains("\n"+got, "\n"+want+"\n") {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func edit(s *State, kind cluster.Kind, name string, do func(*cluster.Resource)) {
+	for i := range s.Resources {
+		if r := &s.Resources[i]; r.Kind == kind && r.Name == name {
+			do(r)
+		}
+	}
+}
+
+// What a kind links to stands before it, so that links cannot go round.
+func TestLinksLeadUpTheTable(t *testing.T) {
+	before := make(map[cluster.Kind]bool)
+	for _, form := range Forms() {
+		for _, link := range form.Links {
+			if !before[link.To] {
+				t.Errorf("%s links to %s, which does not stand before it", form.Kind, link.To)
+			}
+		}
+		before[form.Kind] = true
+	}
+}
