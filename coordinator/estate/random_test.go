@@ -18,7 +18,9 @@ type maker struct {
 	state State
 }
 
-func (m *maker) pick(label string, from []string) string { return rapid.SampledFrom(from).Draw(m.t, label) }
+func (m *maker) pick(label string, from []string) string {
+	return rapid.SampledFrom(from).Draw(m.t, label)
+}
 
 func (m *maker) yes(label string) bool { return rapid.Bool().Draw(m.t, label) }
 

@@ -179,7 +179,7 @@ func nodeFields(a, b *cluster.Node) []FieldChange {
 	from, to := values(a), values(b)
 	for name := range from {
 		if _, kept := to[name]; !kept {
-			to[name] = "as its cluster declares"
+			to[name] = "not set"
 		}
 	}
 	fields.maps(from, to)

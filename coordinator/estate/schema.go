@@ -1,0 +1,101 @@
+package estate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Schema describes the documents of 'berth apply' for people. What it says of kinds comes from their table.
+func Schema() string {
+	var b strings.Builder
+	b.WriteString(schemaHead)
+	for _, form := range forms {
+		fmt.Fprintf(&b, "\n%s: %s\n", form.Plural, form.Doc)
+		for _, link := range form.Links {
+			line(&b, link.Name, link.Doc, link.Required, "")
+		}
+		for _, setting := range form.Settings {
+			line(&b, setting.Name, setting.Doc, setting.Required, setting.Default)
+		}
+		if form.HasNodeKeys {
+			line(&b, "node_keys", "keys that all its nodes have: {name, default, sticky, weight}", false, "")
+			line(&b, "keys", "see below; left out: the special keys with their default weights", false, "")
+		}
+	}
+	b.WriteString(schemaTail)
+	return b.String()
+}
+
+func line(b *strings.Builder, name, doc string, required bool, byDefault string) {
+	if required {
+		doc += "; required"
+	}
+	if byDefault != "" {
+		doc += "; " + byDefault + " by default"
+	}
+	fmt.Fprintf(b, "  %-20s %s\n", name, doc)
+}
+
+const schemaHead = `A document declares an estate in YAML. It begins with
+
+  format: ` + Format + `
+
+and has a list for each kind of thing; a list that is left out declares nothing.
+Each entry has a name, unique among its kind, and names what it links to. An entry
+says all of what it names: a link, setting or key that it leaves out is unset. What
+no entry names stays as it is; with --prune it is deleted, but never a node. A
+document is applied whole or not at all, and applied again it changes nothing.
+Unknown fields, YAML anchors, aliases and tags are refused.
+`
+
+const schemaTail = `
+nodes: what is declared of nodes that have joined; a document creates and deletes none
+  cluster              where it is; the default cluster if left out
+  ram_ratio            RAM contention ratio, instead of its cluster's
+  cpu_ratio            CPU contention ratio, instead of its cluster's
+  overhead             memory kept free, instead of its cluster's
+  keys                 values of keys that its cluster declares: {NAME: NUMBER}; others
+                       have the cluster's default
+
+vms: virtual machines; new ones are stopped, and what changes of one that runs takes
+effect at its next start
+  vdc                  whose it is and where it runs; the default cluster's if left out
+  offer                product offer, one for vms
+  image                what it is made from
+  memory               how much it has, for instance 2G; required
+  vcpus                how many it has; required
+  disks                names of disks, then plain files {path, format, bus, read_only}
+  nics                 names of NICs
+  networks             plain NICs: a libvirt network's name, or bridge:NAME
+  kernel               file on the nodes to boot, with initrd and cmdline
+  xml                  instead of memory, vcpus and what follows them: a libvirt domain;
+                       linked disks and NICs then only give keys
+
+Everything but nodes may have keys, a list of {name, value, weight, class}:
+  value                a number; near ones attract, 1 and more apart is as good as absent
+  weight               how much, negative to repel; left out or 0: no part in placement
+  class                system (left out), billing-entity or customer; customer keys only
+                       on images, VMs, disks, networks and NICs
+A name that begins with _ asks for a node key of that name, not as a system key. #RAM,
+#CPU and #LOAD are what nodes have by themselves, from 0 (idle) to 1, and system keys.
+
+Example:
+
+  format: ` + Format + `
+  clusters:
+    - name: default
+      ram_ratio: 1.5
+      node_keys: [{name: Premium}]
+  billing_entities: [{name: us, master: true}]
+  customers: [{name: acme, billing_entity: us}]
+  vdcs: [{name: acme-prod, customer: acme}]
+  nodes: [{name: hv1, keys: {Premium: 1}}]
+  vms:
+    - name: web-1
+      vdc: acme-prod
+      memory: 2G
+      vcpus: 2
+      disks: [{path: /srv/web-1.qcow2, format: qcow2}]
+      networks: [default]
+      keys: [{name: Premium, value: 1, weight: 100}]
+`
