@@ -1,0 +1,249 @@
+package conformance
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/placement"
+	"berth/shared/units"
+)
+
+var noon = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+
+// whole is the memory in bytes, the promise and the number of CPUs of a node whose contention a case gives ready: a power
+// of two, so that the fraction used of it is exactly the figure of the case.
+const whole = 1 << 60
+
+// world is a cluster in the records that the product keeps, and one VM that links to something at each of the sixteen
+// levels. The records have the names of the levels as their IDs.
+type world struct {
+	*checker
+	estate.State
+	vm     cluster.VM
+	facts  map[string]cluster.NodeFacts
+	policy func(*placement.Policy) // what the case has differently, beside the settings
+}
+
+func newWorld(c *checker) *world {
+	w := &world{checker: c, facts: map[string]cluster.NodeFacts{}, policy: func(*placement.Policy) {}}
+	offer := func(of string) cluster.Resource {
+		return cluster.Resource{ID: of + "_product_offer", Kind: cluster.KindOffer, Name: of}
+	}
+	linked := func(to ...string) map[string]string {
+		links := map[string]string{}
+		for i := 0; i < len(to); i += 2 {
+			links[to[i]] = to[i+1]
+		}
+		return links
+	}
+	w.Resources = []cluster.Resource{
+		{ID: "cluster", Kind: cluster.KindCluster, Name: cluster.DefaultCluster, Settings: map[string]string{}},
+		{ID: "billing_entity", Kind: cluster.KindBillingEntity, Name: "reseller"},
+		offer("customer"), offer("image"), offer("vdc"), offer("server"), offer("first_disk"), offer("first_nic_network"), offer("first_nic"),
+		{ID: "customer", Kind: cluster.KindCustomer, Name: "own", Links: linked("billing_entity", "billing_entity", "offer", "customer_product_offer")},
+		{ID: "vdc", Kind: cluster.KindVDC, Name: "vdc", Links: linked("customer", "customer", "cluster", "cluster", "offer", "vdc_product_offer")},
+		{ID: "image", Kind: cluster.KindImage, Name: "image", Links: linked("offer", "image_product_offer")},
+		{
+			ID: "first_nic_network", Kind: cluster.KindNetwork, Name: "network", Links: linked("offer", "first_nic_network_product_offer"),
+			Settings: map[string]string{"source": "default"},
+		},
+		{
+			ID: "first_disk", Kind: cluster.KindDisk, Name: "disk", Links: linked("offer", "first_disk_product_offer"),
+			Settings: map[string]string{"path": "/disk", "format": "raw"},
+		},
+		{ID: "first_nic", Kind: cluster.KindNIC, Name: "nic", Links: linked("network", "first_nic_network", "offer", "first_nic_product_offer")},
+	}
+	w.vm = cluster.VM{
+		ID: "vm", Name: "vm", Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: 1}, Desired: cluster.Stopped,
+		VDC: "vdc", Offer: "server_product_offer", Image: "image", Disks: []string{"first_disk"}, NICs: []string{"first_nic"},
+	}
+	return w
+}
+
+// resource is the record of a level other than the VM's own.
+func (w *world) resource(id string) *cluster.Resource {
+	w.Helper()
+	at := slices.IndexFunc(w.Resources, func(r cluster.Resource) bool { return r.ID == id })
+	if at < 0 {
+		w.Fatalf("there is no level %q", id)
+	}
+	return &w.Resources[at]
+}
+
+// set sets keys at a level.
+func (w *world) set(level string, class cluster.KeyClass, keys ...entry) {
+	w.Helper()
+	for _, one := range keys {
+		if level == "server" {
+			w.vm.Keys = append(w.vm.Keys, one.key(class))
+			continue
+		}
+		r := w.resource(level)
+		r.Keys = append(r.Keys, one.key(class))
+	}
+}
+
+// setting sets the cluster's.
+func (w *world) setting(name, value string) { w.resource("cluster").Settings[name] = value }
+
+func (w *world) settings() cluster.Settings { return cluster.SettingsOf(w.resource("cluster")) }
+
+// rounds sets those of the rounds that a case gives.
+func (w *world) rounds(initial, final optional[float64], steps optional[count]) {
+	if initial.given {
+		w.setting(cluster.SettingInitialMSAV, strconv.FormatFloat(initial.value, 'g', -1, 64))
+	}
+	if final.given {
+		w.setting(cluster.SettingFinalMSAV, strconv.FormatFloat(final.value, 'g', -1, 64))
+	}
+	if steps.given {
+		w.setting(cluster.SettingMSAVSteps, strconv.Itoa(int(steps.value)))
+	}
+}
+
+// node adds a node that is up, idle and whole. Names are IDs. A node that is there already is given back.
+func (w *world) node(name string) *cluster.Node {
+	at := slices.IndexFunc(w.Nodes, func(n cluster.Node) bool { return n.ID == name })
+	if at < 0 {
+		one, none := 1.0, units.Bytes(0)
+		at = len(w.Nodes)
+		w.Nodes = append(w.Nodes, cluster.Node{
+			ID: name, Name: name, Cluster: cluster.DefaultCluster, Keys: map[string]float64{},
+			Settings: cluster.NodeSettings{RAMRatio: &one, CPURatio: &one, Overhead: &none},
+		})
+		w.facts[name] = idle(whole, whole)
+	}
+	return &w.Nodes[at]
+}
+
+// idle are the facts of a node that is up and has nothing to do.
+func idle(memory units.Bytes, cpus int) cluster.NodeFacts {
+	load := 0.0
+	return cluster.NodeFacts{
+		Liveness: cluster.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: memory, CPUs: cpus,
+		Telemetry: true, TelemetryAt: noon, Available: &memory, Load1: &load,
+	}
+}
+
+// change changes what is known of a node.
+func (w *world) change(node string, change func(*cluster.NodeFacts)) {
+	facts := w.facts[node]
+	change(&facts)
+	w.facts[node] = facts
+}
+
+// holds puts a VM on a node. It has been running for long, so that its memory is in the telemetry.
+func (w *world) holds(node string, vm cluster.VM) {
+	vm.Holder, vm.StartedAt, vm.Desired = node, noon.Add(-time.Hour), cluster.Running
+	if vm.ID == "" {
+		vm.ID = node + "-" + strconv.Itoa(len(w.VMs))
+	}
+	vm.Name = vm.ID
+	w.VMs = append(w.VMs, vm)
+}
+
+// give gives a node its keys, the special ones by making the node as full and as busy as they say.
+func (w *world) give(node string, keys ...entry) {
+	w.Helper()
+	record := w.node(node)
+	filling := cluster.VM{}
+	for _, one := range keys {
+		switch one.Name {
+		case cluster.SpecialRAM:
+			filling.Spec.Memory = units.Bytes(one.Value * whole)
+			if one.Value >= 1 { // the case speaks of scores: what a full node has no room for is not its matter
+				w.policy = withoutMemory
+			}
+		case cluster.SpecialCPU:
+			filling.Spec.VCPUs = int(one.Value * whole)
+		case cluster.SpecialLoad:
+			load := one.Value * whole
+			w.change(node, func(f *cluster.NodeFacts) { f.Load1 = &load })
+		default:
+			if _, twice := record.Keys[one.Name]; twice {
+				w.Fatalf("node %s has key %s twice", node, one.Name)
+			}
+			w.declare(one.Name)
+			record.Keys[one.Name] = one.Value
+		}
+	}
+	if filling.Spec.Memory != 0 || filling.Spec.VCPUs != 0 {
+		w.holds(node, filling)
+	}
+}
+
+// declare declares a node key. A node that a case does not give it has a value that nothing is near to.
+func (w *world) declare(name string) {
+	record := w.resource("cluster")
+	if _, declared := record.NodeKey(name); !declared {
+		record.NodeKeys = append(record.NodeKeys, cluster.NodeKey{Name: name, Default: cluster.Unknown})
+	}
+}
+
+func withoutMemory(policy *placement.Policy) {
+	policy.Constraints = slices.DeleteFunc(policy.Constraints, func(name string) bool {
+		return name == "memory-promised" || name == "memory-physical"
+	})
+}
+
+// score makes the engine find exactly these scores: each node alone has a key of its own that the VM weighs with the
+// score. A prefix of "_" makes it the customer score.
+func (w *world) score(class cluster.KeyClass, prefix string, scores map[string]float64) {
+	for _, node := range slices.Sorted(maps.Keys(scores)) {
+		name := prefix + "score-of-" + node
+		w.declare(name)
+		w.node(node).Keys[name] = 1
+		w.vm.Keys = append(w.vm.Keys, cluster.Key{Class: class, Name: name, Value: 1, Weight: scores[node]})
+	}
+}
+
+func (w *world) systemScores(scores map[string]float64) { w.score(cluster.SystemKey, "", scores) }
+
+func (w *world) customerScores(scores map[string]float64) { w.score(cluster.CustomerKey, "_", scores) }
+
+// owner is whose a VM is: a case that names nobody speaks of the customer of the VM to be placed.
+func (w *world) owner(name string) cluster.Owner {
+	if name == "" || name == w.resource("customer").Name {
+		return cluster.Owner{Customer: "customer", BillingEntity: "billing_entity"}
+	}
+	return cluster.Owner{Customer: name, BillingEntity: "billing_entity"}
+}
+
+// view is what a decision is made on.
+func (w *world) view() *cluster.View {
+	records := cluster.Records{Clusters: []cluster.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: w.VMs}
+	if w.vm.Holder != "" {
+		records.VMs = append(slices.Clone(w.VMs), w.vm)
+	}
+	return cluster.NewView(noon, 1, records, w.facts)
+}
+
+// resolve walks the VM's hierarchy.
+func (w *world) resolve() estate.Resolved {
+	w.Helper()
+	resolved, err := estate.Resolve(&w.State, w.vm)
+	w.must(err)
+	return resolved
+}
+
+func (w *world) request(purpose placement.Purpose) placement.Request {
+	w.Helper()
+	return estate.Request(w.resolve(), w.vm, purpose)
+}
+
+// decide places the VM.
+func (w *world) decide(purpose placement.Purpose) decided {
+	w.Helper()
+	return w.decideOn(w.view(), w.request(purpose))
+}
+
+func (w *world) decideOn(view *cluster.View, request placement.Request) decided {
+	w.Helper()
+	policy := placement.PolicyFor(w.settings())
+	w.policy(&policy)
+	return decideAll(w.checker, view, request, policy)
+}
