@@ -57,7 +57,7 @@ fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	done
 
 bench: deps build ## measure the goals and print them beside the figures; ARGS='-quick -only R1' for a part
-	@integration/lab/install-deps.sh bin/lab prometheus-libvirt-exporter
+	@integration/lab/install-deps.sh bin/lab prometheus-libvirt-exporter ganeti-htools
 	@$(GO) run ./integration/bench $(ARGS)
 
 packages: ## build the RPM and DEB packages

@@ -34,6 +34,14 @@ func judge(figure, limit float64) verdict {
 	return notMet
 }
 
+// both is met if both are.
+func both(a, b verdict) verdict {
+	if a == met {
+		return b
+	}
+	return a
+}
+
 var header = row{"GOAL", "MEASURED THING", "FIGURE", "COMPARED TO", "WANTED", "RESULT"}
 
 // widths of the columns in characters. Longer cells are wrapped.

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestSitesAreTheSameEachTime(t *testing.T) {
+	var first, second bytes.Buffer
+	newSite(20).htools(&first)
+	newSite(20).htools(&second)
+	if first.String() != second.String() {
+		t.Error("two sites of one size differ")
+	}
+}
+
+// Both files have to describe one cluster, or P4 compares apples with pears.
+func TestBothFilesHaveTheSameHostsAndGuests(t *testing.T) {
+	s := newSite(20)
+	var theirs, ours bytes.Buffer
+	s.htools(&theirs)
+	s.scenario(&ours)
+	sections := strings.Split(theirs.String(), "\n\n")
+	if hosts, vms := lines(sections[1]), lines(sections[2]); hosts != 20 || vms != len(s.vms) || vms != 20*siteVMs {
+		t.Errorf("htools: %d hosts and %d VMs of %d", hosts, vms, len(s.vms))
+	}
+	if got := strings.Count(ours.String(), "available:"); got != 20 {
+		t.Errorf("the scenario has figures of %d hosts", got)
+	}
+	if got := strings.Count(ours.String(), "foreign:"); got != len(s.vms) {
+		t.Errorf("the scenario has %d guests, want %d", got, len(s.vms))
+	}
+	free := 0
+	for _, used := range s.used {
+		if free += siteMemory - siteOwn - used; siteMemory-siteOwn-used < siteSpare {
+			t.Errorf("a host has %d MiB free, want at least %d", siteMemory-siteOwn-used, siteSpare)
+		}
+	}
+	if share := 1 - float64(free)/float64(20*(siteMemory-siteOwn)); share < 0.25 || share > 0.45 {
+		t.Errorf("%.2f of the memory is promised, want about a third", share)
+	}
+}
+
+func lines(text string) int { return len(strings.Split(strings.TrimSpace(text), "\n")) }
