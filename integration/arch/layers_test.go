@@ -24,11 +24,12 @@ var layers = []struct {
 		"coordinator/placement/...", "coordinator/balance/...", "coordinator/operation",
 	}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
+	{"pure: what would happen, in a world in memory", []string{"coordinator/sim"}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
 	{"edges: the agents' streams and the API drive control and are not known to it", []string{"coordinator/agents", "coordinator/api/..."}},
-	{"faces: they see the API only as messages", []string{"coordinator/cli/...", "coordinator/web/...", "coordinator/sim/..."}},
+	{"faces: they see the API only as messages", []string{"coordinator/cli/...", "coordinator/web/..."}},
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
 

@@ -13,6 +13,7 @@ var pure = []string{
 	"coordinator/placement/...",
 	"coordinator/balance/...",
 	"coordinator/operation",
+	"coordinator/sim",
 	"coordinator/estate",
 	"agent/migration/converge",
 	"shared/domxml",

@@ -1,0 +1,349 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/shared/units"
+)
+
+// Export writes a scenario without steps from a live cluster: the estate, the figures and ages of its nodes as the view
+// has them, and what runs where. The same request with the same seed gets the same decision in it.
+func Export(view *cluster.View, state estate.State, seed uint64) ([]byte, error) {
+	e := &exporter{view: view, state: &state, vms: make(map[string]*cluster.VM, len(state.VMs)), told: make(map[string]bool)}
+	for i := range state.VMs {
+		e.vms[state.VMs[i].ID] = &state.VMs[i]
+	}
+	root := row{}
+	root.put("format", Format)
+	root.put("seed", strconv.FormatUint(seed, 10))
+	root.put("at", view.At.UTC().Format(time.RFC3339Nano))
+	if declared := estate.ExportNode(state, false, false); len(declared.Content) > 0 {
+		root.node("estate", declared)
+	}
+	root.list("nodes", e.nodes())
+	root.list("running", e.running())
+	root.list("stopped", e.stopped())
+	ids := e.ids()
+	if len(ids.content) > 0 {
+		root.node("ids", &yaml.Node{Kind: yaml.MappingNode, Content: ids.content})
+	}
+	root.node("steps", &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle})
+	return root.document()
+}
+
+type exporter struct {
+	view  *cluster.View
+	state *estate.State
+	vms   map[string]*cluster.VM // by ID
+	told  map[string]bool        // VMs whose past has been written, by ID
+}
+
+func (e *exporter) nodes() []*yaml.Node {
+	rows := make([]*yaml.Node, 0, len(e.view.Nodes))
+	for _, node := range e.view.Nodes {
+		var r row
+		facts := &node.Facts
+		r.put("name", node.Node.Name)
+		if facts.Inventory {
+			r.put("memory", exactly(facts.Memory))
+			r.put("cpus", strconv.Itoa(facts.CPUs))
+		}
+		if facts.Telemetry {
+			r.size("available", facts.Available)
+			r.number("load", facts.Load1)
+			r.number("busy", facts.CPUBusy)
+			r.size("ksm_saved", facts.KSMSaved)
+		}
+		if node.Node.Maintenance {
+			r.put("maintenance", "true")
+			r.text("maintenance_reason", node.Node.MaintenanceReason)
+		}
+		switch facts.Liveness {
+		case cluster.Up:
+		case cluster.Suspect, cluster.Unreachable, cluster.Degraded:
+			r.put("state", string(facts.Liveness))
+			r.text("state_reason", facts.LivenessReason)
+		default:
+			r.put("state", stateUnheard)
+		}
+		if facts.Inventory {
+			r.age("inventory_age", e.view.At.Sub(facts.InventoryAt))
+		}
+		if facts.Telemetry {
+			r.age("telemetry_age", e.view.At.Sub(facts.TelemetryAt))
+		}
+		var unknown row
+		for _, one := range []struct {
+			what  string
+			known bool
+		}{
+			{"inventory", facts.Inventory}, {"domains", facts.DomainsKnown}, {"telemetry", facts.Telemetry},
+			{"available", facts.Available != nil || !facts.Telemetry}, {"load", facts.Load1 != nil || !facts.Telemetry},
+		} {
+			if !one.known {
+				unknown.content = append(unknown.content, word(one.what))
+			}
+		}
+		if len(unknown.content) > 0 {
+			r.node("unknown", &yaml.Node{Kind: yaml.SequenceNode, Content: unknown.content})
+		}
+		rows = append(rows, r.flow())
+	}
+	return rows
+}
+
+func (e *exporter) running() []*yaml.Node {
+	var rows []*yaml.Node
+	for _, node := range e.view.Nodes {
+		for i := range node.Allocations {
+			rows = append(rows, e.guest(node, &node.Allocations[i]))
+		}
+	}
+	return rows
+}
+
+func (e *exporter) guest(node *cluster.NodeView, held *cluster.Allocation) *yaml.Node {
+	var r row
+	vm := e.vms[held.VM]
+	if vm != nil {
+		r.put("vm", vm.Name)
+		r.put("node", node.Node.Name)
+		if held.Memory != vm.Spec.Memory {
+			r.put("memory", exactly(held.Memory))
+		}
+		if held.VCPUs != vm.Spec.VCPUs {
+			r.put("vcpus", strconv.Itoa(held.VCPUs))
+		}
+	} else {
+		name := held.Name
+		if name == "" {
+			name = held.VM
+		}
+		r.put("foreign", name)
+		r.put("node", node.Node.Name)
+		if name != held.VM {
+			r.put("id", held.VM)
+		}
+		r.put("memory", exactly(held.Memory))
+		r.put("vcpus", strconv.Itoa(held.VCPUs))
+	}
+	r.flag("in_flight", held.InFlight)
+	if vm != nil {
+		r.flag("stray", !held.InFlight && vm.Holder != node.Node.ID)
+	}
+	state, otherwise := cluster.DomainAbsent, cluster.DomainRunning
+	if held.InFlight {
+		otherwise = cluster.DomainAbsent
+	}
+	domain := node.Facts.Domain(held.VM)
+	if domain != nil && domain.State.Holds() {
+		state = domain.State
+	}
+	if state != otherwise {
+		r.put("state", string(state))
+	}
+	if state != cluster.DomainAbsent {
+		r.size("resident", domain.Resident)
+		r.number("cpu", domain.CPU)
+		if domain.Balloon != nil && *domain.Balloon < domain.Memory {
+			r.put("ballooned", exactly(domain.Memory-*domain.Balloon))
+		}
+	}
+	r.flag("young", held.Young && node.Facts.Telemetry)
+	if vm != nil && !e.told[vm.ID] {
+		e.told[vm.ID] = true
+		e.past(&r, vm, true)
+	}
+	return r.flow()
+}
+
+// past writes what a VM has from its last start, as far as a scenario would not have it by itself.
+func (e *exporter) past(r *row, vm *cluster.VM, runs bool) {
+	if runs {
+		resolved, err := estate.Resolve(e.state, *vm)
+		if now := residentsOf(&resolved); err != nil || !slices.Equal(now, vm.Resident) {
+			keys := make([]*yaml.Node, 0, len(vm.Resident))
+			for _, key := range vm.Resident {
+				var one row
+				one.put("name", key.Name)
+				one.number("value", &key.Value)
+				if key.Class != cluster.CustomerKey {
+					one.put("class", string(key.Class))
+				}
+				keys = append(keys, one.flow())
+			}
+			r.node("customer_keys", &yaml.Node{Kind: yaml.SequenceNode, Content: keys})
+		}
+		if err != nil || resolved.Owner != vm.Owner {
+			var owner row
+			owner.text("customer", e.nameOf(vm.Owner.Customer))
+			owner.text("billing_entity", e.nameOf(vm.Owner.BillingEntity))
+			r.node("owner", owner.flow())
+		}
+	}
+	if len(vm.Sticky) > 0 {
+		keys := make([]*yaml.Node, 0, len(vm.Sticky))
+		for _, key := range vm.Sticky {
+			var one row
+			one.put("name", key.Name)
+			one.number("value", &key.Value)
+			one.number("weight", &key.Weight)
+			if key.Class != cluster.StickyClass(key.Name) {
+				one.put("class", string(key.Class))
+			}
+			keys = append(keys, one.flow())
+		}
+		r.node("sticky", &yaml.Node{Kind: yaml.SequenceNode, Content: keys})
+	}
+	if vm.Home != "" {
+		home, _ := e.state.Node(vm.Home)
+		r.text("home", home.Name)
+	}
+}
+
+// nameOf is the name of a resource by ID, or the ID of one that is gone.
+func (e *exporter) nameOf(id string) string {
+	if found, known := e.state.Resource(id); known {
+		return found.Name
+	}
+	return id
+}
+
+// stopped are the VMs that hold nothing and still have something from their last start.
+func (e *exporter) stopped() []*yaml.Node {
+	var rows []*yaml.Node
+	for i := range e.state.VMs {
+		vm := &e.state.VMs[i]
+		if e.told[vm.ID] || len(vm.Sticky) == 0 && vm.Home == "" {
+			continue
+		}
+		var r row
+		r.put("vm", vm.Name)
+		e.past(&r, vm, false)
+		rows = append(rows, r.flow())
+	}
+	return rows
+}
+
+// ids are those that a scenario would not make of the names by itself. Ties are drawn by the IDs of nodes.
+func (e *exporter) ids() row {
+	var r row
+	put := func(kind cluster.Kind, name, id, otherwise string) {
+		if id != otherwise {
+			r.put(string(kind)+"/"+name, id)
+		}
+	}
+	for i := range e.state.Resources {
+		one := &e.state.Resources[i]
+		if one.Kind != cluster.KindCluster || one.Name != cluster.DefaultCluster {
+			put(one.Kind, one.Name, one.ID, madeID(one.Kind, one.Name))
+		}
+	}
+	for _, node := range e.view.Nodes {
+		put(cluster.KindNode, node.Node.Name, node.Node.ID, node.Node.Name)
+	}
+	for i := range e.state.VMs {
+		put(cluster.KindVM, e.state.VMs[i].Name, e.state.VMs[i].ID, madeID(cluster.KindVM, e.state.VMs[i].Name))
+	}
+	return r
+}
+
+// row is a mapping that is written field by field.
+type row struct {
+	content []*yaml.Node
+}
+
+func word(text string) *yaml.Node {
+	node := &yaml.Node{}
+	node.SetString(text) // quotes it where YAML would read something else
+	return node
+}
+
+// plain is a number, a flag or a moment, which is never quoted.
+func plain(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: text} }
+
+func (r *row) node(name string, value *yaml.Node) { r.content = append(r.content, word(name), value) }
+
+// put writes a value. What stands there as a number and is one by its field is not quoted.
+func (r *row) put(name, value string) {
+	switch name {
+	case "seed", "at", "memory", "cpus", "vcpus", "available", "ksm_saved", "resident", "ballooned", "maintenance", "load", "busy", "cpu",
+		"value", "weight", "in_flight", "stray", "young", "inventory_age", "telemetry_age":
+		r.node(name, plain(value))
+	default:
+		r.node(name, word(value))
+	}
+}
+
+func (r *row) text(name, value string) {
+	if value != "" {
+		r.put(name, value)
+	}
+}
+
+func (r *row) flag(name string, set bool) {
+	if set {
+		r.put(name, "true")
+	}
+}
+
+func (r *row) size(name string, size *units.Bytes) {
+	if size != nil {
+		r.put(name, exactly(*size))
+	}
+}
+
+func (r *row) number(name string, f *float64) {
+	if f != nil {
+		r.put(name, figure(*f))
+	}
+}
+
+func (r *row) age(name string, age time.Duration) {
+	if age > 0 {
+		r.put(name, age.String())
+	}
+}
+
+func (r *row) list(name string, rows []*yaml.Node) {
+	if len(rows) > 0 {
+		r.node(name, &yaml.Node{Kind: yaml.SequenceNode, Content: rows})
+	}
+}
+
+// flow is the row on one line.
+func (r *row) flow() *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, Content: r.content}
+}
+
+func (r *row) document() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString("# A scenario of 'berth simulate': write what you want to try under steps.\n")
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: r.content}); err != nil {
+		return nil, fmt.Errorf("write the scenario: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// exactly prints a size without losing a byte.
+func exactly(size units.Bytes) string {
+	for _, unit := range []struct {
+		size units.Bytes
+		name string
+	}{{units.TiB, "T"}, {units.GiB, "G"}, {units.MiB, "M"}, {units.KiB, "K"}} {
+		if size >= unit.size && size%unit.size == 0 {
+			return strconv.FormatInt(int64(size/unit.size), 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(int64(size), 10)
+}

@@ -1,0 +1,316 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/placement"
+	"berth/shared/units"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 123456789, time.UTC)
+
+// live is a cluster as the coordinators could know it.
+type live struct {
+	state        estate.State
+	reservations []cluster.Reservation
+	facts        map[string]cluster.NodeFacts
+}
+
+func (l *live) view() *cluster.View {
+	records := cluster.Records{Nodes: l.state.Nodes, VMs: l.state.VMs, Reservations: l.reservations}
+	for _, r := range l.state.Resources {
+		if r.Kind == cluster.KindCluster {
+			records.Clusters = append(records.Clusters, r)
+		}
+	}
+	return cluster.NewView(noon, 42, records, l.facts)
+}
+
+func maybe[T any](t *rapid.T, value T) *T {
+	if rapid.IntRange(0, 4).Draw(t, "unknown") == 0 {
+		return nil
+	}
+	return &value
+}
+
+func chance(t *rapid.T, name string, in int) bool { return rapid.IntRange(1, in).Draw(t, name) == 1 }
+
+func size(t *rapid.T, name string, most units.Bytes) units.Bytes {
+	return units.Bytes(rapid.Int64Range(int64(cluster.MinVMMemory), int64(most)).Draw(t, name))
+}
+
+var (
+	keyNames = []string{"A", "B", "_R"}
+	values   = rapid.SampledFrom([]float64{0, 0.25, 0.5, 1, 1.75, -3})
+	weights  = rapid.SampledFrom([]float64{100, 40, -100, 0.5})
+)
+
+// keysOf are keys as they may be on a resource of the kind.
+func keysOf(t *rapid.T, kind cluster.Kind) []cluster.Key {
+	var keys []cluster.Key
+	for _, class := range []cluster.KeyClass{cluster.BillingEntityKey, cluster.CustomerKey, cluster.SystemKey} {
+		for _, name := range keyNames {
+			key := cluster.Key{Class: class, Name: name, Value: values.Draw(t, "value"), Weight: weights.Draw(t, "weight")}
+			if chance(t, "key", 4) && cluster.ValidateKey(kind, key) == nil {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// drawLive draws a cluster with everything that placement looks at.
+func drawLive(t *rapid.T) *live {
+	l := &live{facts: make(map[string]cluster.NodeFacts)}
+	add := func(kind cluster.Kind, name string, links, settings map[string]string) string {
+		r := cluster.Resource{ID: "id-" + string(kind) + name, Kind: kind, Name: name, Links: links, Settings: settings, Keys: keysOf(t, kind)}
+		if name == cluster.DefaultCluster {
+			r.ID = name
+		}
+		if kind == cluster.KindCluster {
+			r.Keys = append(cluster.SpecialKeyDefaults(), r.Keys...)
+			slices.SortFunc(r.Keys, func(a, b cluster.Key) int { return cmpKeys(a, b) })
+			for _, name := range keyNames {
+				if chance(t, "declared", 2) {
+					key := cluster.NodeKey{Name: name, Default: values.Draw(t, "default"), Sticky: chance(t, "sticky", 2)}
+					if key.Sticky {
+						key.Weight = weights.Draw(t, "sticky weight")
+					}
+					r.NodeKeys = append(r.NodeKeys, key)
+				}
+			}
+		}
+		l.state.Resources = append(l.state.Resources, r)
+		return r.ID
+	}
+	settings := map[string]string{"ram_ratio": "1.5", "customer_key_scope": rapid.SampledFrom([]string{"customer", "cluster"}).Draw(t, "scope")}
+	if chance(t, "optimistic", 2) {
+		settings["physical_ledger"] = "optimistic"
+	}
+	if chance(t, "default declared", 2) {
+		add(cluster.KindCluster, cluster.DefaultCluster, nil, nil)
+	}
+	other := add(cluster.KindCluster, "other", nil, settings)
+	seller := add(cluster.KindBillingEntity, "seller", nil, nil)
+	customers := []string{
+		add(cluster.KindCustomer, "acme", map[string]string{"billing_entity": seller}, nil), add(cluster.KindCustomer, "zeta", nil, nil),
+	}
+	vdcs := []string{
+		"", add(cluster.KindVDC, "prod", map[string]string{"customer": customers[0], "cluster": other}, nil),
+		add(cluster.KindVDC, "test", map[string]string{"customer": customers[1], "cluster": other}, nil),
+		add(cluster.KindVDC, "web", map[string]string{"customer": customers[1]}, nil),
+	}
+	l.drawNodes(t)
+	l.drawVMs(t, vdcs, customers)
+	for id, facts := range l.facts {
+		slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return cmpText(a.UUID, b.UUID) })
+		l.facts[id] = facts
+	}
+	return l
+}
+
+func (l *live) drawNodes(t *rapid.T) {
+	n := rapid.IntRange(2, 6).Draw(t, "nodes")
+	for i := range n {
+		// IDs sort otherwise than names, and ties are drawn by them.
+		node := cluster.Node{ID: fmt.Sprintf("%c%d", 'z'-i, i), Name: fmt.Sprintf("hv%d", i), Cluster: rapid.SampledFrom([]string{"default", "other"}).Draw(t, "cluster")}
+		if chance(t, "own ratio", 3) {
+			ratio, overhead := rapid.Float64Range(0.5, 4).Draw(t, "ratio"), size(t, "overhead", 2*units.GiB)
+			node.Settings = cluster.NodeSettings{RAMRatio: &ratio, Overhead: &overhead}
+		}
+		if chance(t, "maintenance", 6) {
+			node.Maintenance, node.MaintenanceReason = true, rapid.SampledFrom([]string{"", "new memory: 2 of 4"}).Draw(t, "reason")
+		}
+		if declared, known := l.state.ResourceByName(cluster.KindCluster, node.Cluster); known {
+			for _, key := range declared.NodeKeys {
+				if chance(t, "value set", 2) {
+					if node.Keys == nil {
+						node.Keys = make(map[string]float64)
+					}
+					node.Keys[key.Name] = values.Draw(t, "node value")
+				}
+			}
+		}
+		l.state.Nodes = append(l.state.Nodes, node)
+		facts := cluster.NodeFacts{
+			Liveness: rapid.SampledFrom([]cluster.Liveness{cluster.Up, cluster.Up, cluster.Up, cluster.Suspect, cluster.Degraded, ""}).Draw(t, "liveness"),
+		}
+		if facts.Liveness != cluster.Up && facts.Liveness != "" {
+			facts.LivenessReason = "silent for 7s"
+		}
+		age := func(name string) time.Time {
+			return noon.Add(-time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, name)))
+		}
+		if !chance(t, "no inventory", 8) {
+			facts.Inventory, facts.InventoryAt = true, age("inventory age")
+			facts.Memory, facts.CPUs = 64*units.GiB+size(t, "memory", units.GiB), rapid.IntRange(1, 64).Draw(t, "cpus")
+			facts.DomainsKnown = !chance(t, "no domains", 8)
+		}
+		if !chance(t, "no telemetry", 8) {
+			facts.Telemetry, facts.TelemetryAt = true, age("telemetry age")
+			facts.Available, facts.KSMSaved = maybe(t, size(t, "available", 64*units.GiB)), maybe(t, size(t, "ksm", units.GiB))
+			facts.Load1, facts.CPUBusy = maybe(t, rapid.Float64Range(0, 20).Draw(t, "load")), maybe(t, rapid.Float64Range(0, 1).Draw(t, "busy"))
+		}
+		l.facts[node.ID] = facts
+	}
+}
+
+func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
+	domain := func(node *cluster.Node, uuid, name string, memory units.Bytes) {
+		facts := l.facts[node.ID]
+		d := cluster.Domain{
+			UUID: uuid, Name: name, Memory: memory, VCPUs: rapid.IntRange(1, 4).Draw(t, "domain vcpus"),
+			State: rapid.SampledFrom([]cluster.DomainState{
+				cluster.DomainRunning, cluster.DomainRunning, cluster.DomainPaused, cluster.DomainPausedMigration, cluster.DomainShutoff,
+			}).Draw(t, "state"),
+		}
+		if d.State.Holds() { // of others there is nothing to be read
+			d.Resident, d.CPU = maybe(t, memory/2), maybe(t, rapid.Float64Range(0, 2).Draw(t, "cpu"))
+			d.Balloon = maybe(t, memory-memory/4)
+		}
+		if chance(t, "young", 3) {
+			d.Since = facts.TelemetryAt
+		}
+		facts.Domains = append(facts.Domains, d)
+		l.facts[node.ID] = facts
+	}
+	for i := range rapid.IntRange(1, 8).Draw(t, "vms") {
+		vm := cluster.VM{
+			ID: fmt.Sprintf("uuid-%d", 9-i), Name: fmt.Sprintf("vm%d", i), Desired: cluster.Stopped,
+			Spec: cluster.VMSpec{Memory: size(t, "vm memory", 20*units.GiB), VCPUs: rapid.IntRange(1, 8).Draw(t, "vcpus")},
+			VDC:  rapid.SampledFrom(vdcs).Draw(t, "vdc"), Keys: keysOf(t, cluster.KindVM),
+		}
+		resolved, err := estate.Resolve(&l.state, vm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var own []*cluster.Node
+		for n := range l.state.Nodes {
+			if l.state.Nodes[n].Cluster == resolved.Cluster {
+				own = append(own, &l.state.Nodes[n])
+			}
+		}
+		if chance(t, "started before", 2) && len(own) > 0 {
+			vm.Sticky = cluster.StickyCopies(&resolved.Record, own[0])
+			vm.Home = own[0].ID
+		}
+		if !chance(t, "stopped", 3) && len(own) > 0 {
+			vm.Resident, vm.Owner = residentsOf(&resolved), resolved.Owner
+			if chance(t, "changed since", 3) { // keys and owner are as they were at the start
+				vm.Resident = []cluster.ResidentKey{{Class: cluster.BillingEntityKey, Name: "A", Value: 1}, {Class: cluster.CustomerKey, Name: "B", Value: 0.5}}
+				vm.Owner = cluster.Owner{Customer: customers[1], BillingEntity: "gone"}
+			}
+			holder := rapid.SampledFrom(own).Draw(t, "holder")
+			if !chance(t, "starting", 5) {
+				vm.Holder, vm.Desired = holder.ID, cluster.Running
+				if chance(t, "just started", 4) {
+					vm.StartedAt = noon
+				}
+			} else {
+				l.reservations = append(l.reservations, cluster.Reservation{Node: holder.ID, VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs})
+			}
+			if !chance(t, "not shown", 5) {
+				domain(holder, vm.ID, vm.Name, vm.Spec.Memory+units.Bytes(rapid.IntRange(-1, 1).Draw(t, "grown")))
+			}
+			if target := rapid.SampledFrom(own).Draw(t, "target"); target.ID != holder.ID && chance(t, "elsewhere too", 3) {
+				if chance(t, "moving", 2) {
+					l.reservations = append(l.reservations, cluster.Reservation{Node: target.ID, VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs})
+				}
+				domain(target, vm.ID, vm.Name, vm.Spec.Memory)
+			}
+		}
+		l.state.VMs = append(l.state.VMs, vm)
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "foreign") {
+		node := &l.state.Nodes[rapid.IntRange(0, len(l.state.Nodes)-1).Draw(t, "foreign node")]
+		domain(node, fmt.Sprintf("foreign-%d", i), rapid.SampledFrom([]string{"batch", "", "true"}).Draw(t, "foreign name"), size(t, "foreign memory", 8*units.GiB))
+	}
+}
+
+func cmpText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func cmpKeys(a, b cluster.Key) int {
+	if a.Class != b.Class {
+		return cmpText(string(a.Class), string(b.Class))
+	}
+	return cmpText(a.Name, b.Name)
+}
+
+// Law: what is asked of an exported scenario is decided as on the live cluster, to the last figure.
+func TestAnExportedScenarioDecidesAsTheLiveClusterDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLive(t)
+		if err := estate.Problems(estate.Check(l.state)); err != nil {
+			t.Fatalf("the test's own cluster: %v", err)
+		}
+		view := l.view()
+		seed := rapid.Uint64().Draw(t, "seed")
+		data, err := Export(view, l.state, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenario, problems := Parse("live.yaml", data)
+		if err := estate.Problems(problems); err != nil {
+			t.Fatalf("%v\n%s", err, data)
+		}
+		if scenario.Seed != seed || !scenario.At.Equal(noon) {
+			t.Fatalf("seed %d at %v", scenario.Seed, scenario.At)
+		}
+		w, _ := scenario.world()
+		again := w.view()
+		for _, name := range []string{cluster.DefaultCluster, "other"} {
+			same(t, data, "columns of "+name, view.Columns(name), again.Columns(name))
+		}
+		for i := range l.state.VMs {
+			vm := l.state.VMs[i]
+			copied, err := w.vm(vm.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			purpose := placement.ForStart
+			if vm.Holder != "" {
+				purpose = placement.ForMigrate
+			}
+			same(t, data, "decision about "+vm.Name, decide(t, view, l.state, vm, purpose, seed), decide(t, again, w.state, *copied, purpose, seed))
+		}
+	})
+}
+
+func decide(t *rapid.T, view *cluster.View, state estate.State, vm cluster.VM, purpose placement.Purpose, seed uint64) placement.Decision {
+	resolved, err := estate.Resolve(&state, vm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placement.Place(view, estate.Request(resolved, vm, purpose), placement.PolicyFor(cluster.SettingsOf(&resolved.Record)), seed)
+}
+
+func same(t *rapid.T, data []byte, what string, live, simulated any) {
+	a, err := json.MarshalIndent(live, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.MarshalIndent(simulated, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(a), string(b)); diff != "" {
+		t.Fatalf("%s (-live +simulated):\n%s\n%s", what, diff, data)
+	}
+}

@@ -1,0 +1,346 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/coordinator/placement"
+	"berth/coordinator/placement/constraint"
+)
+
+// verbs are what a step can be, each with what reads it.
+var verbs = []struct {
+	name    string
+	read    func(m *mapping, verb string) (act action, words string)
+	expects expects
+}{
+	{"start", readStart, expectsPlacement},
+	{"stop", readStop, expectsNothing},
+	{"migrate", readMigrate, expectsPlacement},
+	{"drain", readDrain, expectsDrain},
+	{"node_down", readNodeDown, expectsNothing},
+	{"node_up", readNodeUp, expectsNothing},
+	{"maintenance", readMaintenance, expectsNothing},
+	{"set", readSet, expectsNothing},
+	{"key", readKey, expectsNothing},
+	{"unset_key", readUnsetKey, expectsNothing},
+	{"capacity", readCapacity, expectsCapacity},
+}
+
+func verbNames() string {
+	names := make([]string, 0, len(verbs))
+	for _, verb := range verbs {
+		names = append(names, verb.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// step reads one step; false if it has no verb.
+func (r *reader) step(node *yaml.Node) (step Step, ok bool) {
+	m := r.mapping(node, "a step")
+	step.Line = node.Line
+	expected := expectsNothing
+	for _, verb := range verbs {
+		if !m.has(verb.name) {
+			continue
+		}
+		if ok {
+			r.refuse(m.keys[verb.name], "make it two steps", "a step is %s and also %s", step.Words, verb.name)
+			m.take(verb.name)
+			continue
+		}
+		m.what = verb.name
+		step.action, step.Words = verb.read(m, verb.name)
+		expected, ok = verb.expects, true
+	}
+	if !ok {
+		if node.Kind == yaml.MappingNode {
+			r.refuse(node, "use one of "+verbNames(), "a step says nothing that can be done")
+		}
+		return step, false
+	}
+	if value := m.take("expect"); value != nil {
+		step.Expect = r.expectation(value, expected, step.Words)
+	}
+	m.close()
+	return step, true
+}
+
+// inner reads the value of a verb that is either one name or a mapping with more. The name is then in field.
+func (m *mapping) inner(verb, field, next string) (*mapping, string) {
+	value := m.take(verb)
+	if value == nil {
+		return m.reader.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: m.node.Line}, verb), ""
+	}
+	if text, is := scalar(value); is {
+		return m.reader.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: value.Line}, verb), text
+	}
+	inner := m.reader.mapping(value, verb)
+	return inner, inner.name(field, next)
+}
+
+func readStart(m *mapping, verb string) (act action, words string) {
+	inner, name := m.inner(verb, "vm", "give the name of the VM to start")
+	start := &start{vm: name, on: inner.text("on"), seed: inner.seed("seed")}
+	start.described = described(inner, name)
+	words = "start " + name
+	if start.on != "" {
+		words += " on " + start.on
+	}
+	return start, words
+}
+
+// described reads the fields of a VM that the estate need not have: they are those of a VM in an estate. It is nil when
+// there are none.
+func described(inner *mapping, name string) *estate.Document {
+	entry := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: inner.node.Line}
+	word := func(text string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Line: inner.node.Line}
+	}
+	entry.Content = []*yaml.Node{word("name"), word(name)}
+	for i := 0; i+1 < len(inner.node.Content); i += 2 {
+		if key := inner.node.Content[i]; !slices.Contains([]string{"vm", "on", "seed"}, key.Value) {
+			entry.Content = append(entry.Content, key, inner.node.Content[i+1])
+		}
+	}
+	if len(entry.Content) == 2 || name == "" {
+		return nil
+	}
+	vms := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: inner.node.Line, Content: []*yaml.Node{entry}}
+	document, problems := estate.ParseNode(inner.file, &yaml.Node{
+		Kind: yaml.MappingNode, Tag: "!!map", Line: inner.node.Line, Content: []*yaml.Node{word("vms"), vms},
+	})
+	inner.problems = append(inner.problems, problems...)
+	return document
+}
+
+func readStop(m *mapping, verb string) (act action, words string) {
+	name := m.name(verb, "give the name of the VM to stop")
+	return &stop{vm: name}, "stop " + name
+}
+
+func readMigrate(m *mapping, verb string) (act action, words string) {
+	inner, name := m.inner(verb, "vm", "give the name of the VM to migrate")
+	migrate := &migrate{vm: name, to: inner.text("to"), seed: inner.seed("seed")}
+	best, _ := inner.flag("best")
+	if gain := inner.number("if_better", 0); gain != nil {
+		migrate.ifBetter = *gain
+	}
+	inner.close()
+	if migrate.to != "" && (best || migrate.ifBetter > 0) {
+		inner.refuse(inner.node, "leave out to, or best and if_better", "migrate %s names a node and asks for the best one", name)
+	}
+	words = "migrate " + name + " to " + migrate.to
+	if migrate.to == "" {
+		words = "migrate " + name + " to the best node"
+	}
+	if migrate.ifBetter > 0 {
+		words += " if better by " + figure(migrate.ifBetter)
+	}
+	return migrate, words
+}
+
+func readDrain(m *mapping, verb string) (act action, words string) {
+	name := m.name(verb, "give the name of the node to drain")
+	return &drain{node: name}, "drain " + name
+}
+
+func readNodeDown(m *mapping, verb string) (act action, words string) {
+	name := m.name(verb, "give the name of the node")
+	return &liveness{node: name, down: true}, name + " goes down"
+}
+
+func readNodeUp(m *mapping, verb string) (act action, words string) {
+	name := m.name(verb, "give the name of the node")
+	return &liveness{node: name}, name + " comes up"
+}
+
+func readMaintenance(m *mapping, verb string) (act action, words string) {
+	inner, name := m.inner(verb, "node", "give the name of the node")
+	on, given := inner.flag("on")
+	maintenance := &maintenance{node: name, on: on || !given, reason: inner.text("reason")}
+	inner.close()
+	if maintenance.on {
+		return maintenance, "maintenance of " + name + " begins"
+	}
+	return maintenance, "maintenance of " + name + " ends"
+}
+
+func readSet(m *mapping, verb string) (act action, words string) {
+	const next = "write the fields of a node under nodes, or vm with resident, cpu or ballooned"
+	value := m.take(verb)
+	if value == nil {
+		return &setNode{}, verb
+	}
+	inner := m.reader.mapping(value, verb)
+	if inner.has("vm") {
+		set := &setGuest{vm: inner.name("vm", next), resident: inner.size("resident"), ballooned: inner.size("ballooned"), cpu: inner.number("cpu", 0)}
+		inner.close()
+		return set, "new figures of VM " + set.vm
+	}
+	set := &setNode{node: inner.name("node", next)}
+	set.figures = inner.figures()
+	inner.close()
+	return set, "new figures of " + set.node
+}
+
+func readKey(m *mapping, verb string) (act action, words string) {
+	inner, on := m.keyed(verb)
+	set := &setKey{on: on, key: inner.key(cluster.SystemKey, cluster.SystemKey, cluster.BillingEntityKey, cluster.CustomerKey)}
+	if weight := inner.number("weight", -maxFigure); weight != nil {
+		set.key.Weight, set.weighed = *weight, true
+	}
+	set.classed = inner.has("class")
+	inner.close()
+	words = "key " + set.key.Name + " = " + figure(set.key.Value)
+	if set.weighed {
+		words += " with weight " + figure(set.key.Weight)
+	}
+	return set, words + " on " + string(on.kind) + "/" + on.name
+}
+
+func readUnsetKey(m *mapping, verb string) (act action, words string) {
+	inner, on := m.keyed(verb)
+	unset := &unsetKey{on: on, name: inner.name("name", "give the key's name"), class: cluster.SystemKey}
+	if class := inner.word("class", string(cluster.SystemKey), string(cluster.BillingEntityKey), string(cluster.CustomerKey)); class != "" {
+		unset.class = cluster.KeyClass(class)
+	}
+	inner.close()
+	return unset, "no key " + unset.name + " on " + string(on.kind) + "/" + on.name
+}
+
+// reference is kind/name.
+type reference struct {
+	kind cluster.Kind
+	name string
+}
+
+func (m *mapping) keyed(verb string) (*mapping, reference) {
+	const next = "write on: KIND/NAME, for instance on: customer/acme"
+	value := m.take(verb)
+	if value == nil {
+		return m.reader.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: m.node.Line}, verb), reference{}
+	}
+	inner := m.reader.mapping(value, verb)
+	text := inner.name("on", next)
+	kind, name, ok := strings.Cut(text, "/")
+	if text != "" && (!ok || kind == "" || name == "") {
+		inner.refuse(inner.values["on"], next, "on of %s is %q", verb, text)
+	}
+	return inner, reference{kind: cluster.Kind(kind), name: name}
+}
+
+func readCapacity(m *mapping, verb string) (act action, words string) {
+	value := m.take(verb)
+	if value == nil {
+		return &capacity{}, verb
+	}
+	inner := m.reader.mapping(value, verb)
+	if inner.need("memory", "give the size of one VM, for instance memory: 4G") == nil {
+		return &capacity{}, verb
+	}
+	asked := &capacity{vcpus: 1, most: maxCapacity}
+	if memory := inner.size("memory"); memory != nil {
+		if *memory < cluster.MinVMMemory || *memory > cluster.MaxVMMemory {
+			inner.refuse(inner.values["memory"], fmt.Sprintf("give %v to %v", cluster.MinVMMemory, cluster.MaxVMMemory), "memory of capacity is %v", *memory)
+		}
+		asked.memory = *memory
+	}
+	if vcpus := inner.whole("vcpus", 1, cluster.MaxVCPUs); vcpus != nil {
+		asked.vcpus = *vcpus
+	}
+	if most := inner.whole("most", 1, maxCapacity); most != nil {
+		asked.most = *most
+	}
+	asked.vdc, asked.cluster = inner.text("vdc"), inner.text("cluster")
+	if asked.vdc != "" && asked.cluster != "" {
+		inner.refuse(inner.node, "leave out cluster: a VDC is in one", "capacity names a VDC and a cluster")
+	}
+	inner.close()
+	return asked, "how many more VMs of " + asked.memory.String() + " and " + count(asked.vcpus, "vCPU") + " fit"
+}
+
+// expects is what can be expected of a step.
+type expects int
+
+const (
+	expectsNothing expects = iota
+	expectsPlacement
+	expectsDrain
+	expectsCapacity
+)
+
+func (r *reader) expectation(node *yaml.Node, of expects, words string) *Expectation {
+	m := r.mapping(node, "expect of "+words)
+	e := &Expectation{Line: node.Line}
+	switch of {
+	case expectsPlacement:
+		e.placement(m)
+	case expectsDrain:
+		for _, one := range m.pairs("moved") {
+			e.moved = append(e.moved, expectedMove{vm: one.name, nodes: m.listOf(one)})
+		}
+		e.left, e.leftGiven = m.texts("left"), m.has("left")
+	case expectsCapacity:
+		e.more = m.whole("more", 0, maxCapacity)
+		for _, one := range m.pairs("nodes") {
+			if more := m.wholeOf(one.value, one.name, 0, maxCapacity); more != nil {
+				e.perNode = append(e.perNode, expectedCount{node: one.name, more: *more})
+			}
+		}
+		e.runsOut = m.text("runs_out_first")
+	case expectsNothing:
+		r.refuse(node, "leave out expect", "nothing can be expected of %s", words)
+		return nil
+	}
+	m.close()
+	return e
+}
+
+func (e *Expectation) placement(m *mapping) {
+	e.nodes = m.texts("node")
+	e.outcome = m.word("outcome", string(placement.Placed), string(placement.Stay), string(placement.Refused))
+	e.phase = m.word("phase", string(placement.PhaseConstraint), string(placement.PhaseSystem))
+	e.round = m.whole("round", 0, cluster.MaxMSAVSteps)
+	for _, one := range m.pairs("refused") {
+		refusal := expectedRefusal{node: one.name, constraints: m.listOf(one)}
+		for _, name := range refusal.constraints {
+			if _, known := constraint.ByName(name); !known {
+				m.refuse(one.value, "use "+constraintNames(), "there is no constraint %q", name)
+			}
+		}
+		e.refused = append(e.refused, refusal)
+	}
+	for _, one := range m.pairs("scores") {
+		scores := m.mapping(one.value, "scores of "+one.name)
+		e.scores = append(e.scores, expectedScore{
+			node: one.name, system: scores.number("system", -maxFigure), customer: scores.number("customer", -maxFigure),
+		})
+		scores.close()
+	}
+}
+
+// listOf is a value that is one text or several.
+func (m *mapping) listOf(one field) []string {
+	if one.value.Kind != yaml.SequenceNode {
+		return []string{m.textOf(one.value, one.name)}
+	}
+	texts := make([]string, 0, len(one.value.Content))
+	for _, value := range one.value.Content {
+		texts = append(texts, m.textOf(value, one.name))
+	}
+	return texts
+}
+
+func constraintNames() string {
+	names := make([]string, 0, len(constraint.All()))
+	for _, one := range constraint.All() {
+		names = append(names, one.Name)
+	}
+	return strings.Join(names, ", ")
+}

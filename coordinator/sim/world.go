@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	"berth/shared/units"
+)
+
+// world is a cluster in memory, as coordinator and agents would know it. Time stands still in it.
+type world struct {
+	at    time.Time
+	state estate.State     // records: who holds which VM stands here
+	nodes map[string]*node // by ID
+}
+
+// node is what is known of a node without its record.
+type node struct {
+	facts  cluster.NodeFacts // without domains
+	guests []guest
+}
+
+// guest is what one VM or domain has of a node.
+type guest struct {
+	vm        string // UUID
+	name      string
+	foreign   bool
+	memory    units.Bytes
+	vcpus     int
+	resident  *units.Bytes
+	cpu       *float64
+	ballooned units.Bytes // held back by its balloon
+	young     bool        // not in the node's available memory yet
+	inFlight  bool        // a reservation: the VM is about to come
+	state     cluster.DomainState
+}
+
+// view is the world as placement sees it.
+func (w *world) view() *cluster.View {
+	records := cluster.Records{Nodes: w.state.Nodes, VMs: slices.Clone(w.state.VMs)}
+	for _, resource := range w.state.Resources {
+		if resource.Kind == cluster.KindCluster {
+			records.Clusters = append(records.Clusters, resource)
+		}
+	}
+	facts := make(map[string]cluster.NodeFacts, len(w.nodes))
+	for id, node := range w.nodes {
+		known := node.facts
+		known.Domains = make([]cluster.Domain, 0, len(node.guests))
+		for i := range node.guests {
+			g := &node.guests[i]
+			if g.inFlight {
+				records.Reservations = append(records.Reservations, cluster.Reservation{
+					Node: id, VM: g.vm, Name: g.name, Memory: g.memory, VCPUs: g.vcpus,
+				})
+			}
+			if g.young {
+				w.started(&records, id, g.vm)
+			}
+			if g.state != cluster.DomainAbsent {
+				known.Domains = append(known.Domains, w.domain(g, known.TelemetryAt))
+			}
+		}
+		slices.SortFunc(known.Domains, func(a, b cluster.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
+		facts[id] = known
+	}
+	slices.SortFunc(records.Reservations, func(a, b cluster.Reservation) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.VM, b.VM))
+	})
+	return cluster.NewView(w.at, 0, records, facts)
+}
+
+// started makes the VM's record as young as its domain, for a VM that its node does not show yet.
+func (w *world) started(records *cluster.Records, node, vm string) {
+	for i := range records.VMs {
+		if record := &records.VMs[i]; record.ID == vm && record.Holder == node {
+			record.StartedAt = w.nodes[node].facts.TelemetryAt
+		}
+	}
+}
+
+func (w *world) domain(g *guest, telemetryAt time.Time) cluster.Domain {
+	domain := cluster.Domain{
+		UUID: g.vm, Name: g.name, State: g.state, Memory: g.memory, VCPUs: g.vcpus, Managed: !g.foreign,
+		Resident: g.resident, CPU: g.cpu,
+	}
+	if g.young {
+		domain.Since = telemetryAt
+	}
+	if g.ballooned > 0 {
+		left := g.memory - g.ballooned
+		domain.Balloon = &left
+	}
+	return domain
+}
+
+func (w *world) node(name string) (*cluster.Node, *node, error) {
+	for i := range w.state.Nodes {
+		if record := &w.state.Nodes[i]; record.Name == name {
+			return record, w.nodes[record.ID], nil
+		}
+	}
+	return nil, nil, fmt.Errorf("there is no node %q", name)
+}
+
+func (w *world) nodeName(id string) string {
+	if record, known := w.state.Node(id); known {
+		return record.Name
+	}
+	return id
+}
+
+func (w *world) vm(name string) (*cluster.VM, error) {
+	for i := range w.state.VMs {
+		if record := &w.state.VMs[i]; record.Name == name {
+			return record, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no VM %q", name)
+}
+
+// guest is what a VM has of the node that holds it.
+func (w *world) guest(vm *cluster.VM) (*guest, error) {
+	if vm.Holder == "" {
+		return nil, fmt.Errorf("VM %q does not run", vm.Name)
+	}
+	guests := w.nodes[vm.Holder].guests
+	at := slices.IndexFunc(guests, func(g guest) bool { return g.vm == vm.ID })
+	if at < 0 { // not in a world that was put together from a file
+		return nil, fmt.Errorf("VM %q is not on %s", vm.Name, w.nodeName(vm.Holder))
+	}
+	return &guests[at], nil
+}
+
+// idle refuses a VM that an operation works on.
+func (w *world) idle(vm *cluster.VM) error {
+	for id, node := range w.nodes {
+		for i := range node.guests {
+			if g := &node.guests[i]; g.vm == vm.ID && g.inFlight {
+				return fmt.Errorf("VM %q is on its way to %s", vm.Name, w.nodeName(id))
+			}
+		}
+	}
+	return nil
+}
+
+// arrive puts a VM on a node. It is charged its full size on both ledgers, also on the physical one, until new figures
+// of the node are set; its CPU use comes with it.
+func (w *world) arrive(id string, g guest) {
+	node := w.nodes[id]
+	full := g.memory
+	g.resident, g.young, g.inFlight, g.state = &full, false, false, cluster.DomainRunning
+	node.facts.Available = shifted(node.facts.Available, -full)
+	node.use(g.cpu, 1)
+	node.guests = append(node.guests, g)
+}
+
+// leave takes a VM from a node, which gets back what the VM has of it, as far as it is known.
+func (w *world) leave(id, vm string) guest {
+	node := w.nodes[id]
+	at := slices.IndexFunc(node.guests, func(g guest) bool { return g.vm == vm })
+	gone := node.guests[at]
+	node.guests = slices.Delete(slices.Clone(node.guests), at, at+1)
+	if !gone.young && gone.resident != nil {
+		node.facts.Available = shifted(node.facts.Available, min(*gone.resident, gone.memory))
+	}
+	node.use(gone.cpu, -1)
+	return gone
+}
+
+// use adds or takes away a guest's CPU use.
+func (n *node) use(cpu *float64, sign float64) {
+	if cpu == nil {
+		return
+	}
+	if n.facts.Load1 != nil {
+		load := max(0, *n.facts.Load1+sign**cpu)
+		n.facts.Load1 = &load
+	}
+	if n.facts.CPUBusy != nil && n.facts.CPUs > 0 {
+		busy := min(max(0, *n.facts.CPUBusy+sign**cpu/float64(n.facts.CPUs)), 1)
+		n.facts.CPUBusy = &busy
+	}
+}
+
+func shifted(figure *units.Bytes, by units.Bytes) *units.Bytes {
+	if figure == nil {
+		return nil
+	}
+	sum := *figure + by
+	return &sum
+}
+
+// apply takes over figures of a node.
+func (n *node) apply(at time.Time, f *figures) {
+	facts := &n.facts
+	if f.memory != nil {
+		facts.Memory, facts.Inventory = *f.memory, true
+	}
+	if f.cpus != nil {
+		facts.CPUs, facts.Inventory = *f.cpus, true
+	}
+	if f.inventoryAge != nil {
+		facts.InventoryAt = at.Add(-*f.inventoryAge)
+	}
+	if f.telemetryAge != nil {
+		facts.TelemetryAt = at.Add(-*f.telemetryAge)
+	}
+	take(&facts.Available, f.available)
+	take(&facts.KSMSaved, f.ksmSaved)
+	take(&facts.Load1, f.load)
+	take(&facts.CPUBusy, f.busy)
+	for _, what := range f.unknown {
+		switch what {
+		case "inventory":
+			facts.Inventory, facts.InventoryAt = false, time.Time{}
+		case "domains":
+			facts.DomainsKnown = false
+		case "telemetry":
+			facts.Telemetry, facts.TelemetryAt = false, time.Time{}
+		case "available":
+			facts.Available = nil
+		case "load":
+			facts.Load1 = nil
+		}
+	}
+	if f.state != "" {
+		facts.Liveness, facts.LivenessReason = cluster.Liveness(f.state), f.stateReason
+		if f.state == stateUnheard {
+			facts.Liveness = ""
+		}
+	}
+}
+
+func take[T any](into **T, figure *T) {
+	if figure != nil {
+		*into = figure
+	}
+}
+
+// news tells whether the figures have something that telemetry brings.
+func (f *figures) news() bool {
+	return f.available != nil || f.ksmSaved != nil || f.load != nil || f.busy != nil
+}
