@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/estate"
+	"berth/coordinator/sim"
+	"berth/shared/rpc"
+)
+
+func (a *app) simulateCommand() *cobra.Command {
+	var full bool
+	cmd := &cobra.Command{
+		Use: "simulate FILE", Short: "Try out on paper what would be placed where", Args: arguments(1, "FILE"),
+		Long: `Run a scenario through the placement engine, here, without any coordinator: an estate, the figures of the nodes, what
+runs, and steps such as start, stop, migrate, drain and a node that goes down. Each decision is printed with its reasons
+and compared with what the scenario expects, if it does.
+
+'berth export --scenario' writes a scenario from the live cluster: try tomorrow's policy on today's state, or send it
+along with a report of a defect. - reads the standard input.
+
+Exit codes: 0 all as expected, or nothing was expected; 1 something came out otherwise; 64 the file is not a scenario,
+or has a step that cannot be.
+
+` + strings.TrimSpace(sim.Schema),
+		Example: `  berth export --scenario | berth simulate -
+  berth simulate today.yaml
+  berth simulate today.yaml --full
+  berth simulate today.yaml -o json | jq '.steps[].decisions[].reason'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := readScenario(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			name := args[0]
+			if name == "-" {
+				name = standardInput
+			}
+			scenario, problems := sim.Parse(name, data)
+			if err := estate.Problems(problems); err != nil {
+				return usage(cmd, err)
+			}
+			report, stopped := scenario.Run()
+			if stopped == nil || len(report.Steps) > 0 {
+				if err := a.printReport(cmd, &report, full); err != nil {
+					return err
+				}
+			}
+			switch {
+			case stopped != nil:
+				return usage(cmd, stopped)
+			case report.Failed > 0:
+				return failf(rpc.Conflict, "see what is NOT AS EXPECTED above; --full shows every figure",
+					"%s: %s", name, report.Summary())
+			}
+			return nil
+		},
+		ValidArgsFunction: first(files),
+	}
+	cmd.Flags().BoolVar(&full, "full", false, "show every node with every figure, also where one line would do")
+	return cmd
+}
+
+func (a *app) printReport(cmd *cobra.Command, report *sim.Report, full bool) error {
+	names := make([]string, 0, len(report.Steps))
+	for i := range report.Steps {
+		names = append(names, "step/"+strconv.Itoa(report.Steps[i].Step))
+	}
+	return a.printLocal(cmd, report, names, func(p *page, _ bool) {
+		p.line("%s, seed %d", report.Scenario, report.Seed)
+		for i := range report.Steps {
+			p.blank()
+			for line := range strings.Lines(report.Steps[i].Text(full)) {
+				p.line("%s", strings.TrimSuffix(line, "\n"))
+			}
+		}
+		p.blank()
+		p.line("%s", report.Summary())
+	})
+}
+
+// readScenario reads a file, or the standard input for -. What cannot be read is not a scenario.
+func readScenario(cmd *cobra.Command, path string) ([]byte, error) {
+	in := cmd.InOrStdin()
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, usage(cmd, fmt.Errorf("read the scenario: %w", err))
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, sim.MaxScenario+1))
+	if err != nil {
+		return nil, usage(cmd, fmt.Errorf("read the scenario: %w", err))
+	}
+	return data, nil
+}
