@@ -7,8 +7,10 @@ import (
 
 func TestStickyCopies(t *testing.T) {
 	record := &Resource{Kind: KindCluster, Name: "c", NodeKeys: []NodeKey{
-		{Name: "DS", Sticky: true, Weight: 30, Default: 1}, {Name: "Premium", Default: 1},
-		{Name: "Rack", Sticky: true, Weight: -5, Default: 7}, {Name: "_Zone", Sticky: true, Weight: 2},
+		{Name: "DS", Sticky: true, Weight: 30, Default: 1},
+		{Name: "Premium", Default: 1},
+		{Name: "Rack", Sticky: true, Weight: -5, Default: 7},
+		{Name: "_Zone", Sticky: true, Weight: 2},
 	}}
 	node := &Node{Keys: map[string]float64{"DS": 0, "Premium": 3, "_Zone": 4}}
 	want := []Key{

@@ -92,7 +92,15 @@ func (d *differ) link(subject, field string, kind cluster.Kind, name string) str
 		return cluster.DefaultCluster
 	}
 	form, _ := FormOf(kind)
-	d.report(subject, field, fmt.Sprintf("the %s %s does not exist", kind, name), "declare it under "+form.Plural+", or correct the name")
+	message := fmt.Sprintf("the %s %s does not exist", kind, name)
+	for _, other := range forms {
+		_, declared := d.declared[ref(other.Kind, name)]
+		if _, there := d.index.ResourceByName(other.Kind, name); declared || there {
+			message += ", " + ref(other.Kind, name) + " is none"
+			break
+		}
+	}
+	d.report(subject, field, message, "declare it under "+form.Plural+", or correct the name")
 	return unresolved
 }
 

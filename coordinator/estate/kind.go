@@ -105,8 +105,10 @@ var forms = []Form{
 	},
 	{
 		Kind: cluster.KindOffer, Plural: "offers", Doc: "a product offer, whose keys what it is for inherits",
-		Settings: []Setting{{Name: SettingFor, Required: true, Fixed: true, Doc: "customer, image, vdc, vm, disk, network or nic",
-			Words: []string{"customer", "image", "vdc", "vm", "disk", "network", "nic"}}},
+		Settings: []Setting{{
+			Name: SettingFor, Required: true, Fixed: true, Doc: "customer, image, vdc, vm, disk, network or nic",
+			Words: []string{"customer", "image", "vdc", "vm", "disk", "network", "nic"},
+		}},
 	},
 	{
 		Kind: cluster.KindCustomer, Plural: "customers", Doc: "who VDCs and their VMs belong to",

@@ -64,8 +64,13 @@ func (p *parser) vm(node *yaml.Node) {
 		field string
 		into  *string
 	}{
-		{LinkVDC, &one.vdc}, {LinkOffer, &one.offer}, {LinkImage, &one.image}, {"kernel", &one.spec.Kernel},
-		{"initrd", &one.spec.Initrd}, {"cmdline", &one.spec.Cmdline}, {"xml", &one.spec.XML},
+		{LinkVDC, &one.vdc},
+		{LinkOffer, &one.offer},
+		{LinkImage, &one.image},
+		{"kernel", &one.spec.Kernel},
+		{"initrd", &one.spec.Initrd},
+		{"cmdline", &one.spec.Cmdline},
+		{"xml", &one.spec.XML},
 	} {
 		*plain.into, _ = p.text(fields[plain.field], subject, plain.field)
 	}

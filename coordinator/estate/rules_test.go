@@ -25,7 +25,7 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"a link to the wrong kind": {
 			text: "vdcs: [{name: a, customer: reseller}]",
-			want: "e:2: vdc/a: the customer reseller does not exist: declare it under customers, or correct the name",
+			want: "e:2: vdc/a: the customer reseller does not exist, billing-entity/reseller is none: declare it under customers, or correct the name",
 		},
 		"an offer for another kind": {
 			text: "customers: [{name: a, offer: small}]",

@@ -15,11 +15,15 @@ func CheckChange(now, after State) []Problem {
 	t.storage()
 	t.nodes()
 	t.vms()
+	broken := Check(*t.after)
+	if len(broken) == 0 {
+		return t.problems
+	}
 	known := make(map[Problem]bool)
 	for _, problem := range Check(now) {
 		known[problem] = true
 	}
-	for _, problem := range Check(*t.after) {
+	for _, problem := range broken {
 		if !known[problem] {
 			t.problems = append(t.problems, problem)
 		}
@@ -39,9 +43,7 @@ func (t *transition) report(subject, field, message, next string) {
 }
 
 func (t *transition) resources() {
-	for _, form := range slices.Backward(forms) {
-		t.gone(form.Kind)
-	}
+	t.gone()
 	for i := range t.now.Resources {
 		r := &t.now.Resources[i]
 		subject := ref(r.Kind, r.Name)
@@ -61,17 +63,28 @@ func (t *transition) resources() {
 }
 
 // gone refuses to delete what is in use. It stays in the state after, so that this is told once and not by each user's
-// broken link.
-func (t *transition) gone(kind cluster.Kind) {
-	kept := t.after.Resources
+// broken link, and uses what it links to.
+func (t *transition) gone() {
+	byKind := make(map[cluster.Kind][]*cluster.Resource)
 	for i := range t.now.Resources {
-		r := &t.now.Resources[i]
-		if r.Kind != kind || t.is.byID[r.ID] != nil {
-			continue
+		if r := &t.now.Resources[i]; t.is.byID[r.ID] == nil {
+			byKind[r.Kind] = append(byKind[r.Kind], r)
 		}
-		if used := users(t.after, r.Kind, r.ID, r.Name); len(used) > 0 {
+	}
+	if len(byKind) == 0 {
+		return
+	}
+	users := usersOf(t.after)
+	kept := slices.Clone(t.after.Resources)
+	for _, form := range slices.Backward(forms) {
+		for _, r := range byKind[form.Kind] {
+			used := users.of(r.Kind, r.ID, r.Name)
+			if len(used) == 0 {
+				continue
+			}
 			t.report(ref(r.Kind, r.Name), "", "it is in use by "+several(used)+" and cannot be deleted", "delete or relink what uses it first")
-			kept = slices.Concat(kept, []cluster.Resource{*r})
+			kept = append(kept, *r)
+			users.resource(r)
 		}
 	}
 	t.after.Resources = kept

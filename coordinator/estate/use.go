@@ -13,62 +13,65 @@ func InUse(now State, kind cluster.Kind, id string) []string {
 	if r, known := now.Resource(id); known {
 		name = r.Name
 	}
-	return users(&now, kind, id, name)
+	return usersOf(&now).of(kind, id, name)
 }
 
-// users is InUse of a thing that need not be in the state any more.
-func users(now *State, kind cluster.Kind, id, name string) []string {
-	var users []string
+// users has what links to each thing. Nodes name their cluster by its name, everything else is named by ID.
+type users struct {
+	byID, byCluster map[string][]string
+}
+
+func usersOf(now *State) *users {
+	u := &users{byID: make(map[string][]string), byCluster: make(map[string][]string)}
 	for i := range now.Resources {
-		r := &now.Resources[i]
-		form, _ := FormOf(r.Kind)
-		for _, link := range form.Links {
-			if link.To == kind && linked(r, link) == id {
-				users = append(users, ref(r.Kind, r.Name))
-			}
-		}
+		u.resource(&now.Resources[i])
 	}
-	if kind == cluster.KindCluster {
-		for i := range now.Nodes {
-			if now.Nodes[i].Cluster == name {
-				users = append(users, ref(cluster.KindNode, now.Nodes[i].Name))
-			}
-		}
+	for i := range now.Nodes {
+		n := &now.Nodes[i]
+		u.byCluster[n.Cluster] = append(u.byCluster[n.Cluster], ref(cluster.KindNode, n.Name))
 	}
 	for i := range now.VMs {
-		if uses(&now.VMs[i], kind, id) {
-			users = append(users, ref(cluster.KindVM, now.VMs[i].Name))
+		u.vm(&now.VMs[i])
+	}
+	return u
+}
+
+// of is what uses a thing.
+func (u *users) of(kind cluster.Kind, id, name string) []string {
+	used := slices.Clone(u.byID[id])
+	if kind == cluster.KindCluster {
+		used = append(used, u.byCluster[name]...)
+	}
+	slices.Sort(used)
+	return slices.Compact(used)
+}
+
+func (u *users) add(id, subject string) {
+	if id != "" {
+		u.byID[id] = append(u.byID[id], subject)
+	}
+}
+
+func (u *users) resource(r *cluster.Resource) {
+	form, _ := FormOf(r.Kind)
+	for _, link := range form.Links {
+		id := r.Links[link.Name]
+		if id == "" && link.To == cluster.KindCluster {
+			id = cluster.DefaultCluster // where a VDC is that names none
 		}
+		u.add(id, ref(r.Kind, r.Name))
 	}
-	slices.Sort(users)
-	return slices.Compact(users)
 }
 
-// linked is what a link leads to. A VDC without a cluster is in the default one.
-func linked(r *cluster.Resource, link Link) string {
-	if id := r.Links[link.Name]; id != "" || link.To != cluster.KindCluster {
-		return id
+func (u *users) vm(vm *cluster.VM) {
+	subject := ref(cluster.KindVM, vm.Name)
+	if vm.VDC == "" {
+		u.add(cluster.DefaultCluster, subject)
 	}
-	return cluster.DefaultCluster
-}
-
-func uses(vm *cluster.VM, kind cluster.Kind, id string) bool {
-	switch kind {
-	case cluster.KindCluster:
-		return vm.VDC == "" && id == cluster.DefaultCluster
-	case cluster.KindVDC:
-		return vm.VDC == id
-	case cluster.KindOffer:
-		return vm.Offer == id
-	case cluster.KindImage:
-		return vm.Image == id
-	case cluster.KindDisk:
-		return slices.Contains(vm.Disks, id)
-	case cluster.KindNIC:
-		return slices.Contains(vm.NICs, id)
-	case cluster.KindNode:
-		return vm.Holder == id || vm.Home == id
-	default:
-		return false
+	for _, id := range []string{vm.VDC, vm.Offer, vm.Image, vm.Holder, vm.Home} {
+		u.add(id, subject)
+	}
+	for _, id := range slices.Concat(vm.Disks, vm.NICs) {
+		u.add(id, subject)
 	}
 }
