@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"berth/coordinator/placement"
+	"berth/coordinator/sim"
+	"berth/shared/units"
 )
 
 func TestSitesAreTheSameEachTime(t *testing.T) {
@@ -39,6 +43,24 @@ func TestBothFilesHaveTheSameHostsAndGuests(t *testing.T) {
 	}
 	if share := 1 - float64(free)/float64(20*(siteMemory-siteOwn)); share < 0.25 || share > 0.45 {
 		t.Errorf("%.2f of the memory is promised, want about a third", share)
+	}
+}
+
+// hail and Berth are asked for the same VM, and Berth has to find a node for it.
+func TestTheScenarioIsOneThatBerthPlaces(t *testing.T) {
+	var ours bytes.Buffer
+	newSite(20).scenario(&ours)
+	scenario, problems := sim.Parse("site.yaml", ours.Bytes())
+	if scenario == nil {
+		t.Fatal(problems)
+	}
+	report, err := scenario.Run()
+	if err != nil || len(report.Steps) != 1 || len(report.Steps[0].Decisions) != 1 {
+		t.Fatalf("%v: %+v", err, report)
+	}
+	decision := report.Steps[0].Decisions[0]
+	if decision.Outcome != placement.Placed || decision.Request.Memory != wantedMemory*units.MiB || len(decision.Nodes) != 20 {
+		t.Errorf("of %d nodes for %s: %s", len(decision.Nodes), decision.Request.Memory, decision.Reason)
 	}
 }
 
