@@ -45,7 +45,8 @@ func (e *Engine) changes(choice Choice, view *cluster.View) []Change {
 // trial is an engine of the same policy with memory of its own.
 func (e *Engine) trial() *Engine {
 	trial := *e
-	trial.input, trial.out, trial.system, trial.customer, trial.ranked = rule.Input{}, nil, nil, nil, nil
+	trial.input, trial.out, trial.candidates, trial.system, trial.customer = rule.Input{}, nil, nil, nil, nil
+	trial.band, trial.ranked = nil, nil
 	return &trial
 }
 

@@ -26,14 +26,16 @@ type Engine struct {
 	factors     []float64
 
 	// One decision: what is asked, and what the stages made of it.
-	request  *Request
-	at       time.Time
-	seed     uint64
-	input    rule.Input
-	out      []bool      // by node: refused by a constraint
-	system   []float64   // by node: what the gate looks at; -Inf for the refused
-	customer []float64   // by node: the score of a single weigher
-	ranked   []candidate // all candidates in order, when only that tells the best one
+	request    *Request
+	at         time.Time
+	seed       uint64
+	input      rule.Input
+	out        []bool      // by node: refused by a constraint
+	candidates []int32     // the other nodes, in order
+	system     []float64   // by node: what the gate looks at
+	customer   []float64   // by node: the score of a single weigher
+	band       []int32     // room for the nodes of a round
+	ranked     []candidate // all candidates in order, when only that tells the best one
 }
 
 // Choice is the outcome of a decision without its explanation. Nodes are indexes into the columns.
@@ -75,6 +77,7 @@ func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Reques
 	in.SystemKeys, in.CustomerKeys = request.SystemKeys, request.CustomerKeys
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
+		e.candidates, e.band = make([]int32, n), make([]int32, n)
 	} else {
 		e.out, e.system, e.customer = e.out[:n], e.system[:n], e.customer[:n]
 	}
@@ -110,20 +113,20 @@ func (e *Engine) scorers() []weigher.Weigher {
 // choose runs all stages on the prepared input. One tier and at most one weigher need no order of all candidates: the best
 // one and the next are found in one pass.
 func (e *Engine) choose() Choice {
-	candidates := e.filter()
+	e.filter()
 	e.ranked = e.ranked[:0]
 	var choice Choice
 	if e.planner.Tiers == nil && len(e.scorers()) <= 1 {
-		choice = e.scan(candidates)
+		choice = e.scan()
 	} else {
 		e.ranked = e.order()
-		choice = e.choiceOf(e.ranked, candidates)
+		choice = e.choiceOf(e.ranked)
 	}
 	return e.stayUnlessBetter(choice)
 }
 
-// filter marks what the constraints refuse and counts the rest.
-func (e *Engine) filter() int {
+// filter marks what the constraints refuse and collects the others.
+func (e *Engine) filter() {
 	clear(e.out)
 	if e.roomy {
 		constraint.SweepRoom(&e.input, e.out)
@@ -139,82 +142,89 @@ func (e *Engine) filter() int {
 			}
 		}
 	}
-	candidates := 0
-	for _, out := range e.out {
-		if !out {
-			candidates++
-		}
+	// Every node is written down, and the next one over it if it is out: there is no branch to mispredict.
+	candidates, n := e.candidates[:len(e.out)], 0
+	for node, out := range e.out {
+		candidates[n] = int32(node)
+		n += oneIf(!out)
 	}
-	return candidates
+	e.candidates = candidates[:n]
 }
 
 // scan finds the best node and the next one.
-func (e *Engine) scan(candidates int) Choice {
-	choice := Choice{Node: -1, RunnerUp: -1, Candidates: candidates}
-	if candidates == 0 {
+func (e *Engine) scan() Choice {
+	choice := Choice{Node: -1, RunnerUp: -1, Candidates: len(e.candidates)}
+	if choice.Candidates == 0 {
 		choice.FailedPhase = PhaseConstraint
 		return choice
 	}
 	thresholds := e.rounds()
-	choice.Threshold = math.Inf(-1) // lower than every score of a candidate
+	band := e.candidates
 	if thresholds == nil {
 		clear(e.system)
-		e.shutOut()
 	} else {
 		e.gated.Scores(&e.input, e.system)
-		choice.System = e.shutOut()
+		choice.System = e.highest(-1)
 		if choice.Round = round(thresholds, choice.System); choice.Round == 0 {
-			choice.FailedPhase, choice.Threshold = PhaseSystem, 0
+			choice.FailedPhase = PhaseSystem
 			return choice
 		}
 		choice.Threshold = thresholds[choice.Round-1]
+		band = e.above(choice.Threshold)
 	}
 	if scorers := e.scorers(); len(scorers) == 1 {
 		scorers[0].Scores(&e.input, e.customer)
 	} else {
 		clear(e.customer)
 	}
-	best, next, band, ties := e.bestAbove(choice.Threshold, -1)
-	choice.Node, choice.Band, choice.Ties = best.node, band, ties
+	best, next, ties := e.bestOf(band, -1)
+	choice.Node, choice.Band, choice.Ties = best.node, len(band), ties
 	choice.System, choice.Customer, choice.Stays = e.system[best.node], best.score, best.stays
 	if next.node >= 0 {
 		choice.RunnerUp, choice.Margin = next.node, best.score-next.score
-	} else if thresholds != nil && candidates > 1 {
+	} else if thresholds != nil && choice.Candidates > 1 {
 		choice.RunnerUp, choice.Margin = e.behind(best.node, thresholds)
-	}
-	if thresholds == nil {
-		choice.Threshold = 0
 	}
 	return choice
 }
 
-// shutOut takes the refused out of the system scores and gives the highest of the others.
-func (e *Engine) shutOut() float64 {
+// highest is the highest system score of the candidates but one.
+func (e *Engine) highest(except int) float64 {
 	highest := math.Inf(-1)
-	system, out := e.system, e.out[:len(e.system)]
-	for node, score := range system {
-		if out[node] {
-			system[node] = math.Inf(-1)
-		} else if score > highest {
+	for _, node := range e.candidates {
+		if score := e.system[node]; score > highest && int(node) != except {
 			highest = score
 		}
 	}
 	return highest
 }
 
+// above are the candidates with a system score above the threshold. The next call overwrites them.
+func (e *Engine) above(threshold float64) []int32 {
+	band, system, n := e.band[:len(e.candidates)], e.system, 0
+	for _, node := range e.candidates {
+		band[n] = node
+		n += oneIf(system[node] > threshold)
+	}
+	return band[:n]
+}
+
+// oneIf is compiled without a branch.
+func oneIf(is bool) int {
+	one := 0
+	if is {
+		one = 1
+	}
+	return one
+}
+
 // behind is the best node of the rounds after the winner's, which is alone in its own, and how far behind it is.
 func (e *Engine) behind(winner int, thresholds []float64) (node int, margin float64) {
-	highest := math.Inf(-1)
-	for node, score := range e.system {
-		if node != winner && score > highest {
-			highest = score
-		}
-	}
-	later := round(thresholds, highest)
+	later := round(thresholds, e.highest(winner))
 	if later == 0 {
 		return -1, 0
 	}
-	next, _, _, _ := e.bestAbove(thresholds[later-1], winner)
+	next, _, _ := e.bestOf(e.above(thresholds[later-1]), winner)
 	return next.node, e.system[winner] - e.system[next.node]
 }
 
@@ -240,29 +250,29 @@ func (a *contender) beats(b *contender) bool {
 	}
 }
 
-// bestAbove finds the best two nodes with a system score above the threshold, leaving one out, and counts the band and
-// those that score like the best.
-func (e *Engine) bestAbove(threshold float64, except int) (best, next contender, band, ties int) {
+// bestOf finds the best two nodes of a band, leaving one out, and counts those that score like the best.
+func (e *Engine) bestOf(band []int32, except int) (best, next contender, ties int) {
 	best = contender{node: -1, score: math.Inf(-1)}
 	next = best
 	current := -1
 	if at, found := e.input.Columns.Index(e.input.Current); found {
 		current = at
 	}
-	system, customer, lots := e.system, e.customer[:len(e.system)], e.input.Columns.Lots[:len(e.system)]
-	for node := range system {
-		if !(system[node] > threshold) || node == except {
+	customer, lots := e.customer, e.input.Columns.Lots
+	for _, at := range band {
+		node := int(at)
+		score := customer[node]
+		if score < next.score || node == except {
 			continue
 		}
-		band++
-		score := customer[node]
 		if score == best.score {
 			ties++
 		}
-		if score < next.score {
+		lot := draw(e.seed, lots[node])
+		if score == next.score && lot < next.draw && node != current {
 			continue
 		}
-		one := contender{node: node, score: score, stays: node == current, draw: draw(e.seed, lots[node])}
+		one := contender{node: node, score: score, stays: node == current, draw: lot}
 		switch {
 		case best.node < 0 || one.beats(&best):
 			if score != best.score {
@@ -273,7 +283,7 @@ func (e *Engine) bestAbove(threshold float64, except int) (best, next contender,
 			next = one
 		}
 	}
-	return best, next, band, ties
+	return best, next, ties
 }
 
 // stayUnlessBetter keeps the VM where it is when the best node does not gain what the request asks for: in system score if
@@ -300,12 +310,8 @@ func (e *Engine) stayUnlessBetter(choice Choice) Choice {
 	choice.RunnerUp, choice.Margin, choice.Stays = choice.Node, -gain, true
 	choice.Node, choice.Round, choice.System, choice.Customer, choice.Threshold = current, entered, system, customer, 0
 	if entered > 0 {
-		choice.Threshold, choice.Band, choice.Ties = e.thresholds[entered-1], 0, 1
-		for _, score := range e.system {
-			if score > choice.Threshold {
-				choice.Band++
-			}
-		}
+		choice.Threshold, choice.Ties = e.thresholds[entered-1], 1
+		choice.Band = len(e.above(choice.Threshold))
 	}
 	return choice
 }

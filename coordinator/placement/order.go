@@ -24,11 +24,9 @@ type part struct{ raw, contribution float64 }
 // order runs Order, Gate, Weigh and Select on what filter left, for every candidate: best first, those that the gate shut
 // out last. It is what an explanation shows; choose comes to the same first one faster.
 func (e *Engine) order() []candidate {
-	admitted := make([]int, 0, len(e.out))
-	for node, out := range e.out {
-		if !out {
-			admitted = append(admitted, node)
-		}
+	admitted := make([]int, 0, len(e.candidates))
+	for _, node := range e.candidates {
+		admitted = append(admitted, int(node))
 	}
 	tiers := [][]int{admitted}
 	if e.planner.Tiers != nil {
@@ -40,7 +38,6 @@ func (e *Engine) order() []candidate {
 	} else {
 		e.gated.Scores(&e.input, e.system)
 	}
-	e.shutOut()
 	candidates := make([]candidate, 0, len(admitted))
 	for tier, members := range tiers {
 		for _, node := range members {
@@ -148,10 +145,10 @@ func upper(sorted []float64, score float64) int {
 }
 
 // choiceOf reads the choice off the order of all candidates.
-func (e *Engine) choiceOf(ordered []candidate, candidates int) Choice {
-	choice := Choice{Node: -1, RunnerUp: -1, Candidates: candidates}
+func (e *Engine) choiceOf(ordered []candidate) Choice {
+	choice := Choice{Node: -1, RunnerUp: -1, Candidates: len(ordered)}
 	switch {
-	case candidates == 0:
+	case len(ordered) == 0:
 		choice.FailedPhase = PhaseConstraint
 		return choice
 	case ordered[0].shut:

@@ -163,9 +163,8 @@ func has(n int) string {
 // nearestShut is the candidate with the highest system score, the first by name among equals.
 func (e *Engine) nearestShut() (nearest int, score float64) {
 	nearest = -1
-	for node, out := range e.out {
-		switch {
-		case out:
+	for _, at := range e.candidates {
+		switch node := int(at); {
 		case nearest < 0 || e.system[node] > score,
 			e.system[node] == score && e.input.Name(node) < e.input.Name(nearest):
 			nearest, score = node, e.system[node]

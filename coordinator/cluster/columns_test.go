@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/shared/units"
+)
+
+// columnsView is a view of two nodes of the default cluster and one of another.
+func columnsView() *View {
+	at := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	known := func(liveness Liveness) NodeFacts {
+		available, load := 6*units.GiB, 2.0
+		return NodeFacts{
+			Liveness: liveness, Inventory: true, InventoryAt: at, Memory: 16 * units.GiB, CPUs: 4, DomainsKnown: true,
+			Telemetry: true, TelemetryAt: at, Available: &available, Load1: &load,
+		}
+	}
+	records := Records{
+		Clusters: []Resource{{
+			Kind: KindCluster, ID: "c1", Name: DefaultCluster,
+			NodeKeys: []NodeKey{{Name: "_SSD"}, {Name: "RACK", Default: 3, Sticky: true, Weight: 20}},
+		}},
+		Nodes: []Node{
+			{ID: "n2", Name: "beta", Cluster: DefaultCluster, Keys: map[string]float64{"RACK": 4}, Maintenance: true, MaintenanceReason: "fans"},
+			{ID: "n1", Name: "alpha", Cluster: DefaultCluster},
+			{ID: "n3", Name: "gamma", Cluster: "other"},
+		},
+		VMs: []VM{
+			{ID: "v1", Name: "web", Holder: "n1", Spec: VMSpec{Memory: 4 * units.GiB, VCPUs: 8}, StartedAt: at.Add(-time.Hour),
+				Owner: Owner{Customer: "c"}, Resident: []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}}},
+		},
+	}
+	return NewView(at, 1, records, map[string]NodeFacts{"n1": known(Up), "n2": known(Suspect), "n3": known(Up)})
+}
+
+func TestColumnsAreTheNodesOfOneCluster(t *testing.T) {
+	c := columnsView().Columns(DefaultCluster)
+	if diff := cmp.Diff([]string{"n1", "n2"}, c.IDs); diff != "" {
+		t.Fatal(diff)
+	}
+	if c.Standing[0] != Stands || c.Reason(0) != "" || c.Standing[1] != StandsDownInMaintenance || c.Reason(1) != "fans" {
+		t.Errorf("standing %v, reasons %q", c.Standing, c.Reasons)
+	}
+	want := []NodeKeyColumn{{Name: "_SSD", Values: []float64{0, 0}}, {Name: "RACK", Values: []float64{3, 4}, Sticky: true, Weight: 20}}
+	if diff := cmp.Diff(want, c.NodeKeys); diff != "" {
+		t.Error(diff)
+	}
+	if c.RAM[0] != 0.25 || c.CPU[0] != 8.0/32 || c.Busy[0] != 0.5 || c.Room[0] != 5*units.GiB || c.Room[1] != math.MinInt64 {
+		t.Errorf("derived %v %v %v %v", c.RAM, c.CPU, c.Busy, c.Room)
+	}
+	if other := columnsView().Columns("other"); other.Len() != 1 || other.NodeKeys != nil {
+		t.Errorf("the other cluster has %v with keys %v", other.IDs, other.NodeKeys)
+	}
+	if at, found := c.Index("n2"); at != 1 || !found {
+		t.Errorf("n2 is at %d (%t)", at, found)
+	}
+	if _, found := c.Index("n9"); found {
+		t.Error("n9 is found")
+	}
+}
+
+func TestFiguresGoThroughALogAndCanBeCut(t *testing.T) {
+	c := columnsView().Columns(DefaultCluster)
+	encoded, err := json.Marshal(c.Figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := &Columns{}
+	if err := json.Unmarshal(encoded, &back.Figures); err != nil {
+		t.Fatal(err)
+	}
+	back.Derive()
+	back.Residents = c.Residents
+	if diff := cmp.Diff(c, back, cmp.AllowUnexported(Residents{}, residentList{})); diff != "" {
+		t.Errorf("(-was +is):\n%s", diff)
+	}
+	if diff := cmp.Diff(c.Figures, c.Select([]int{0, 1})); diff != "" {
+		t.Errorf("all of them (-was +is):\n%s", diff)
+	}
+	one := c.Select([]int{1})
+	if one.Len() != 1 || one.Names[0] != "beta" || one.Reason(0) != "fans" || one.NodeKeys[1].Values[0] != 4 {
+		t.Errorf("%+v", one)
+	}
+	one.NodeKeys[1].Values[0] = 9
+	if c.NodeKeys[1].Values[1] != 4 {
+		t.Error("what is cut out shares memory with the rest")
+	}
+}
+
+func TestAChargeIsFeltOnTheCopyAlone(t *testing.T) {
+	c := columnsView().Columns(DefaultCluster)
+	was := columnsView().Columns(DefaultCluster)
+	copied := c.Clone()
+	copied.Charge(0, 4*units.GiB, 8, Owner{Customer: "c"}, []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}})
+	if copied.RAM[0] != 0.5 || copied.CPU[0] != 0.5 || copied.Room[0] != units.GiB {
+		t.Errorf("charged: %v %v %v", copied.RAM[0], copied.CPU[0], copied.Room[0])
+	}
+	if diff := cmp.Diff(was, c, cmp.AllowUnexported(Residents{}, residentList{})); diff != "" {
+		t.Errorf("the original (-was +is):\n%s", diff)
+	}
+	if got := met(copied, ScopeCustomer, CustomerKey, Owner{Customer: "c"}); got != 2 {
+		t.Errorf("%d VMs are met, want 2", got)
+	}
+	bare := &Columns{Figures: c.Select([]int{0})}
+	bare.Derive()
+	bare.Charge(0, units.GiB, 1, Owner{}, []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}})
+	if got := met(bare, ScopeCustomer, CustomerKey, Owner{}); got != 1 {
+		t.Errorf("%d VMs are met on columns that had none, want 1", got)
+	}
+}
+
+// met counts the VMs that a key G of value 1.25 meets.
+func met(c *Columns, scope KeyScope, class KeyClass, owner Owner) int {
+	count := 0
+	c.Residents.Match(scope, class, owner, "G", 1.25, func(p Posting) {
+		for _, n := range p.Counts {
+			count += int(n)
+		}
+	})
+	return count
+}
+
+// Who meets whom: the same customer, and for billing-entity keys the same billing entity; with ScopeCluster everybody.
+func TestResidentsAreMetByTheirOwn(t *testing.T) {
+	c := &Columns{Residents: NewResidents()}
+	add := func(customer, billing string, class KeyClass, value float64) {
+		c.Residents.Add(0, Owner{Customer: customer, BillingEntity: billing}, []ResidentKey{{Class: class, Name: "G", Value: value}})
+	}
+	add("c1", "b1", CustomerKey, 1)
+	add("c1", "b1", BillingEntityKey, 1)
+	add("c2", "b1", CustomerKey, 1)
+	add("c2", "b1", BillingEntityKey, 1)
+	add("c3", "b2", BillingEntityKey, 1)
+	add("c1", "b1", CustomerKey, 2.25) // a whole unit away
+	add("c1", "b1", CustomerKey, 0.25) // likewise
+	for _, one := range []struct {
+		scope KeyScope
+		class KeyClass
+		owner Owner
+		want  int
+	}{
+		{ScopeCustomer, CustomerKey, Owner{"c1", "b1"}, 2},
+		{ScopeCustomer, CustomerKey, Owner{"c2", "b1"}, 2},
+		{ScopeCustomer, CustomerKey, Owner{"c3", "b2"}, 1},
+		{ScopeCustomer, CustomerKey, Owner{"c9", "b1"}, 0},
+		{ScopeCustomer, BillingEntityKey, Owner{"c1", "b1"}, 3}, // c1's customer key, and the two of b1
+		{ScopeCustomer, BillingEntityKey, Owner{"c9", "b2"}, 1},
+		{ScopeCluster, CustomerKey, Owner{"c9", "b9"}, 5},
+	} {
+		if got := met(c, one.scope, one.class, one.owner); got != one.want {
+			t.Errorf("%v: %d are met, want %d", one, got, one.want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package placement
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/key"
+	"berth/shared/units"
+)
+
+// What a refusal says would have changed it is done to the records, and the decision made again.
+func TestChangesOfARefusalAreTrue(t *testing.T) {
+	kinds := make(map[string]int)
+	rapid.Check(t, func(t *rapid.T) {
+		s, request, seed := draws(t)
+		request.Memory *= units.Bytes(rapid.IntRange(1, 8).Draw(t, "larger"))
+		for _, change := range Place(s.view(), request, s.policy(), seed).Changes {
+			kinds[change.Kind]++
+			other, asked, policy := *s, request, s.policy()
+			other.nodes, other.vms = slices.Clone(s.nodes), slices.Clone(s.vms)
+			node := &other.nodes[slices.IndexFunc(other.nodes, func(n cluster.Node) bool { return n.ID == change.Node })]
+			switch change.Kind {
+			case ChangeSize:
+				asked.Memory = units.Bytes(change.Figure)
+			case ChangeOverhead:
+				node.Settings.Overhead = ptr(units.Bytes(change.Figure))
+			case ChangeKey:
+				asked.SystemKeys = slices.DeleteFunc(slices.Clone(asked.SystemKeys), func(k key.Weighted) bool { return k.Name == change.Key })
+			case ChangeFinal:
+				policy.Gate.Final = change.Figure
+			case ChangeMove:
+				vm := &other.vms[slices.IndexFunc(other.vms, func(v cluster.VM) bool { return v.ID == change.VM })]
+				moved := Request{Purpose: ForMigrate, VM: vm.ID, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Current: vm.Holder, Pinned: change.To}
+				constraints := policy
+				constraints.Gate, constraints.Weighers = Gate{Kind: GateOff}, nil
+				if d := Place(other.view(), moved, constraints, seed); d.Winner != change.To {
+					t.Fatalf("%q: it cannot move: %s", change.Text, d.Reason)
+				}
+				vm.Holder = change.To
+			case "memory-promised":
+				ratio, err := strconv.ParseFloat(strings.TrimSuffix(strings.Fields(change.Text)[2], ","), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				node.Settings.RAMRatio = &ratio
+			case "running":
+				node.Maintenance = false
+			case "pin":
+				asked.Pinned = ""
+			default:
+				t.Fatalf("nobody tries out %q", change.Text)
+			}
+			again := Explain(Place(other.view(), asked, policy, seed))
+			at := slices.IndexFunc(again.Nodes, func(n NodeResult) bool { return n.Node == change.Node })
+			if !again.Nodes[at].Admitted {
+				t.Fatalf("%q is not true:\n%s\n%s", change.Text, Text(Place(s.view(), request, s.policy(), seed)), Text(again))
+			}
+		}
+	})
+	if len(kinds) < 6 { // of eight: a change that is never met is a change that is never tried out
+		t.Errorf("met only %v", kinds)
+	}
+}
+
+// What a win says would have changed it is tried out on the records too.
+func TestCounterfactualsOfAWinAreTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, request, seed := draws(t)
+		d := Explain(Place(s.view(), request, s.policy(), seed))
+		if d.Outcome == Refused || d.Counterfactual == "" {
+			return
+		}
+		for _, sentence := range strings.Split(d.Counterfactual, "; ") {
+			words := strings.Fields(sentence) // without system key NAME, NODE would win
+			without := func(keys []key.Weighted) []key.Weighted {
+				return slices.DeleteFunc(slices.Clone(keys), func(k key.Weighted) bool { return k.Name == strings.TrimSuffix(words[3], ",") })
+			}
+			asked := request
+			if words[1] == "system" {
+				asked.SystemKeys = without(asked.SystemKeys)
+			} else {
+				asked.CustomerKeys = without(asked.CustomerKeys)
+			}
+			if again := Place(s.view(), asked, s.policy(), seed); again.WinnerName != words[4] {
+				t.Fatalf("%q is not true:\n%s\n%s", sentence, FullText(d), FullText(again))
+			}
+		}
+	})
+}
+
+// Why a node was not taken is said of every node, and what would change it is said of every one that a key keeps out.
+func TestEveryNodeHasAnAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, request, seed := draws(t)
+		d := Place(s.view(), request, s.policy(), seed)
+		for _, node := range s.nodes {
+			answer, err := WhyNot(d, node.Name)
+			if err != nil || len(answer.Why) == 0 || answer.Won != (node.ID == d.Winner) || answer.Node.Node != node.ID {
+				t.Fatalf("%s: %+v, %v", node.Name, answer, err)
+			}
+			again, err := WhyNot(d, node.ID)
+			if err != nil || len(again.Changes) != len(answer.Changes) {
+				t.Fatalf("%s by ID: %+v, %v", node.ID, again, err)
+			}
+		}
+	})
+}

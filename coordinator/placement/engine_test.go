@@ -1,0 +1,139 @@
+package placement
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/constraint"
+	"berth/coordinator/placement/weigher"
+	"berth/shared/units"
+)
+
+// prepared is an engine in the middle of a random decision.
+func prepared(t *rapid.T) (*Engine, Choice) {
+	s, request, seed := draws(t)
+	view := s.view()
+	if request.Current != "" {
+		view = view.Without(request.VM, request.Current)
+	}
+	engine, err := NewEngine(s.policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine, engine.Choose(view.Columns(cluster.DefaultCluster), noon, &request, seed)
+}
+
+// The fast forms are other ways to compute the same, to the last bit.
+func TestFastFormsAgreeWithTheRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, _ := prepared(t)
+		for node, out := range e.out {
+			refused := slices.ContainsFunc(e.constraints, func(c constraint.Constraint) bool { return !c.Check(&e.input, node).Passed })
+			if out != refused {
+				t.Fatalf("node %d: out %t, by its checks %t", node, out, refused)
+			}
+		}
+		for _, c := range constraint.All() {
+			if c.Sweep == nil {
+				continue
+			}
+			out := make([]bool, len(e.out))
+			c.Sweep(&e.input, out)
+			for node := range out {
+				if out[node] == c.Check(&e.input, node).Passed {
+					t.Fatalf("%s, node %d: swept out %t", c.Name, node, out[node])
+				}
+			}
+		}
+		for _, w := range weigher.All() {
+			scores := slices.Repeat([]float64{math.NaN()}, len(e.out))
+			w.Scores(&e.input, scores)
+			for node, score := range scores {
+				if one := w.Weigh(&e.input, node, nil); math.Float64bits(one) != math.Float64bits(score) {
+					t.Fatalf("%s, node %d: %v by column, %v alone", w.Name, node, score, one)
+				}
+			}
+		}
+	})
+}
+
+// The one pass over the nodes finds what the order of all of them has first.
+func TestTheChoiceIsTheFirstInTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, _ := prepared(t)
+		e.request.IfBetter = 0
+		choice := e.choose()
+		ordered := e.order()
+		if diff := cmp.Diff(e.choiceOf(ordered), choice); diff != "" && choice.Node >= 0 {
+			t.Fatalf("(-in order +chosen):\n%s", diff)
+		}
+		if want := e.choiceOf(ordered); want.FailedPhase != choice.FailedPhase || want.System != choice.System {
+			t.Fatalf("%+v, in order %+v", choice, want)
+		}
+	})
+}
+
+// A rule that has no fast form simply works.
+func TestARuleWithoutAFastFormCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, want := prepared(t)
+		e.roomy = false
+		for c := range e.constraints {
+			e.constraints[c].Sweep = nil
+		}
+		e.gated.Sweep = nil
+		e.weighers = slices.Clone(e.weighers)
+		for w := range e.weighers {
+			e.weighers[w].Sweep = nil
+		}
+		if diff := cmp.Diff(want, e.choose()); diff != "" {
+			t.Fatalf("(-fast +slow):\n%s", diff)
+		}
+	})
+}
+
+func TestADecisionAllocatesNothingPerNode(t *testing.T) {
+	for _, n := range []int{10, 1000} {
+		columns, request := fleet(n, 3), askedOf(true)
+		engine := newEngine(t, Affinity())
+		allocations := testing.AllocsPerRun(20, func() {
+			if engine.Choose(columns, noon, request, 1).Node < 0 {
+				t.Fatal("no node fits")
+			}
+		})
+		if allocations > 10 {
+			t.Errorf("%d nodes: %v allocations", n, allocations)
+		}
+	}
+}
+
+// An engine goes from one cluster to another, and from a large one to a small one and back.
+func TestAnEngineIsUsedAgain(t *testing.T) {
+	used := newEngine(t, Affinity())
+	for _, n := range []int{50, 3, 200, 1} {
+		columns, request := fleet(n, 2), askedOf(n > 3)
+		got, want := used.Choose(columns, noon, request, 5), newEngine(t, Affinity()).Choose(columns, noon, request, 5)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d nodes (-fresh +used):\n%s", n, diff)
+		}
+	}
+}
+
+// Columns may be built without a view, and charged: what was there is not there any more.
+func TestAChargedVMTakesItsRoom(t *testing.T) {
+	columns := emptyNodes("node1", "node2").Clone()
+	engine := newEngine(t, Affinity())
+	request := &Request{Memory: 40 * units.GiB, SystemKeys: specials()}
+	first := engine.Choose(columns, noon, request, 1)
+	columns.Charge(first.Node, request.Memory, 4, cluster.Owner{}, nil)
+	second := engine.Choose(columns, noon, request, 1)
+	columns.Charge(second.Node, request.Memory, 4, cluster.Owner{}, nil)
+	if third := engine.Choose(columns, noon, request, 1); first.Node == second.Node || third.Node != -1 || third.FailedPhase != PhaseConstraint {
+		t.Errorf("%+v, %+v, %+v", first, second, third)
+	}
+}
