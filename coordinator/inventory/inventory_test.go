@@ -22,7 +22,7 @@ import (
 
 // agent speaks for one node, with sequences of its own.
 type agent struct {
-	t        *testing.T
+	t        testing.TB
 	store    *Store
 	node     string
 	session  *Session
@@ -30,7 +30,7 @@ type agent struct {
 	sequence uint64
 }
 
-func connect(t *testing.T, store *Store, node string) *agent {
+func connect(t testing.TB, store *Store, node string) *agent {
 	t.Helper()
 	a := &agent{t: t, store: store, node: node, boot: "boot-1"}
 	a.reconnect()

@@ -14,7 +14,7 @@ import (
 	"berth/shared/units"
 )
 
-func apply(t *testing.T, records *state.Store, command state.Command) {
+func apply(t testing.TB, records *state.Store, command state.Command) {
 	t.Helper()
 	data, err := command.Encode()
 	if err != nil {

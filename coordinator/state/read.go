@@ -229,13 +229,21 @@ func each[Row any](rows memdb.ResultIterator, err error) iter.Seq[*Row] {
 	}
 }
 
+// take gathers the rows before it copies them: records are large, and a slice of them that grows copies them over and over.
 func take[Row, Out any](rows iter.Seq[*Row], limit int, clone func(*Row) Out) []Out {
-	var out []Out
+	var found []*Row
 	for row := range rows {
-		out = append(out, clone(row))
-		if len(out) == limit {
+		found = append(found, row)
+		if len(found) == limit {
 			break
 		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	out := make([]Out, len(found))
+	for i, row := range found {
+		out[i] = clone(row)
 	}
 	return out
 }
