@@ -57,9 +57,6 @@ type vmEntry struct {
 	keys              []cluster.Key
 }
 
-// Name is what problems call the document: its file.
-func (d *Document) Name() string { return d.name }
-
 // Lines of a document, by what stands there.
 func lineKey(subject, field string) string { return subject + " " + field }
 

@@ -59,6 +59,27 @@ func TestNewResource(t *testing.T) {
 	}
 }
 
+// What an edit changes can be told without a document.
+func TestFieldsOfRecords(t *testing.T) {
+	now := site(t)
+	acme, _ := now.ResourceByName(cluster.KindCustomer, "acme")
+	changed, err := Edit(now, acme, map[string]string{"billing_entity": "mbe"}, nil, nil)
+	if want := []FieldChange{{Field: LinkBillingEntity, From: "reseller", To: "mbe"}}; err != nil || !cmp.Equal(ResourceFields(now, acme, changed), want) {
+		t.Errorf("%v, %v", ResourceFields(now, acme, changed), err)
+	}
+	run("tiny", "n1")(&now)
+	before, _ := now.VM("tiny")
+	after, vdc := before, "acme-prod"
+	after.Spec.Memory = units.GiB
+	if after, err = EditVM(now, after, VMLinks{VDC: &vdc}); err != nil {
+		t.Fatal(err)
+	}
+	want := []FieldChange{{Field: LinkVDC, To: "acme-prod", Note: atNextStart}, {Field: "memory", From: "512M", To: "1G", Note: atNextStart}}
+	if diff := cmp.Diff(want, VMFields(now, before, after)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEdit(t *testing.T) {
 	now := site(t)
 	acme, _ := now.ResourceByName(cluster.KindCustomer, "acme")

@@ -208,6 +208,33 @@ func TestExportThenApplyChangesNothing(t *testing.T) {
 	})
 }
 
+// Whatever keeps the rules can be placed and started.
+func TestWhatKeepsTheRulesResolves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := randomState(t)
+		for _, vm := range now.VMs {
+			resolved, err := Resolve(&now, vm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vdc, _ := now.Resource(vm.VDC)
+			if resolved.Owner.Customer != vdc.Links[LinkCustomer] {
+				t.Fatalf("%s is %s's, its VDC %s's", vm.Name, resolved.Owner.Customer, vdc.Links[LinkCustomer])
+			}
+			if id := vdc.Links[LinkCluster]; id != "" && resolved.Record.ID != id || id == "" && resolved.Cluster != cluster.DefaultCluster {
+				t.Fatalf("%s is in %s, its VDC links to %q", vm.Name, resolved.Cluster, id)
+			}
+			spec, err := SpecOf(&now, vm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spec.Memory != vm.Spec.Memory || spec.XML == "" && len(spec.Networks) != len(vm.NICs)+len(vm.Spec.Networks) {
+				t.Fatalf("%+v is started as %+v", vm, spec)
+			}
+		}
+	})
+}
+
 func plainExport(t *rapid.T, now State) string {
 	text, err := Export(now, false)
 	if err != nil {

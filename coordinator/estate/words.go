@@ -16,15 +16,11 @@ const atNextStart = "takes effect at the next start"
 
 // describe fills in what the changes of a plan change, field by field.
 func (d *differ) describe(plan *Plan) {
-	names := make(map[string]string, len(d.now.Resources))
-	for i := range d.now.Resources {
-		names[d.now.Resources[i].ID] = d.now.Resources[i].Name
-	}
+	names := d.now.names()
 	for i := range d.doc.entries {
 		one := &d.doc.entries[i]
 		names[d.declared[ref(one.kind, one.name)]] = one.name
 	}
-	names[cluster.DefaultCluster] = cluster.DefaultCluster
 	for i := range plan.Changes {
 		change := &plan.Changes[i]
 		switch {
