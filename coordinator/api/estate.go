@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/coordinator/estate"
+	"berth/coordinator/sim"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -159,7 +160,8 @@ func eventOf(change estate.Change) string {
 	}
 }
 
-// ExportEstate answers with a document that says what is declared now.
+// ExportEstate answers with a document that says what is declared now, or with a scenario that also has the figures of
+// the nodes and what runs.
 func (s *Server) ExportEstate(
 	ctx context.Context, request *connect.Request[berthv1.ExportEstateRequest],
 ) (*connect.Response[berthv1.ExportEstateResponse], error) {
@@ -167,7 +169,12 @@ func (s *Server) ExportEstate(
 	if err != nil {
 		return nil, err
 	}
-	document, err := estate.Export(p.declared(), true)
+	var document []byte
+	if request.Msg.GetScenario() {
+		document, err = sim.Export(p.view(), p.declared(), cmp.Or(request.Msg.GetSeed(), random()))
+	} else {
+		document, err = estate.Export(p.declared(), true)
+	}
 	if err != nil {
 		return nil, err
 	}

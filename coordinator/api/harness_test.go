@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
@@ -25,9 +26,11 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/rpc"
+	"berth/shared/units"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,6 +59,7 @@ type coordinator struct {
 	record    cluster.Member
 	skew      atomic.Int64 // of its clock
 	gone      []string     // nodes whose session was ended
+	reports   int
 	stopped   bool
 }
 
@@ -285,6 +289,35 @@ func (m *coordinator) addNode(id, name string) {
 	})
 }
 
+// reportIdle has a node's agent tell that it has so much memory, all of it free, 16 CPUs and no load.
+func (m *coordinator) reportIdle(node string, memory units.Bytes) {
+	m.cloud.t.Helper()
+	m.reports++
+	session, err := m.inventory.OpenSession(node, &berthv1.Hello{NodeId: node, Incarnation: fmt.Sprint("boot-", m.reports)}, 1)
+	m.cloud.check(err)
+	for i, message := range []*berthv1.SessionRequest{
+		{Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+			Node: &berthv1.NodeInventory{MemoryBytes: int64(memory), Cpus: 16, DomainTypes: []string{"kvm"}, CollectedAt: timestamppb.Now()},
+		}}},
+		{Message: &berthv1.SessionRequest_Telemetry{Telemetry: &berthv1.NodeTelemetry{
+			SampledAt: timestamppb.Now(), MemoryTotalBytes: new(int64(memory)), MemoryAvailableBytes: new(int64(memory)), Load1: new(0.0),
+		}}},
+	} {
+		message.Sequence = uint64(i + 2)
+		session.Report(message)
+	}
+}
+
+// decide places a VM on what the nodes have reported, and keeps the decision.
+func (m *coordinator) decide(id string, request placement.Request) placement.Decision {
+	m.cloud.t.Helper()
+	view := m.inventory.View(m.store.Snapshot(), m.now())
+	decision := placement.Place(view, request, placement.Affinity(), 7)
+	decision.ID, decision.Caller = id, "operator/alice"
+	m.propose(state.Command{Kind: "test", Decisions: []placement.Decision{decision}})
+	return decision
+}
+
 func (m *coordinator) addVM(vm cluster.VM) {
 	m.cloud.t.Helper()
 	m.propose(state.Command{Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID}}, VMs: []cluster.VM{vm}})
@@ -395,4 +428,9 @@ func decisions(pairs ...string) []placement.Decision {
 		})
 	}
 	return all
+}
+
+// commandOf keeps decisions as they are.
+func commandOf(all ...placement.Decision) state.Command {
+	return state.Command{Kind: "test", Decisions: all}
 }

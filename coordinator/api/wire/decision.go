@@ -10,7 +10,7 @@ func Decision(d placement.Decision) *berthv1.Decision {
 	d = placement.Explain(d)
 	message := DecisionSummary(d)
 	for _, node := range d.Nodes {
-		message.Nodes = append(message.Nodes, decisionNode(node))
+		message.Nodes = append(message.Nodes, DecisionNode(node))
 	}
 	return message
 }
@@ -37,16 +37,41 @@ func DecisionSummary(d placement.Decision) *berthv1.Decision {
 		Order:          d.Order,
 		Gate:           d.Gate,
 		Selector:       d.Selector,
+		FailedPhase:    string(d.FailedPhase),
+		Round:          int32(d.Round),
+		Changes:        changeTexts(d.Changes),
+		Kept:           int32(keptNodes(d)),
 		Omitted:        int32(d.Omitted),
 		Cluster:        d.Request.Cluster,
 	}
 }
 
+// keptNodes is of how many nodes the decision holds something. Release 0.1 kept the results themselves.
+func keptNodes(d placement.Decision) int {
+	if d.Inputs == nil {
+		return len(d.Nodes)
+	}
+	return len(d.Inputs.IDs)
+}
+
+func changeTexts(changes []placement.Change) []string {
+	texts := make([]string, 0, len(changes))
+	for _, change := range changes {
+		texts = append(texts, change.Text)
+	}
+	return texts
+}
+
 // decisionRequest names nodes as the decision itself knew them, so that it reads the same after they are gone.
 func decisionRequest(d placement.Decision) *berthv1.DecisionRequest {
-	names := make(map[string]string, len(d.Nodes))
+	names := make(map[string]string, keptNodes(d))
 	for _, node := range d.Nodes {
 		names[node.Node] = node.Name
+	}
+	if d.Inputs != nil {
+		for i, id := range d.Inputs.IDs {
+			names[id] = d.Inputs.Names[i]
+		}
 	}
 	name := func(id string) string {
 		if name, known := names[id]; known {
@@ -84,7 +109,8 @@ func outcome(o placement.Outcome) berthv1.DecisionOutcome {
 	}
 }
 
-func decisionNode(node placement.NodeResult) *berthv1.DecisionNode {
+// DecisionNode makes the message of what a decision found of one node.
+func DecisionNode(node placement.NodeResult) *berthv1.DecisionNode {
 	message := &berthv1.DecisionNode{
 		Node:     node.Name,
 		NodeId:   node.Node,
@@ -94,6 +120,9 @@ func decisionNode(node placement.NodeResult) *berthv1.DecisionNode {
 		Tier:     int32(node.Tier),
 		Band:     int32(node.Band),
 		Current:  node.Current,
+
+		SystemScore:   node.SystemScore,
+		CustomerScore: node.CustomerScore,
 	}
 	for _, c := range node.Constraints {
 		message.Constraints = append(message.Constraints, &berthv1.ConstraintResult{
@@ -108,15 +137,22 @@ func decisionNode(node placement.NodeResult) *berthv1.DecisionNode {
 		})
 	}
 	for _, t := range node.Terms {
-		message.Terms = append(message.Terms, &berthv1.ScoreTerm{
+		term := &berthv1.ScoreTerm{
 			Weigher:      t.Weigher,
 			Key:          t.Key,
 			Raw:          t.Raw,
 			Proximity:    t.Proximity,
 			Weight:       t.Weight,
 			Contribution: t.Contribution,
+			Count:        int32(t.Count),
+			Class:        string(t.Class),
+			Level:        t.Level,
 			Note:         t.Note,
-		})
+		}
+		if t.Class != "" { // terms of release 0.1 did not keep what was wanted
+			term.Wanted = new(t.Wanted)
+		}
+		message.Terms = append(message.Terms, term)
 	}
 	return message
 }

@@ -219,27 +219,48 @@ func TestOperationIsWhole(t *testing.T) {
 }
 
 func TestDecisionIsWhole(t *testing.T) {
+	keys := []key.Weighted{{Name: "TIER", Value: 1, Weight: 2, Class: cluster.SystemKey, Level: "vm"}}
 	d := placement.Decision{
 		ID: "d1", At: noon, Caller: "operator/alice", Operation: "o1", DryRun: true, Policy: "affinity", Seed: 1, Outcome: placement.Placed,
 		Winner: "n1", WinnerName: "hv1", Margin: 0.5, Reason: "r", Counterfactual: "c", Order: "o", Gate: "g", Selector: "s",
+		FailedPhase: placement.PhaseSystem, Round: 2, Omitted: 3, Changes: []placement.Change{{Kind: placement.ChangeSize, Text: "smaller"}},
 		Request: placement.Request{
 			Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: 1, VCPUs: 1, Pinned: "n1", Excluded: []string{"n9"}, Current: "n2",
+			Cluster: "default", SystemKeys: keys, CustomerKeys: keys, Home: "n2", IfBetter: 5,
 		},
 		Nodes: []placement.NodeResult{{
-			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Band: 1,
+			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Band: 1, SystemScore: 2, CustomerScore: 3,
 			Constraints: []placement.ConstraintResult{{
 				Constraint: "memory", Passed: true, Code: "c", Message: "m", Needed: new(1.0), Available: new(2.0), Unit: "bytes", AgeSeconds: new(0.0),
 			}},
-			Terms: []placement.Term{{Weigher: "w", Key: "#RAM", Raw: 1, Proximity: new(1.0), Weight: 1, Contribution: 1}},
+			Terms: []placement.Term{{
+				Weigher: "w", Key: "#RAM", Raw: 1, Proximity: new(1.0), Weight: 1, Contribution: 1, Note: "n", Class: cluster.SystemKey,
+				Level: "cluster", Wanted: 0, Count: 2,
+			}},
 		}, {Node: "n2", Name: "hv2"}},
 	}
 	message := Decision(d)
+	for _, k := range append(message.GetRequest().GetSystemKeys(), message.GetRequest().GetCustomerKeys()...) {
+		if k.GetName() != "TIER" || k.GetValue() != 1 || k.GetWeight() != 2 || k.GetClass() != "system" || k.GetLevel() != "vm" {
+			t.Errorf("compiled key %v", k)
+		}
+		k.From, k.Sticky, k.Overrode = "vm/web", true, []*berthv1.OverriddenKey{{Class: "c", Value: 1, Weight: 1, Level: "l", From: "f"}} // not kept
+	}
+	whole(t, message)
 	got := []string{message.GetRequest().GetPinnedNode(), message.GetRequest().GetCurrentNode(), message.GetRequest().GetExcludedNodes()[0]}
 	if diff := cmp.Diff([]string{"hv1", "hv2", "n9"}, got); diff != "" {
 		t.Errorf("the request's nodes, by the decision's own names: %s", diff)
 	}
-	if summary := DecisionSummary(d); len(summary.GetNodes()) > 0 || summary.GetReason() != "r" {
+	if message.GetKept() != 2 || message.GetOmitted() != 3 || message.GetChanges()[0] != "smaller" {
+		t.Errorf("kept %d, omitted %d, changes %v", message.GetKept(), message.GetOmitted(), message.GetChanges())
+	}
+	d.Nodes, d.Inputs = nil, &placement.Inputs{Figures: cluster.Figures{IDs: []string{"n1", "n2"}, Names: []string{"hv1", "hv2"}}}
+	summary := DecisionSummary(d)
+	if len(summary.GetNodes()) > 0 || summary.GetReason() != "r" || summary.GetKept() != 2 || summary.GetRequest().GetCurrentNode() != "hv2" {
 		t.Errorf("summary %v", summary)
+	}
+	if old := Decision(placement.Decision{Nodes: []placement.NodeResult{{Terms: []placement.Term{{Weigher: "w", Key: "#RAM"}}}}}); old.GetNodes()[0].GetTerms()[0].Wanted != nil {
+		t.Error("a decision of release 0.1 shows what it did not keep")
 	}
 }
 

@@ -4295,9 +4295,9 @@ func (x *WhyVMResponse) GetAnswer() []string {
 
 type WhyNotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // may be empty beside a decision
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	DecisionId    string                 `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"` // empty: the one that placed the VM last
+	DecisionId    string                 `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"` // empty: the one that placed the VM last or, if it does not run, the newest one about it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4435,7 +4435,7 @@ type CapacityRequest struct {
 	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
 	Cluster       string                 `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"` // empty: the VDC's, or the default one
 	Vdc           string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`         // whose keys and place such a VM would have; empty: none
-	Most          int32                  `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`      // stop counting here; 0 means 100,000
+	Most          int32                  `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`      // stop counting here; 0 means 10,000. On a large cluster counting stops earlier.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

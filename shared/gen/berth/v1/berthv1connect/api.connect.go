@@ -204,7 +204,7 @@ type BerthServiceClient interface {
 	ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error)
 	// WhyVM explains the decision that placed a VM last.
 	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
-	// WhyNot explains why that decision did not choose a certain node.
+	// WhyNot explains why a decision did not choose a certain node.
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
 	Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error)
@@ -801,7 +801,7 @@ type BerthServiceHandler interface {
 	ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error)
 	// WhyVM explains the decision that placed a VM last.
 	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
-	// WhyNot explains why that decision did not choose a certain node.
+	// WhyNot explains why a decision did not choose a certain node.
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
 	Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error)

@@ -1,0 +1,221 @@
+package api
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+// furnished declares what the VMs of these tests link to.
+func furnished(t *testing.T) *declarer {
+	t.Helper()
+	d := newDeclarer(t)
+	type pairs = map[string]string
+	d.add("customer", "acme", nil, nil)
+	d.add("vdc", "prod", pairs{"customer": "acme"}, nil)
+	d.add("offer", "small", nil, pairs{"for": "vm"})
+	d.add("image", "debian", nil, nil)
+	d.add("disk", "web-root", nil, pairs{"path": "/srv/web.qcow2", "format": "qcow2"})
+	d.add("disk", "db-root", nil, pairs{"path": "/srv/db.qcow2", "format": "qcow2"})
+	d.add("network", "lan", nil, pairs{"source": "default"})
+	d.add("nic", "eth0", pairs{"network": "lan"}, nil)
+	return d
+}
+
+func (d *declarer) id(kind cluster.Kind, name string) string {
+	d.t.Helper()
+	found, known := d.m.store.Snapshot().ResourceByName(kind, name)
+	if !known {
+		d.t.Fatalf("there is no %s %s", kind, name)
+	}
+	return found.ID
+}
+
+func TestNewVMsAreLinked(t *testing.T) {
+	d := furnished(t)
+	var asked []control.StartVM
+	answer := cluster.VM{ID: "v1", Name: "web", VDC: d.id(cluster.KindVDC, "prod")}
+	d.m.control.start = func(request control.StartVM) (control.Started, error) {
+		asked = append(asked, request)
+		return control.Started{Operation: operation.Operation{ID: "o1"}, VM: answer}, nil
+	}
+	d.m.control.add = func(request control.AddVM) (control.Added, error) {
+		asked = append(asked, control.StartVM(request))
+		return control.Added{VM: answer, Decision: placement.Decision{ID: "d1"}}, nil
+	}
+	spec := &berthv1.VMSpec{MemoryBytes: int64(units.GiB), Vcpus: 1}
+	keys := []*berthv1.Key{{Class: "customer", Name: "Group1", Value: 1, Weight: -100}}
+	start, err := d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
+		Name: "web", Spec: spec, Vdc: "prod", Offer: "small", Image: "debian", Disks: []string{"web-root"}, Nics: []string{"eth0"}, Keys: keys,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if vm := start.Msg.GetVm(); vm.GetVdc() != "prod" || vm.GetCustomer() != "acme" || vm.GetCluster() != "default" {
+		t.Errorf("shown %v", vm)
+	}
+	add, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{
+		Name: "web", Spec: spec, Vdc: "prod", Offer: "small", Image: "debian", Disks: []string{"web-root"}, Nics: []string{"eth0"}, Keys: keys,
+	}))
+	if err != nil || add.Msg.GetVm().GetName() != "web" || add.Msg.GetDecision().GetId() != "d1" {
+		t.Fatalf("added %v, %v", add, err)
+	}
+	want := control.StartVM{
+		Name: "web", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1}, Caller: "operator/alice",
+		VDC: d.id(cluster.KindVDC, "prod"), Offer: d.id(cluster.KindOffer, "small"), Image: d.id(cluster.KindImage, "debian"),
+		Disks: []string{d.id(cluster.KindDisk, "web-root")}, NICs: []string{d.id(cluster.KindNIC, "eth0")},
+		Keys: []cluster.Key{{Class: cluster.CustomerKey, Name: "Group1", Value: 1, Weight: -100}},
+	}
+	if diff := cmp.Diff([]control.StartVM{want, want}, asked); diff != "" {
+		t.Error(diff)
+	}
+	dry, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{Name: "web", Spec: spec, DryRun: true}))
+	if err != nil || dry.Msg.Vm != nil {
+		t.Errorf("dry run: %v, %v", dry, err)
+	}
+	asked = nil
+
+	for name, request := range map[string]*berthv1.AddVMRequest{
+		"no such VDC":               {Vdc: "test"},
+		"an offer for others":       {Offer: "debian"},
+		"a disk that is a NIC":      {Disks: []string{"eth0"}},
+		"a disk twice":              {Disks: []string{"web-root", "web-root"}},
+		"a key that is no number":   {Keys: []*berthv1.Key{{Name: "X", Value: math.NaN()}}},
+		"a reserved key as system":  {Keys: []*berthv1.Key{{Name: "_X", Value: 1, Weight: 1}}},
+		"a file that a disk has":    {Disks: []string{"web-root"}, Spec: &berthv1.VMSpec{Disks: []*berthv1.Disk{{Path: "/srv/web.qcow2", Format: "qcow2", Bus: "virtio"}}}},
+		"no specification":          {},
+		"a name that is for an ID":  {Name: "6c8d5f52-1111-4222-8333-444455556666"},
+		"a specification of no CPU": {Spec: &berthv1.VMSpec{MemoryBytes: 1}},
+	} {
+		t.Run("refuses "+name, func(t *testing.T) {
+			if request.Name == "" {
+				request.Name = "new"
+			}
+			if request.Spec == nil && name != "no specification" {
+				request.Spec = spec
+			} else if request.Spec != nil && request.Spec.Disks != nil {
+				request.Spec.MemoryBytes, request.Spec.Vcpus = int64(units.GiB), 1
+			}
+			_, err := d.client.AddVM(t.Context(), connect.NewRequest(request))
+			wantRefusal(t, err, rpc.Invalid, "vm/"+request.Name)
+			if asked != nil {
+				t.Error("control was asked all the same")
+			}
+		})
+	}
+	_, err = d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{Name: "web", Vdc: "prod"}))
+	wantRefusal(t, err, rpc.Invalid, "vm/web") // nothing new that could be linked
+}
+
+func TestChangeVM(t *testing.T) {
+	d := furnished(t)
+	vm := cluster.VM{
+		ID: "v1", Name: "web", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
+		Disks: []string{d.id(cluster.KindDisk, "web-root")},
+	}
+	d.m.addVM(vm)
+	vm.ID, vm.Name, vm.Disks = "v2", "db", []string{d.id(cluster.KindDisk, "db-root")}
+	d.m.addVM(vm)
+	d.m.addVM(cluster.VM{ID: "v3", Name: "xml", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain/>"}})
+	change := func(request *berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
+		answer, err := d.client.ChangeVM(t.Context(), connect.NewRequest(request))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+
+	t.Run("links, unlinks and resizes", func(t *testing.T) {
+		answer, err := change(&berthv1.ChangeVMRequest{
+			Vm: "web", Vdc: new("prod"), Offer: new("small"), Nics: &berthv1.Names{Names: []string{"eth0"}}, MemoryBytes: new(2 * int64(units.GiB)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := answer.GetVm()
+		if got.GetVdc() != "prod" || got.GetOffer() != "small" || got.GetNics()[0] != "eth0" || got.GetDisks()[0] != "web-root" ||
+			got.GetSpec().GetMemoryBytes() != 2*int64(units.GiB) || got.GetSpec().GetVcpus() != 1 {
+			t.Errorf("changed to %v", got)
+		}
+		var fields []string
+		for _, f := range answer.GetChanges() {
+			fields = append(fields, f.GetField()+" "+f.GetFrom()+" "+f.GetTo())
+		}
+		if diff := cmp.Diff([]string{"vdc  prod", "offer  small", "memory 1G 2G", "nics  eth0"}, fields); diff != "" {
+			t.Error(diff)
+		}
+		if answer, err = change(&berthv1.ChangeVMRequest{Vm: "v1", Offer: new(""), Disks: &berthv1.Names{}}); err != nil || answer.GetVm().GetOffer() != "" ||
+			len(answer.GetVm().GetDisks()) != 0 || answer.GetVm().GetVdc() != "prod" {
+			t.Errorf("unlinked: %v, %v", answer, err)
+		}
+		before := d.index()
+		if answer, err := change(&berthv1.ChangeVMRequest{Vm: "web", Vdc: new("prod")}); err != nil || len(answer.GetChanges()) != 0 || d.index() != before {
+			t.Errorf("a change that changes nothing: %v, %v", answer, err)
+		}
+	})
+
+	for name, request := range map[string]*berthv1.ChangeVMRequest{
+		"no such offer":           {Vm: "web", Offer: new("large")},
+		"another VM's disk":       {Vm: "web", Disks: &berthv1.Names{Names: []string{"db-root"}}},
+		"no memory":               {Vm: "web", MemoryBytes: new(int64(0))},
+		"absurd vCPUs":            {Vm: "web", Vcpus: new(int32(1 << 30))},
+		"another size than XML's": {Vm: "xml", Vcpus: new(int32(2))},
+	} {
+		t.Run("refuses "+name, func(t *testing.T) {
+			before := d.index()
+			_, err := change(request)
+			wantRefusal(t, err, rpc.Invalid, "vm/"+request.GetVm())
+			if d.index() != before {
+				t.Error("something was written all the same")
+			}
+		})
+	}
+
+	t.Run("leaves alone what an operation works on, or what is not there", func(t *testing.T) {
+		d.m.begin(operation.Operation{ID: "o1", Kind: operation.Start, VM: "v9", VMName: "mail", Phase: operation.Dispatched})
+		_, err := change(&berthv1.ChangeVMRequest{Vm: "mail", Offer: new("small")})
+		wantRefusal(t, err, rpc.Busy, "vm/mail")
+		_, err = change(&berthv1.ChangeVMRequest{Vm: "none", Offer: new("small")})
+		wantRefusal(t, err, rpc.NotFound, "vm/none")
+	})
+
+	t.Run("leaves a history", func(t *testing.T) {
+		if history := d.history(); !strings.Contains(history, "vm.changed vm/web by operator/alice: vdc: prod; offer: small; memory: 1G → 2G; nics: eth0") {
+			t.Errorf("the history is\n%s", history)
+		}
+	})
+}
+
+func TestMigrationsAskForAGain(t *testing.T) {
+	d := newDeclarer(t)
+	d.m.addNode("n1", "hv1")
+	d.m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1})
+	var gain float64
+	d.m.control.migrate = func(request control.MigrateVM) (control.Migration, error) {
+		gain = request.IfBetter
+		return control.Migration{Decision: placement.Decision{Outcome: placement.Stay}}, nil
+	}
+	migrate := func(request *berthv1.MigrateVMRequest) error {
+		request.Vm = "web"
+		_, err := d.client.MigrateVM(t.Context(), connect.NewRequest(request))
+		return err
+	}
+	if err := migrate(&berthv1.MigrateVMRequest{IfBetter: 2.5}); err != nil || gain != 2.5 {
+		t.Errorf("control was asked for a gain of %g, %v", gain, err)
+	}
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		wantRefusal(t, migrate(&berthv1.MigrateVMRequest{IfBetter: bad}), rpc.Invalid, "vm/web")
+	}
+	wantRefusal(t, migrate(&berthv1.MigrateVMRequest{IfBetter: 1, Node: "hv1"}), rpc.Invalid, "vm/web")
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// ReplayDecision makes a decision again from the figures that were kept with it, and tells whether it is the same.
+func (s *Server) ReplayDecision(
+	ctx context.Context, request *connect.Request[berthv1.ReplayDecisionRequest],
+) (*connect.Response[berthv1.ReplayDecisionResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	decision, known := p.Decision(request.Msg.GetId())
+	if !known {
+		return nil, notFound("decision", request.Msg.GetId())
+	}
+	response := &berthv1.ReplayDecisionResponse{SchemaVersion: wire.SchemaVersion}
+	again, err := placement.Replay(decision)
+	var differs *placement.DiffersError
+	switch {
+	case errors.As(err, &differs):
+		response.Differences = differs.Differences
+	case err != nil:
+		return nil, refusal(rpc.Conflict, "decision/"+decision.ID,
+			fmt.Sprintf("what it kept is shown by 'berth decision show %s --full'", decision.ID), "decision %s cannot be made again: %w", decision.ID, err)
+	default:
+		response.Equal = true
+	}
+	response.Decision = wire.Decision(again)
+	return connect.NewResponse(response), nil
+}
+
+// WhyVM answers why a VM is where it is: with the decision that placed it last.
+func (s *Server) WhyVM(
+	ctx context.Context, request *connect.Request[berthv1.WhyVMRequest],
+) (*connect.Response[berthv1.WhyVMResponse], error) {
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, known := p.VMByRef(request.Msg.GetVm())
+	if !known {
+		return nil, notFound("vm", request.Msg.GetVm())
+	}
+	decision, err := p.placing(vm)
+	if err != nil {
+		return nil, err
+	}
+	decision = placement.Explain(decision)
+	return connect.NewResponse(&berthv1.WhyVMResponse{
+		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision), Answer: p.why(vm, decision),
+	}), nil
+}
+
+// placing is the decision that placed a VM last.
+func (p *picture) placing(vm cluster.VM) (placement.Decision, error) {
+	if vm.Decision == "" {
+		return placement.Decision{}, refusal(rpc.NotFound, "vm/"+vm.Name, fmt.Sprintf("see what was decided about it with 'berth decision list --vm %s'", vm.Name),
+			"no decision has placed VM %q yet", vm.Name)
+	}
+	decision, kept := p.Decision(vm.Decision)
+	if !kept {
+		return decision, refusal(rpc.NotFound, "decision/"+vm.Decision, fmt.Sprintf("see what is decided now with 'berth vm migrate %s --best --dry-run'", vm.Name),
+			"the decision %s, which placed VM %q, is too old to be kept", vm.Decision, vm.Name)
+	}
+	return decision, nil
+}
+
+// why is the answer in words, one line each. The decision is explained.
+func (p *picture) why(vm cluster.VM, decision placement.Decision) []string {
+	lines := []string{fmt.Sprintf("%s was placed on %s by decision %s (%s, asked by %s): %s",
+		vm.Name, decision.WinnerName, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
+	if decision.Counterfactual != "" {
+		lines = append(lines, decision.Counterfactual)
+	}
+	switch {
+	case vm.Holder == "" && vm.Operation == "":
+		lines = append(lines, "no node holds it now")
+	case vm.Holder != "" && vm.Holder != decision.Winner:
+		lines = append(lines, fmt.Sprintf("it is on %s now, where no decision has put it", p.nodeName(vm.Holder)))
+	}
+	return lines
+}
+
+// WhyNot answers why a decision did not take a certain node.
+func (s *Server) WhyNot(
+	ctx context.Context, request *connect.Request[berthv1.WhyNotRequest],
+) (*connect.Response[berthv1.WhyNotResponse], error) {
+	message := request.Msg
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := p.decisionAbout(message.GetVm(), message.GetDecisionId())
+	if err != nil {
+		return nil, err
+	}
+	answer, err := placement.WhyNot(decision, message.GetNode())
+	if errors.Is(err, placement.ErrNodeNotKept) {
+		return nil, p.notLookedAt(decision, message.GetNode(), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.WhyNotResponse{
+		SchemaVersion: wire.SchemaVersion, Node: wire.DecisionNode(answer.Node), Changes: answer.Changes, DecisionId: decision.ID,
+	}
+	for _, why := range answer.Why {
+		if answer.Won {
+			why = fmt.Sprintf("decision %s did take %s: %s", decision.ID, answer.Node.Name, why)
+		}
+		response.Answer = append(response.Answer, why)
+	}
+	return connect.NewResponse(response), nil
+}
+
+// decisionAbout is the decision that a question about a VM means: the one that is named, the one that placed a running VM,
+// or else the newest one about the VM. A start that was refused leaves no VM, but its decision.
+func (p *picture) decisionAbout(ref, id string) (placement.Decision, error) {
+	vm, known := p.VMByRef(ref)
+	if id != "" {
+		decision, kept := p.Decision(id)
+		about := ref == "" || decision.Request.VMName == ref || decision.Request.VM == ref || known && decision.Request.VM == vm.ID
+		switch {
+		case !kept:
+			return decision, notFound("decision", id)
+		case !about:
+			return decision, refusal(rpc.Invalid, "decision/"+decision.ID, fmt.Sprintf("see 'berth decision list --vm %s'", ref),
+				"decision %s is about VM %q, not about %q", decision.ID, decision.Request.VMName, ref)
+		}
+		return decision, nil
+	}
+	if known && vm.Holder != "" {
+		return p.placing(vm)
+	}
+	for _, decision := range p.Decisions(0) {
+		if decision.Request.VMName == ref || known && decision.Request.VM == vm.ID {
+			return decision, nil
+		}
+	}
+	if known {
+		return p.placing(vm)
+	}
+	return placement.Decision{}, notFound("vm", ref)
+}
+
+// notLookedAt says why a decision has nothing about a node.
+func (p *picture) notLookedAt(decision placement.Decision, ref string, cause error) error {
+	node, known := p.NodeByRef(ref)
+	switch {
+	case !known:
+		return notFound("node", ref)
+	case node.Cluster != decision.Request.Cluster && decision.Request.Cluster != "":
+		return refusal(rpc.Conflict, "node/"+node.Name, "a VM runs in the cluster of its VDC: see 'berth vdc set --help'",
+			"node %s is in cluster %s, and decision %s was made in cluster %s", node.Name, node.Cluster, decision.ID, decision.Request.Cluster)
+	default:
+		return refusal(rpc.Conflict, "node/"+node.Name,
+			fmt.Sprintf("ask what would be decided now: 'berth vm migrate %s --to %s --dry-run'", decision.Request.VMName, node.Name), "%w", cause)
+	}
+}

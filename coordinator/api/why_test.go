@@ -1,0 +1,222 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+	"berth/coordinator/placement/key"
+	"berth/coordinator/sim"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+func TestWhy(t *testing.T) {
+	d := newDeclarer(t)
+	for id, name := range map[string]string{"n1": "hv1", "n2": "hv2", "n3": "hv3"} {
+		d.m.addNode(id, name)
+	}
+	d.add("cluster", "west", nil, nil)
+	if _, err := d.client.SetNode(t.Context(), connect.NewRequest(&berthv1.SetNodeRequest{Node: "hv3", Cluster: "west"})); err != nil {
+		t.Fatal(err)
+	}
+	d.m.reportIdle("n1", 64*units.GiB)
+	d.m.reportIdle("n2", 2*units.GiB)
+	request := placement.Request{
+		Purpose: placement.ForStart, VM: "v1", VMName: "web", Memory: 4 * units.GiB, VCPUs: 2, Cluster: cluster.DefaultCluster,
+		SystemKeys: []key.Weighted{{Name: cluster.SpecialRAM, Weight: 40, Class: cluster.SystemKey, Level: "cluster"}},
+	}
+	placed := d.m.decide("d1", request)
+	if placed.Outcome != placement.Placed || placed.WinnerName != "hv1" {
+		t.Fatalf("the test's own decision: %s", placement.Text(placed))
+	}
+	large := request
+	large.VM, large.VMName, large.Memory = "v9", "huge", 100*units.GiB
+	d.m.decide("d2", large)
+	d.m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1, Decision: "d1", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+	d.m.addVM(cluster.VM{ID: "v2", Name: "db", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+	d.m.addVM(cluster.VM{ID: "v3", Name: "old", Desired: cluster.Stopped, Decision: "d0", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+	whyNot := func(vm, node, decision string) (*berthv1.WhyNotResponse, error) {
+		answer, err := d.client.WhyNot(t.Context(), connect.NewRequest(&berthv1.WhyNotRequest{Vm: vm, Node: node, DecisionId: decision}))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+
+	t.Run("a VM is where it is", func(t *testing.T) {
+		answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "web"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision := answer.Msg.GetDecision()
+		if decision.GetId() != "d1" || len(decision.GetNodes()) != 2 || decision.GetKept() != 2 || decision.GetRound() == 0 || decision.GetGate() == "" {
+			t.Errorf("decision %v", decision)
+		}
+		first := decision.GetNodes()[0]
+		if first.GetNode() != "hv1" || first.GetSystemScore() != 40 || first.GetTerms()[0].Wanted == nil || first.GetTerms()[0].GetLevel() != "cluster" {
+			t.Errorf("winner %v", first)
+		}
+		if said := answer.Msg.GetAnswer(); !strings.HasPrefix(said[0], "web was placed on hv1 by decision d1 (start, asked by operator/alice): ") {
+			t.Errorf("in words: %q", said)
+		}
+		_, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "db"}))
+		wantRefusal(t, err, rpc.NotFound, "vm/db")
+		_, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "old"}))
+		wantRefusal(t, err, rpc.NotFound, "decision/d0")
+		_, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "mail"}))
+		wantRefusal(t, err, rpc.NotFound, "vm/mail")
+	})
+
+	t.Run("a VM is not on another node", func(t *testing.T) {
+		answer, err := whyNot("web", "hv2", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.GetDecisionId() != "d1" || answer.GetNode().GetAdmitted() || !strings.Contains(answer.GetAnswer()[0], "memory-promised") {
+			t.Errorf("answered %v", answer)
+		}
+		if answer, err = whyNot("web", "n1", ""); err != nil || !strings.HasPrefix(answer.GetAnswer()[0], "decision d1 did take hv1: ") {
+			t.Errorf("about the winner: %v, %v", answer, err)
+		}
+		_, err = whyNot("web", "hv9", "")
+		wantRefusal(t, err, rpc.NotFound, "node/hv9")
+		_, err = whyNot("web", "hv3", "")
+		wantRefusal(t, err, rpc.Conflict, "node/hv3") // of another cluster
+	})
+
+	t.Run("a VM that could not be made is on no node", func(t *testing.T) {
+		answer, err := whyNot("huge", "hv1", "")
+		if err != nil || answer.GetDecisionId() != "d2" || len(answer.GetChanges()) == 0 {
+			t.Errorf("by name: %v, %v", answer, err)
+		}
+		if answer, err = whyNot("", "hv1", "d2"); err != nil || answer.GetDecisionId() != "d2" {
+			t.Errorf("by decision: %v, %v", answer, err)
+		}
+		_, err = whyNot("web", "hv1", "d2")
+		wantRefusal(t, err, rpc.Invalid, "decision/d2")
+		_, err = whyNot("web", "hv1", "d7")
+		wantRefusal(t, err, rpc.NotFound, "decision/d7")
+		_, err = whyNot("mail", "hv1", "")
+		wantRefusal(t, err, rpc.NotFound, "vm/mail")
+		_, err = whyNot("db", "hv1", "")
+		wantRefusal(t, err, rpc.NotFound, "vm/db")
+	})
+
+	t.Run("a node that joined later was not looked at", func(t *testing.T) {
+		d.m.addNode("n4", "hv4")
+		_, err := whyNot("web", "hv4", "")
+		wantRefusal(t, err, rpc.Conflict, "node/hv4")
+	})
+
+	t.Run("a scenario has what it was decided on", func(t *testing.T) {
+		answer, err := d.client.ExportEstate(t.Context(), connect.NewRequest(&berthv1.ExportEstateRequest{Scenario: true, Seed: 11}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scenario, problems := sim.Parse("scenario.yaml", answer.Msg.GetDocument())
+		if len(problems) > 0 || scenario == nil || !strings.Contains(string(answer.Msg.GetDocument()), "seed: 11\n") {
+			t.Errorf("exported, with the problems %v:\n%s", problems, answer.Msg.GetDocument())
+		}
+	})
+
+	t.Run("a decision is replayed", func(t *testing.T) {
+		replay := func(id string) (*berthv1.ReplayDecisionResponse, error) {
+			answer, err := d.client.ReplayDecision(t.Context(), connect.NewRequest(&berthv1.ReplayDecisionRequest{Id: id}))
+			if err != nil {
+				return nil, err
+			}
+			return answer.Msg, nil
+		}
+		for _, id := range []string{"d1", "d2"} {
+			if answer, err := replay(id); err != nil || !answer.GetEqual() || answer.GetDecision().GetId() != id || len(answer.GetDecision().GetNodes()) != 2 {
+				t.Errorf("%s: %v, %v", id, answer, err)
+			}
+		}
+		forged := placed
+		forged.ID, forged.Winner, forged.WinnerName = "e1", "n2", "hv2"
+		old := decisions("e2", "web")[0]
+		d.m.propose(commandOf(forged, old))
+		answer, err := replay("e1")
+		if err != nil || answer.GetEqual() {
+			t.Fatalf("a forged decision: %v, %v", answer, err)
+		}
+		if diff := cmp.Diff([]string{"winner is n1, was n2", "winner's name is hv1, was hv2"}, answer.GetDifferences()); diff != "" {
+			t.Error(diff)
+		}
+		_, err = replay("e2")
+		wantRefusal(t, err, rpc.Conflict, "decision/e2")
+		_, err = replay("d7")
+		wantRefusal(t, err, rpc.NotFound, "decision/d7")
+	})
+}
+
+func TestCapacity(t *testing.T) {
+	d := newDeclarer(t)
+	d.m.addNode("n1", "hv1")
+	d.m.addNode("n2", "hv2")
+	d.add("cluster", "west", nil, nil)
+	d.add("customer", "acme", nil, nil)
+	d.add("vdc", "prod", map[string]string{"customer": "acme", "cluster": "west"}, nil)
+	d.m.reportIdle("n1", 16*units.GiB)
+	d.m.reportIdle("n2", 8*units.GiB)
+	ask := func(request *berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) {
+		answer, err := d.client.Capacity(t.Context(), connect.NewRequest(request))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+	const gib = int64(units.GiB)
+
+	t.Run("is counted over the nodes", func(t *testing.T) {
+		answer, err := ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Both ledgers have to exceed the VM plus 1 GiB of overhead: 3 of 16 GiB, 1 of 8.
+		if answer.GetMore() != 4 || answer.GetAtLeast() || answer.GetRunsOutOf() == "" || answer.GetRunsOutFirst() == "" || answer.GetCluster() != "default" {
+			t.Errorf("capacity %v", answer)
+		}
+		if nodes := answer.GetNodes(); nodes[0].GetNode() != "hv1" || nodes[0].GetMore() != 3 || nodes[1].GetMore() != 1 || nodes[1].GetMessage() == "" {
+			t.Errorf("nodes %v", nodes)
+		}
+	})
+
+	t.Run("is counted as far as asked", func(t *testing.T) {
+		if answer, err := ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2, Most: 2}); err != nil || answer.GetMore() != 2 || !answer.GetAtLeast() {
+			t.Errorf("capacity %v, %v", answer, err)
+		}
+	})
+
+	t.Run("is that of the VDC's cluster", func(t *testing.T) {
+		for _, request := range []*berthv1.CapacityRequest{{Vdc: "prod"}, {Cluster: "west"}, {Vdc: "prod", Cluster: "west"}} {
+			request.MemoryBytes, request.Vcpus = gib, 1
+			if answer, err := ask(request); err != nil || answer.GetMore() != 0 || answer.GetCluster() != "west" || len(answer.GetNodes()) != 0 {
+				t.Errorf("%v: %v, %v", request, answer, err)
+			}
+		}
+	})
+
+	for name, one := range map[string]struct {
+		request       *berthv1.CapacityRequest
+		code, subject string
+	}{
+		"of no memory":          {&berthv1.CapacityRequest{Vcpus: 1}, rpc.Invalid, ""},
+		"of no vCPUs":           {&berthv1.CapacityRequest{MemoryBytes: gib}, rpc.Invalid, ""},
+		"with a negative bound": {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Most: -1}, rpc.Invalid, ""},
+		"in no such cluster":    {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Cluster: "east"}, rpc.NotFound, "cluster/east"},
+		"in no such VDC":        {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Vdc: "test"}, rpc.NotFound, "vdc/test"},
+		"in two clusters":       {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Vdc: "prod", Cluster: "default"}, rpc.Invalid, "vdc/prod"},
+	} {
+		t.Run("is not told "+name, func(t *testing.T) {
+			_, err := ask(one.request)
+			wantRefusal(t, err, one.code, one.subject)
+		})
+	}
+}
