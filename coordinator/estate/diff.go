@@ -152,7 +152,7 @@ func (d *differ) node(one *nodeEntry) {
 	before := d.nodes[one.name]
 	if before == nil {
 		d.report(ref(cluster.KindNode, one.name), "", "no node of that name has joined",
-			"a document does not create nodes: 'berth node token' makes a token that one joins with; or remove the entry")
+			"a document does not create nodes: 'berth token create --for agent' makes the token that one joins with; or remove the entry")
 		return
 	}
 	record := *before
