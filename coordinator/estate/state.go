@@ -52,6 +52,9 @@ type index struct {
 	nodes  map[string]*cluster.Node     // by ID
 }
 
+// Indexed finds a state's resources in one step, for those that look for many. The state must not change while it is used.
+func Indexed(now *State) Source { return newIndex(now) }
+
 func newIndex(now *State) *index {
 	x := &index{
 		byID:   make(map[string]*cluster.Resource, len(now.Resources)),

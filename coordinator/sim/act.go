@@ -30,7 +30,7 @@ func (a *start) do(w *world, seed uint64, report *StepReport) error {
 			return err
 		}
 		plan.Assign(w.at, madeID)
-		w.state = plan.Apply(w.state)
+		w.become(plan.Apply(w.state))
 	}
 	vm, err := w.vm(a.vm)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *start) do(w *world, seed uint64, report *StepReport) error {
 	decision := w.decide(&resolved, request, or(a.seed, seed))
 	report.Decisions = append(report.Decisions, decision)
 	if decision.Outcome != placement.Placed {
-		w.state = before // a VM that was never started is not made
+		w.become(before) // a VM that was never started is not made
 		return nil
 	}
 	vm.Holder, vm.LastNode, vm.Desired = decision.Winner, decision.Winner, cluster.Running

@@ -13,6 +13,7 @@ import (
 type builder struct {
 	*world
 	reader
+	source  estate.Source // of the state
 	ids     map[string]string
 	started map[string]bool // VMs, by ID, of which it is known what they show to others
 }
@@ -31,7 +32,9 @@ func (s *Scenario) world() (*world, []estate.Problem) {
 		b.ids[one.subject] = one.id
 	}
 	b.addNodes(s.nodes)
+	b.become(b.state)
 	b.addEstate(s)
+	b.source = estate.Indexed(&b.state)
 	for i := range s.running {
 		b.addGuest(&s.running[i])
 	}
@@ -83,7 +86,7 @@ func (b *builder) addEstate(s *Scenario) {
 	}
 	plan, problems := estate.Diff(b.state, s.document, false)
 	for _, problem := range problems {
-		if name, is := strings.CutPrefix(problem.Subject, string(cluster.KindNode)+"/"); is && !b.joined(name) {
+		if name, is := strings.CutPrefix(problem.Subject, string(cluster.KindNode)+"/"); is && !b.has(name) {
 			problem.Message, problem.Next = "it has no entry under nodes of the scenario", "tell what is known of it there"
 		}
 		b.problems = append(b.problems, problem)
@@ -92,11 +95,11 @@ func (b *builder) addEstate(s *Scenario) {
 		return
 	}
 	plan.Assign(b.at, func(kind cluster.Kind, name string) string { return b.idOf(kind, name, madeID(kind, name)) })
-	b.state = plan.Apply(b.state)
+	b.become(plan.Apply(b.state))
 }
 
-func (b *builder) joined(name string) bool {
-	_, is := b.state.Node(name)
+func (b *builder) has(node string) bool {
+	_, is := b.nodeAt[node]
 	return is
 }
 
@@ -173,7 +176,7 @@ func (b *builder) hold(entry *guestEntry, vm *cluster.VM, on *cluster.Node) {
 		vm.Holder, vm.LastNode, vm.Desired = on.ID, on.ID, cluster.Running
 	}
 	b.remember(entry.line, vm, &entry.past)
-	resolved, err := estate.Resolve(&b.state, *vm)
+	resolved, err := estate.Resolve(b.source, *vm)
 	if err != nil {
 		b.refuseLine(entry.line, "correct the estate", "%v", err)
 		return
@@ -200,7 +203,7 @@ func (b *builder) hold(entry *guestEntry, vm *cluster.VM, on *cluster.Node) {
 
 // ownerID is the ID of a customer or billing entity by name. One that is no more is a stranger under its own name.
 func (b *builder) ownerID(kind cluster.Kind, name string) string {
-	if found, known := b.state.ResourceByName(kind, name); known {
+	if found, known := b.source.ResourceByName(kind, name); known {
 		return found.ID
 	}
 	return name
@@ -266,11 +269,11 @@ func (b *builder) checkIDs(ids []identity) {
 		var known bool
 		switch cluster.Kind(kind) {
 		case cluster.KindNode:
-			_, known = b.state.Node(name)
+			_, known = b.nodeAt[name]
 		case cluster.KindVM:
-			_, known = b.state.VM(name)
+			_, known = b.vmAt[name]
 		default:
-			_, known = b.state.ResourceByName(cluster.Kind(kind), name)
+			_, known = b.source.ResourceByName(cluster.Kind(kind), name)
 		}
 		if !known {
 			b.refuseLine(one.line, "leave it out", "ids names %s, which is not there", one.subject)

@@ -39,7 +39,8 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
       ballooned: 256M  memory that its balloon holds back now
       customer_keys: [{name: Group, value: 1}]   as they were when it started;
                        if left out, what the estate says now
-      owner: {customer: acme, billing_entity: mbe}   likewise
+      owner: {customer: acme, billing_entity: mbe}   likewise; whoever the
+                       estate does not have is a stranger
       sticky: [{name: DS, value: 1, weight: 30}]     copied at its last start
       home: hv1        node of its disk, in a cluster with local storage
       memory, vcpus    if they differ from the estate's

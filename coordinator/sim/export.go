@@ -14,7 +14,7 @@ import (
 // Export writes a scenario without steps from a live cluster: the estate, the figures and ages of its nodes as the view
 // has them, and what runs where. The same request with the same seed gets the same decision in it.
 func Export(view *cluster.View, state estate.State, seed uint64) ([]byte, error) {
-	e := &exporter{view: view, state: &state, vms: make(map[string]*cluster.VM, len(state.VMs)), told: make(map[string]bool)}
+	e := &exporter{view: view, state: &state, source: estate.Indexed(&state), vms: make(map[string]*cluster.VM, len(state.VMs)), told: make(map[string]bool)}
 	for i := range state.VMs {
 		e.vms[state.VMs[i].ID] = &state.VMs[i]
 	}
@@ -37,10 +37,11 @@ func Export(view *cluster.View, state estate.State, seed uint64) ([]byte, error)
 }
 
 type exporter struct {
-	view  *cluster.View
-	state *estate.State
-	vms   map[string]*cluster.VM // by ID
-	told  map[string]bool        // VMs whose past has been written, by ID
+	view   *cluster.View
+	state  *estate.State
+	source estate.Source          // of the state
+	vms    map[string]*cluster.VM // by ID
+	told   map[string]bool        // VMs whose past has been written, by ID
 }
 
 func (e *exporter) nodes() []*yaml.Node {
@@ -82,8 +83,11 @@ func (e *exporter) nodes() []*yaml.Node {
 			what  string
 			known bool
 		}{
-			{"inventory", facts.Inventory}, {"domains", facts.DomainsKnown}, {"telemetry", facts.Telemetry},
-			{"available", facts.Available != nil || !facts.Telemetry}, {"load", facts.Load1 != nil || !facts.Telemetry},
+			{"inventory", facts.Inventory},
+			{"domains", facts.DomainsKnown},
+			{"telemetry", facts.Telemetry},
+			{"available", facts.Available != nil || !facts.Telemetry},
+			{"load", facts.Load1 != nil || !facts.Telemetry},
 		} {
 			if !one.known {
 				unknown.content = append(unknown.content, word(one.what))
@@ -165,7 +169,7 @@ func (e *exporter) guest(node *cluster.NodeView, held *cluster.Allocation) *yaml
 // past writes what a VM has from its last start, as far as a scenario would not have it by itself.
 func (e *exporter) past(r *row, vm *cluster.VM, runs bool) {
 	if runs {
-		resolved, err := estate.Resolve(e.state, *vm)
+		resolved, err := estate.Resolve(e.source, *vm)
 		if now := residentsOf(&resolved); err != nil || !slices.Equal(now, vm.Resident) {
 			keys := make([]*yaml.Node, 0, len(vm.Resident))
 			for _, key := range vm.Resident {
@@ -208,7 +212,7 @@ func (e *exporter) past(r *row, vm *cluster.VM, runs bool) {
 
 // nameOf is the name of a resource by ID, or the ID of one that is gone.
 func (e *exporter) nameOf(id string) string {
-	if found, known := e.state.Resource(id); known {
+	if found, known := e.source.Resource(id); known {
 		return found.Name
 	}
 	return id

@@ -120,6 +120,12 @@ func (m *mapping) figures() figures {
 	if on, given := m.flag("maintenance"); given {
 		f.maintenance = &on
 	}
+	if f.maintenanceReason != "" && (f.maintenance == nil || !*f.maintenance) {
+		m.refuse(m.values["maintenance_reason"], "say maintenance: true beside it", "%s has a maintenance_reason without maintenance", m.what)
+	}
+	if f.stateReason != "" && (f.state == "" || f.state == string(cluster.Up)) {
+		m.refuse(m.values["state_reason"], "say state beside it, one other than up", "%s has a state_reason without a state", m.what)
+	}
 	for _, what := range f.unknown {
 		if !slices.Contains(unknowables, what) {
 			m.refuse(m.values["unknown"], "use "+strings.Join(unknowables, ", "), "unknown of %s has %q", m.what, what)

@@ -73,12 +73,12 @@ func (r *reader) step(node *yaml.Node) (step Step, ok bool) {
 func (m *mapping) inner(verb, field, next string) (*mapping, string) {
 	value := m.take(verb)
 	if value == nil {
-		return m.reader.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: m.node.Line}, verb), ""
+		return m.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: m.node.Line}, verb), ""
 	}
 	if text, is := scalar(value); is {
-		return m.reader.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: value.Line}, verb), text
+		return m.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: value.Line}, verb), text
 	}
-	inner := m.reader.mapping(value, verb)
+	inner := m.mapping(value, verb)
 	return inner, inner.name(field, next)
 }
 
@@ -175,7 +175,7 @@ func readSet(m *mapping, verb string) (act action, words string) {
 	if value == nil {
 		return &setNode{}, verb
 	}
-	inner := m.reader.mapping(value, verb)
+	inner := m.mapping(value, verb)
 	if inner.has("vm") {
 		set := &setGuest{vm: inner.name("vm", next), resident: inner.size("resident"), ballooned: inner.size("ballooned"), cpu: inner.number("cpu", 0)}
 		inner.close()
@@ -222,9 +222,9 @@ func (m *mapping) keyed(verb string) (*mapping, reference) {
 	const next = "write on: KIND/NAME, for instance on: customer/acme"
 	value := m.take(verb)
 	if value == nil {
-		return m.reader.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: m.node.Line}, verb), reference{}
+		return m.mapping(&yaml.Node{Kind: yaml.MappingNode, Line: m.node.Line}, verb), reference{}
 	}
-	inner := m.reader.mapping(value, verb)
+	inner := m.mapping(value, verb)
 	text := inner.name("on", next)
 	kind, name, ok := strings.Cut(text, "/")
 	if text != "" && (!ok || kind == "" || name == "") {
@@ -238,7 +238,7 @@ func readCapacity(m *mapping, verb string) (act action, words string) {
 	if value == nil {
 		return &capacity{}, verb
 	}
-	inner := m.reader.mapping(value, verb)
+	inner := m.mapping(value, verb)
 	if inner.need("memory", "give the size of one VM, for instance memory: 4G") == nil {
 		return &capacity{}, verb
 	}

@@ -64,6 +64,8 @@ func TestBadFiles(t *testing.T) {
 		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, maintenance: maybe}\n", `f.yaml:3: maintenance of node hv1 is "maybe": use true or false`},
 		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, telemetry_age: -2s}\n", `f.yaml:3: telemetry_age of node hv1 is "-2s"`},
 		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, unknown: [weather]}\n", `f.yaml:3: unknown of node hv1 has "weather": use inventory, domains`},
+		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, maintenance_reason: x}\n", "f.yaml:3: node hv1 has a maintenance_reason without maintenance"},
+		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, state: up, state_reason: x}\n", "f.yaml:3: node hv1 has a state_reason without a state"},
 		{"format: berth/scenario/v1\nnodes:\n  - &n {name: hv1, memory: 1G, cpus: 1}\n  - *n\n", "f.yaml:4: a node is a YAML alias, want a mapping"},
 		{head + "stopped: [{vm: web-1}]\n", "f.yaml:10: VM web-1 is stopped and running"},
 		{head + "stopped: [{vm: web-9}]\n", `f.yaml:10: there is no VM "web-9" in the estate`},

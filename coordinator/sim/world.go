@@ -16,6 +16,20 @@ type world struct {
 	at    time.Time
 	state estate.State     // records: who holds which VM stands here
 	nodes map[string]*node // by ID
+
+	nodeAt, vmAt map[string]int // indexes into the state, by name
+}
+
+// become takes over records.
+func (w *world) become(state estate.State) {
+	w.state = state
+	w.nodeAt, w.vmAt = make(map[string]int, len(state.Nodes)), make(map[string]int, len(state.VMs))
+	for i := range state.Nodes {
+		w.nodeAt[state.Nodes[i].Name] = i
+	}
+	for i := range state.VMs {
+		w.vmAt[state.VMs[i].Name] = i
+	}
 }
 
 // node is what is known of a node without its record.
@@ -58,8 +72,8 @@ func (w *world) view() *cluster.View {
 					Node: id, VM: g.vm, Name: g.name, Memory: g.memory, VCPUs: g.vcpus,
 				})
 			}
-			if g.young {
-				w.started(&records, id, g.vm)
+			if at, is := w.vmAt[g.name]; is && g.young && records.VMs[at].Holder == id && records.VMs[at].ID == g.vm {
+				records.VMs[at].StartedAt = known.TelemetryAt // as young as its domain, which need not be there yet
 			}
 			if g.state != cluster.DomainAbsent {
 				known.Domains = append(known.Domains, w.domain(g, known.TelemetryAt))
@@ -72,15 +86,6 @@ func (w *world) view() *cluster.View {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.VM, b.VM))
 	})
 	return cluster.NewView(w.at, 0, records, facts)
-}
-
-// started makes the VM's record as young as its domain, for a VM that its node does not show yet.
-func (w *world) started(records *cluster.Records, node, vm string) {
-	for i := range records.VMs {
-		if record := &records.VMs[i]; record.ID == vm && record.Holder == node {
-			record.StartedAt = w.nodes[node].facts.TelemetryAt
-		}
-	}
 }
 
 func (w *world) domain(g *guest, telemetryAt time.Time) cluster.Domain {
@@ -99,12 +104,12 @@ func (w *world) domain(g *guest, telemetryAt time.Time) cluster.Domain {
 }
 
 func (w *world) node(name string) (*cluster.Node, *node, error) {
-	for i := range w.state.Nodes {
-		if record := &w.state.Nodes[i]; record.Name == name {
-			return record, w.nodes[record.ID], nil
-		}
+	at, known := w.nodeAt[name]
+	if !known {
+		return nil, nil, fmt.Errorf("there is no node %q", name)
 	}
-	return nil, nil, fmt.Errorf("there is no node %q", name)
+	record := &w.state.Nodes[at]
+	return record, w.nodes[record.ID], nil
 }
 
 func (w *world) nodeName(id string) string {
@@ -115,12 +120,11 @@ func (w *world) nodeName(id string) string {
 }
 
 func (w *world) vm(name string) (*cluster.VM, error) {
-	for i := range w.state.VMs {
-		if record := &w.state.VMs[i]; record.Name == name {
-			return record, nil
-		}
+	at, known := w.vmAt[name]
+	if !known {
+		return nil, fmt.Errorf("there is no VM %q", name)
 	}
-	return nil, fmt.Errorf("there is no VM %q", name)
+	return &w.state.VMs[at], nil
 }
 
 // guest is what a VM has of the node that holds it.
@@ -153,7 +157,7 @@ func (w *world) idle(vm *cluster.VM) error {
 func (w *world) arrive(id string, g guest) {
 	node := w.nodes[id]
 	full := g.memory
-	g.resident, g.young, g.inFlight, g.state = &full, false, false, cluster.DomainRunning
+	g.resident, g.ballooned, g.young, g.inFlight, g.state = &full, 0, false, false, cluster.DomainRunning
 	node.facts.Available = shifted(node.facts.Available, -full)
 	node.use(g.cpu, 1)
 	node.guests = append(node.guests, g)
