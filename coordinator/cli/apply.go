@@ -186,7 +186,7 @@ func writeProblems(w io.Writer, problems []*berthv1.Problem) {
 		}
 		text := strings.Join(parts, ": ")
 		if problem.GetNextStep() != "" {
-			text += "; " + problem.GetNextStep()
+			text += ": " + problem.GetNextStep()
 		}
 		p.line("%s", text)
 	}

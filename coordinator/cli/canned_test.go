@@ -114,7 +114,8 @@ func cannedDecision() *berthv1.Decision {
 		Request: &berthv1.DecisionRequest{
 			MemoryBytes: gib / 2, Vcpus: 2,
 			SystemKeys: []*berthv1.CompiledKey{
-				{Name: "#CPU", Weight: 30, Class: "system", Level: "cluster"}, {Name: "#LOAD", Weight: 20, Class: "system", Level: "cluster"},
+				{Name: "#CPU", Weight: 30, Class: "system", Level: "cluster"},
+				{Name: "#LOAD", Weight: 20, Class: "system", Level: "cluster"},
 				{Name: "#RAM", Weight: 50, Class: "system", Level: "cluster"},
 			},
 			CustomerKeys: []*berthv1.CompiledKey{{Name: "Group1", Value: 1, Weight: -100, Class: "customer", Level: "vm"}},

@@ -42,15 +42,15 @@ empty one. A cluster starts with the special keys #RAM, #CPU and #LOAD, which ma
 key list cluster/NAME' shows them. Settings and keys count for the next decision; nothing that runs is touched.`,
 	cluster.KindBillingEntity: `Its keys reach the VMs of all its customers. Keys of the class billing-entity meet those of the same billing entity
 only.`,
-	cluster.KindOffer:         `An offer is for one kind, and linked to from resources of that kind: they take its keys over unless they have their
+	cluster.KindOffer: `An offer is for one kind, and linked to from resources of that kind: they take its keys over unless they have their
 own.`,
-	cluster.KindCustomer:      `Keys of the class customer, set on a VM and what belongs to it, meet those of the same customer only.`,
-	cluster.KindVDC:           `A VM names its VDC, and gets from it its cluster, its customer and their keys: 'berth vm add NAME --vdc VDC'.`,
-	cluster.KindImage:         `A VM names its image: 'berth vm add NAME --from IMAGE'. Berth neither makes nor copies the file.`,
-	cluster.KindNetwork:       `A NIC names its network, and a VM its NICs. The network itself is libvirt's; Berth does not make it.`,
-	cluster.KindDisk:          `A VM names its disks: 'berth vm add NAME --attach DISK'. The first one's keys count. Berth neither makes nor copies
+	cluster.KindCustomer: `Keys of the class customer, set on a VM and what belongs to it, meet those of the same customer only.`,
+	cluster.KindVDC:      `A VM names its VDC, and gets from it its cluster, its customer and their keys: 'berth vm add NAME --vdc VDC'.`,
+	cluster.KindImage:    `A VM names its image: 'berth vm add NAME --from IMAGE'. Berth neither makes nor copies the file.`,
+	cluster.KindNetwork:  `A NIC names its network, and a VM its NICs. The network itself is libvirt's; Berth does not make it.`,
+	cluster.KindDisk: `A VM names its disks: 'berth vm add NAME --attach DISK'. The first one's keys count. Berth neither makes nor copies
 the file.`,
-	cluster.KindNIC:           `A VM names its NICs: 'berth vm add NAME --nic NIC'. The first one's keys count, and those of its network.`,
+	cluster.KindNIC: `A VM names its NICs: 'berth vm add NAME --nic NIC'. The first one's keys count, and those of its network.`,
 }
 
 // title is what a kind is called in a sentence.
