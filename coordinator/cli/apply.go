@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/coordinator/estate"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -30,12 +31,11 @@ func (a *app) applyCommand() *cobra.Command {
 		Long: `Make the estate what a document says: clusters, billing entities, offers, customers, VDCs, images, networks, disks,
 NICs, the settings and keys of nodes, and VMs. 'berth export' writes such a document.
 
-It is applied as a whole or not at all; each problem is shown with its line. Applied twice it changes nothing the
-second time. An entry says all about its subject: a link, a setting or a key that it leaves out goes back to its
-default. What the document does not name stays, unless --prune deletes it. VMs are declared, and never started,
-stopped or moved by this. --dry-run shows the difference and changes nothing:
+It is applied as a whole or not at all; each problem is shown with its line. VMs are declared, and never started,
+stopped or moved by this. --dry-run shows the difference and changes nothing: + is declared anew, ~ changes, - is
+deleted.
 
-  + what is declared anew    ~ what changes    - what is deleted`,
+` + indented(estate.Schema()),
 		Example: `  berth apply -f estate.yaml --dry-run
   berth apply -f estate.yaml
   berth apply -f estate.yaml --prune --yes
@@ -64,6 +64,18 @@ stopped or moved by this. --dry-run shows the difference and changes nothing:
 	confirmFlag(cmd, &yes)
 	complete(cmd, "file", files)
 	return cmd
+}
+
+// indented sets a text off, so that manual pages keep its lines.
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		if line != "\n" {
+			line = "    " + line
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }
 
 func readDocument(cmd *cobra.Command, path string) ([]byte, error) {
@@ -159,14 +171,17 @@ func changesText(p *page, answer *berthv1.ApplyEstateResponse) {
 // fieldChanges writes what is different about one thing.
 func fieldChanges(p *page, fields []*berthv1.FieldChange) {
 	for _, field := range fields {
-		switch from, to := field.GetFrom(), field.GetTo(); {
-		case from == "":
-			p.line("    + %s: %s", field.GetField(), to)
-		case to == "":
-			p.line("    - %s: %s", field.GetField(), from)
-		default:
-			p.line("    ~ %s: %s -> %s", field.GetField(), from, to)
+		sign, value := "~", field.GetFrom()+" -> "+field.GetTo()
+		switch {
+		case field.GetFrom() == "":
+			sign, value = "+", field.GetTo()
+		case field.GetTo() == "":
+			sign, value = "-", field.GetFrom()
 		}
+		if field.GetNote() != "" {
+			value += " (" + field.GetNote() + ")"
+		}
+		p.line("    %s %s: %s", sign, field.GetField(), value)
 	}
 }
 

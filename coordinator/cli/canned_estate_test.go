@@ -57,7 +57,7 @@ func cannedChanges() []*berthv1.EstateChange {
 	return []*berthv1.EstateChange{
 		{Action: "create", Kind: "customer", Name: "acme", Fields: []*berthv1.FieldChange{{Field: "billing_entity", To: "reseller"}, {Field: "key billing-entity _ssd", To: "1, weight 20"}}},
 		{Action: "change", Kind: "vm", Name: "web1", Fields: []*berthv1.FieldChange{
-			{Field: "memory", From: "512 MiB", To: "1 GiB, takes effect at the next start"}, {Field: "offer", From: "small"},
+			{Field: "memory", From: "512 MiB", To: "1 GiB", Note: "takes effect at the next start"}, {Field: "offer", From: "small"},
 		}},
 		{Action: "delete", Kind: "nic", Name: "old-nic"},
 	}
@@ -127,7 +127,7 @@ func cannedEstate() estateFake {
 		},
 		changeVM: func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
 			return &berthv1.ChangeVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Changes: []*berthv1.FieldChange{
-				{Field: "memory", From: "512 MiB", To: "4 GiB, takes effect at the next start"}, {Field: "vdc", To: "acme-prod"}, {Field: "nics", From: "web-1-nic"},
+				{Field: "memory", From: "512 MiB", To: "4 GiB", Note: "takes effect at the next start"}, {Field: "vdc", To: "acme-prod"}, {Field: "nics", From: "web-1-nic"},
 			}}, nil
 		},
 		replay: func(*berthv1.ReplayDecisionRequest) (*berthv1.ReplayDecisionResponse, error) {

@@ -95,7 +95,7 @@ var forms = []Form{
 			{Name: cluster.SettingFinalMSAV, Doc: "threshold of the last system round", Default: "-10", check: number(cluster.SettingFinalMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
 			{Name: cluster.SettingMSAVSteps, Doc: "number of system rounds, 1 to 1000", Default: "10", check: whole(cluster.SettingMSAVSteps, 1, cluster.MaxMSAVSteps)},
 			{Name: cluster.SettingKeyScope, Doc: "whose VMs a customer key can meet: customer, or cluster for everybody's", Default: "customer", Words: []string{"customer", "cluster"}},
-			{Name: cluster.SettingPhysicalLedger, Doc: "pessimistic: what KSM and ballooning save counts as lost; or optimistic", Default: "pessimistic", Words: []string{"pessimistic", "optimistic"}},
+			{Name: cluster.SettingPhysicalLedger, Doc: "pessimistic: what KSM and ballooning save is lost; or optimistic", Default: "pessimistic", Words: []string{"pessimistic", "optimistic"}},
 		},
 	},
 	{
