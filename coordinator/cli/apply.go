@@ -185,24 +185,31 @@ func fieldChanges(p *page, fields []*berthv1.FieldChange) {
 	}
 }
 
-// writeProblems shows all that is wrong with a document, each with its place as compilers give it.
+// writeProblems shows all that is wrong with a document or a change, each with its place as compilers give it. It stands in
+// for the message, which has the same in one text.
 func writeProblems(w io.Writer, problems []*berthv1.Problem) {
-	p := &page{out: w}
-	for _, problem := range problems {
-		place := problem.GetFile()
-		if problem.GetLine() > 0 {
-			place = fmt.Sprintf("%s:%d", place, problem.GetLine())
+	switch p := (&page{out: w}); len(problems) {
+	case 0:
+	case 1:
+		p.line("berth: %s", problemLine(problems[0]))
+	default:
+		p.line("berth: %d problems, nothing was changed", len(problems))
+		for _, problem := range problems {
+			p.line("%s", problemLine(problem))
 		}
-		var parts []string
-		for _, part := range []string{place, problem.GetSubject(), problem.GetMessage()} {
-			if part != "" {
-				parts = append(parts, part)
-			}
-		}
-		text := strings.Join(parts, ": ")
-		if problem.GetNextStep() != "" {
-			text += ": " + problem.GetNextStep()
-		}
-		p.line("%s", text)
 	}
+}
+
+func problemLine(problem *berthv1.Problem) string {
+	place := problem.GetFile()
+	if problem.GetLine() > 0 {
+		place = fmt.Sprintf("%s:%d", place, problem.GetLine())
+	}
+	var parts []string
+	for _, part := range []string{place, problem.GetSubject(), problem.GetMessage(), problem.GetNextStep()} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ": ")
 }

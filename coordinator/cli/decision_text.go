@@ -206,7 +206,7 @@ func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 		p.line("refused")
 		refusals(p, refused, !show.full)
 	}
-	if show.full {
+	if show.full && len(d.GetNodes()) > 0 {
 		p.blank()
 		p.line("all constraints")
 		verdicts(p, d.GetNodes())

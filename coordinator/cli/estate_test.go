@@ -298,6 +298,17 @@ func TestProblemsHavePlaces(t *testing.T) {
 		t.Errorf("exit %d, %q", said.exit, said.out)
 	}
 	golden(t, "error-problems.golden", said.errOut)
+
+	f.changeResource = func(*berthv1.ChangeResourceRequest) (*berthv1.ChangeResourceResponse, error) {
+		return nil, rpc.Errorf(connect.CodeInvalidArgument, &berthv1.ErrorDetail{
+			Code: rpc.Invalid, NextStep: "correct it and try again",
+			Problems: []*berthv1.Problem{{Subject: "vdc/acme-prod", Message: `the customer "nobody" does not exist`, NextStep: "add it first"}},
+		}, "the message says the same")
+	}
+	want := "berth: vdc/acme-prod: the customer \"nobody\" does not exist: add it first\nnext step: correct it and try again\n"
+	if said := w.run("vdc", "set", "acme-prod", "--customer", "nobody"); said.exit != Failed || said.errOut != want {
+		t.Errorf("exit %d, %q", said.exit, said.errOut)
+	}
 }
 
 func TestApplyRefusesABadFile(t *testing.T) {

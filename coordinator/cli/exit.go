@@ -109,11 +109,14 @@ func message(err error) string {
 }
 
 func (c complaint) writeText(w io.Writer) {
-	fmt.Fprintf(w, "berth: %s\n", cleanLines(c.message))
+	problems := c.detail.GetProblems()
+	if len(problems) == 0 {
+		fmt.Fprintf(w, "berth: %s\n", cleanLines(c.message))
+	}
 	if c.usage != "" {
 		fmt.Fprintf(w, "usage: %s\n", c.usage)
 	}
-	writeProblems(w, c.detail.GetProblems())
+	writeProblems(w, problems)
 	if decision := c.detail.GetDecision(); decision != nil {
 		writeRefusal(w, decision)
 	}
