@@ -37,8 +37,10 @@ func TestWhatIsNamedExistsAndStays(t *testing.T) {
 		command Command
 		says    string
 	}{
-		"a resource linked to nothing": {Stale, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": "c9"})),
-			`vdc "test" names resource "c9"`},
+		"a resource linked to nothing": {
+			Stale, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": "c9"})),
+			`vdc "test" names resource "c9"`,
+		},
 		"a VM in no VDC":         {Stale, linked(func(v *cluster.VM) { v.VDC = "d9" }), `VM "db" names resource "d9"`},
 		"a VM without its offer": {Stale, linked(func(v *cluster.VM) { v.Offer = "o9" }), "o9"},
 		"a VM without its image": {Stale, linked(func(v *cluster.VM) { v.Image = "i9" }), "i9"},
@@ -50,8 +52,10 @@ func TestWhatIsNamedExistsAndStays(t *testing.T) {
 		"a customer with a VDC":  {InUse, remove(Resources, "c2", 2), `customer "acme" is in use by vdc "prod"`},
 		"a VDC with a VM":        {InUse, remove(Resources, "d1", 3), `vdc "prod" is in use by VM "web"`},
 		"a VM's disk":            {InUse, remove(Resources, "k1", 4), `disk "root" is in use by VM "web"`},
-		"a cluster's name": {InUse, putResource(1, resource("c1", cluster.KindCluster, "silver", nil)),
-			`cluster "gold" is in use by node "alpha"`},
+		"a cluster's name": {
+			InUse, putResource(1, resource("c1", cluster.KindCluster, "silver", nil)),
+			`cluster "gold" is in use by node "alpha"`,
+		},
 		"another kind":            {Invalid, putResource(2, resource("c2", cluster.KindVDC, "acme", nil)), `customer "acme" cannot become a vdc`},
 		"a name that is":          {NameTaken, putResource(0, resource("k3", cluster.KindDisk, "root", nil)), "k1"},
 		"a link of nothing":       {Invalid, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": ""})), "empty link"},
