@@ -145,7 +145,8 @@ func cannedEstate() estateFake {
 		},
 		roomFor: func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) {
 			return &berthv1.CapacityResponse{
-				SchemaVersion: "1", More: 12, Cluster: "default", RunsOutFirst: "node1 runs out of memory-promised first (3 GiB left, 5 GiB needed)",
+				SchemaVersion: "1", More: 12, Cluster: "default", RunsOutOf: "memory-promised",
+				RunsOutFirst: "no node fits: of 3 nodes, running refuses 1, memory-promised refuses 1, memory-physical refuses 1; nearest is node1",
 				Nodes: []*berthv1.CapacityNode{
 					{Node: "node1", More: 5, RunsOutOf: "memory-promised", Message: "3 GiB are not promised yet, more than 5 GiB is needed"},
 					{Node: "node2", More: 7, RunsOutOf: "memory-physical", Message: "4.5 GiB are physically free, more than 5 GiB is needed"},

@@ -158,14 +158,18 @@ func cannedOldDecision() *berthv1.Decision {
 	return d
 }
 
-// cannedBandRefusal has candidates, and no system round that any of them passes.
+// cannedBandRefusal has nodes that no constraint refuses, and no system round that any of them passes.
 func cannedBandRefusal() *berthv1.Decision {
 	d := cannedDecision()
 	d.Outcome, d.Winner, d.WinnerId, d.Margin, d.Round, d.FailedPhase = berthv1.DecisionOutcome_DECISION_OUTCOME_REFUSED, "", "", 0, 0, "system"
 	d.Reason, d.Counterfactual = "no node is good enough: the best of 2 candidates is node2 with -20, and the last threshold is -10", ""
 	d.Changes = []string{"without key Licence of vdc/acme-prod, node2", "final_msav of cluster/default at -21, node2"}
 	for i, node := range d.GetNodes()[:2] {
-		node.Band, node.Rank, node.SystemScore, node.CustomerScore = 0, 0, -20-float64(i), 0
+		node.Admitted, node.Band, node.Rank, node.SystemScore, node.Score, node.CustomerScore = false, 0, 0, -20-float64(i), 0, 0
+		node.Constraints = append(node.Constraints, &berthv1.ConstraintResult{
+			Constraint: "bands", Code: "below_final", Message: "system score " + number(node.GetSystemScore()) + " does not exceed -10",
+			Needed: proto.Float64(-10), Available: proto.Float64(node.GetSystemScore()), Unit: "score",
+		})
 	}
 	return d
 }

@@ -51,7 +51,7 @@ cluster, customer and keys; without, those of no VDC. -o wide has a line for eac
 	cmd.Flags().Int32Var(&vcpus, "vcpus", 1, "`NUMBER` of its vCPUs")
 	cmd.Flags().StringVar(&where, "cluster", "", "the `CLUSTER` to look at (default that of the VDC)")
 	cmd.Flags().StringVar(&vdc, "vdc", "", "the `VDC` that they would belong to")
-	cmd.Flags().Int32Var(&mostAsked, "most", 0, "`NUMBER` to stop counting at (default 100000)")
+	cmd.Flags().Int32Var(&mostAsked, "most", 0, "`NUMBER` to stop counting at (default 10000)")
 	complete(cmd, "memory", cobra.NoFileCompletions)
 	complete(cmd, "vcpus", cobra.NoFileCompletions)
 	complete(cmd, "most", cobra.NoFileCompletions)
@@ -101,10 +101,10 @@ func capacityText(p *page, answer *berthv1.CapacityResponse, wide bool) {
 	case len(parts) > 0:
 		text += ": " + strings.Join(parts, ", ")
 	}
-	if answer.GetRunsOutFirst() != "" {
-		text += "; " + answer.GetRunsOutFirst()
-	}
 	p.line("%s", text)
+	if answer.GetRunsOutFirst() != "" {
+		p.line("%s runs out first: %s", or(answer.GetRunsOutOf(), "something"), answer.GetRunsOutFirst())
+	}
 	if !wide {
 		return
 	}

@@ -71,28 +71,18 @@ const briefNodes = 12
 // writeRefusal shows, for an error, why every node was refused and what would have changed it.
 func writeRefusal(w io.Writer, d *berthv1.Decision) {
 	p := &page{out: w}
-	candidates, refused := split(d.GetNodes())
-	if len(candidates) > 0 { // good enough for the constraints, and for no round
-		scores(p, candidates, detail{})
-	}
-	refusals(p, refused, true)
+	refusals(p, d.GetNodes(), true)
 	for _, change := range remedies(d) {
 		p.line("what would do: %s", change)
 	}
 }
 
-// remedies are what would have changed a decision.
+// remedies are what would have changed a decision, each of them alone.
 func remedies(d *berthv1.Decision) []string {
-	var all []string
-	if d.GetCounterfactual() != "" {
-		all = append(all, d.GetCounterfactual())
+	if len(d.GetChanges()) == 0 && d.GetCounterfactual() != "" {
+		return []string{d.GetCounterfactual()}
 	}
-	for _, change := range d.GetChanges() {
-		if change != d.GetCounterfactual() {
-			all = append(all, change)
-		}
-	}
-	return all
+	return d.GetChanges()
 }
 
 // refusals writes a line for each constraint that refused a node. In brief, words are left out where figures say it, and
@@ -148,6 +138,8 @@ func amount(f *float64, unit string) string {
 		return none
 	case unit == "bytes":
 		return size(int64(*f))
+	case unit == "score":
+		return number(*f)
 	case unit == "seconds":
 		return span(seconds(*f))
 	default:
@@ -195,7 +187,19 @@ func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 		p.line("keys of the VM")
 		askedKeys(p, keys)
 	}
-	candidates, refused := split(d.GetNodes())
+	nodesText(p, d.GetNodes(), show)
+}
+
+// nodesText writes what a decision found of the nodes. In full the scores of those that no round let in stand there too.
+func nodesText(p *page, nodes []*berthv1.DecisionNode, show detail) {
+	candidates, refused := split(nodes)
+	if show.full {
+		for _, node := range refused {
+			if len(node.GetTerms()) > 0 {
+				candidates = append(candidates, node)
+			}
+		}
+	}
 	if len(candidates) > 0 {
 		p.blank()
 		p.line("candidates")
@@ -206,10 +210,10 @@ func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 		p.line("refused")
 		refusals(p, refused, !show.full)
 	}
-	if show.full && len(d.GetNodes()) > 0 {
+	if show.full && len(nodes) > 0 {
 		p.blank()
 		p.line("all constraints")
-		verdicts(p, d.GetNodes())
+		verdicts(p, nodes)
 	}
 }
 

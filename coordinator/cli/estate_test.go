@@ -396,8 +396,8 @@ func TestCapacityInWords(t *testing.T) {
 	}{
 		{&berthv1.CapacityResponse{}, "none fits\n"},
 		{
-			&berthv1.CapacityResponse{RunsOutFirst: "hv1 lacks promised memory", Nodes: []*berthv1.CapacityNode{{Node: "hv1"}}},
-			"none fits: hv1 0; hv1 lacks promised memory\n",
+			&berthv1.CapacityResponse{RunsOutOf: "pin", RunsOutFirst: "no node fits", Nodes: []*berthv1.CapacityNode{{Node: "hv1"}}},
+			"none fits: hv1 0\npin runs out first: no node fits\n",
 		},
 		{&berthv1.CapacityResponse{More: 10, AtLeast: true, Nodes: []*berthv1.CapacityNode{{Node: "hv1", More: 10}}}, "at least 10 more fit: hv1 10\n"},
 		{&berthv1.CapacityResponse{More: 20, Nodes: many}, "20 more fit on 20 of 40 nodes\n"},

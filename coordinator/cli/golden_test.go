@@ -170,6 +170,8 @@ func TestGoldenOutput(t *testing.T) {
 		"decision-show-old":        {"decision", "show", "old", "--full"},
 		"decision-show-many":       {"decision", "show", "many"},
 		"decision-show-bands":      {"decision", "show", "bands"},
+		"decision-show-bands-full": {"decision", "show", "bands", "--full"},
+		"vm-why-full":              {"vm", "why", "web1", "--full"},
 		"decision-refusal":         {"decision", "show", "big"},
 		"decision-replay":          {"decision", "replay", "last"},
 		"cluster-list":             {"cluster", "list"},

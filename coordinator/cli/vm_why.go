@@ -29,10 +29,12 @@ node. Decisions are kept for 90 days, the newest 2000 of them.`,
 				names:   []string{"decision/" + answer.GetDecision().GetId()},
 				text: func(p *page, wide bool) {
 					sentences(p, answer.GetAnswer())
-					if len(answer.GetAnswer()) > 0 {
+					if full {
 						p.blank()
+						a.explanation(p, answer.GetDecision(), detail{wide: wide, full: full})
+						return
 					}
-					a.explanation(p, answer.GetDecision(), detail{wide: wide, full: full})
+					nodesText(p, answer.GetDecision().GetNodes(), detail{wide: wide})
 				},
 			})
 		},
