@@ -104,17 +104,20 @@ func (w *writer) node(node int) NodeResult {
 	for c := range w.engine.constraints {
 		one := &w.engine.constraints[c]
 		verdict := one.Check(in, node)
-		w.results = append(w.results, w.constraint(one.Name, verdict))
+		result := w.constraint(one.Name, &verdict)
 		if !verdict.Passed {
-			w.results[len(w.results)-1].Message = one.Say(in, node, verdict)
+			result.Message = one.Say(in, node, verdict)
 		}
 	}
 	result.Constraints = slices.Clip(w.results[first:])
 	return result
 }
 
-func (w *writer) constraint(name string, verdict rule.Verdict) ConstraintResult {
-	result := ConstraintResult{Constraint: name, Passed: verdict.Passed, Code: verdict.Code}
+// constraint appends one verdict. The result is written where it stands: it is large to copy.
+func (w *writer) constraint(name string, verdict *rule.Verdict) *ConstraintResult {
+	w.results = append(w.results, ConstraintResult{})
+	result := &w.results[len(w.results)-1]
+	result.Constraint, result.Passed, result.Code = name, verdict.Passed, verdict.Code
 	if verdict.Unit != "" {
 		result.Needed, result.Available = w.pointer(verdict.Needed), w.pointer(verdict.Available)
 		result.Unit = string(verdict.Unit)
@@ -194,11 +197,10 @@ func (w *writer) weigh(scorer *weigher.Weigher, node int) {
 	scorer.Weigh(&w.engine.input, node, &w.scratch)
 	for i := range w.scratch {
 		one := &w.scratch[i]
-		w.terms = append(w.terms, Term{
-			Weigher: scorer.Name, Key: one.Key, Raw: one.Raw, Weight: one.Weight, Contribution: one.Contribution,
-			Class: one.Class, Level: one.Level, Wanted: one.Wanted, Count: one.Count,
-		})
+		w.terms = append(w.terms, Term{})
 		term := &w.terms[len(w.terms)-1]
+		term.Weigher, term.Key, term.Raw, term.Weight, term.Contribution = scorer.Name, one.Key, one.Raw, one.Weight, one.Contribution
+		term.Class, term.Level, term.Wanted, term.Count = one.Class, one.Level, one.Wanted, one.Count
 		if one.Key != "" {
 			term.Proximity = w.pointer(one.Proximity)
 		}

@@ -76,9 +76,8 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 		}
 	}
 	refused := e.nearestRefused(MaxKept)
-	ordered := e.order()
-	room := MaxKept - len(kept)
-	for _, one := range ordered[:min(len(ordered), room-min(keptRefused, len(refused)))] {
+	room := MaxKept - len(kept) - min(keptRefused, len(refused))
+	for _, one := range best(e.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
 		kept = append(kept, one.node)
 	}
 	kept = append(kept, refused[:min(len(refused), MaxKept-len(kept))]...)

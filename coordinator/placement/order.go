@@ -24,6 +24,21 @@ type part struct{ raw, contribution float64 }
 // order runs Order, Gate, Weigh and Select on what filter left, for every candidate: best first, those that the gate shut
 // out last. It is what an explanation shows; choose comes to the same first one faster.
 func (e *Engine) order() []candidate {
+	candidates := e.standings()
+	order := make([]int32, len(candidates)) // sorted instead: a candidate is large to move about
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return compareCandidates(&candidates[a], &candidates[b]) })
+	ordered := make([]candidate, len(candidates))
+	for i, at := range order {
+		ordered[i] = candidates[at]
+	}
+	return ordered
+}
+
+// standings are the candidates with their tiers, rounds and scores, in any order.
+func (e *Engine) standings() []candidate {
 	admitted := make([]int, 0, len(e.candidates))
 	for _, node := range e.candidates {
 		admitted = append(admitted, int(node))
@@ -52,19 +67,21 @@ func (e *Engine) order() []candidate {
 		}
 	}
 	e.score(candidates)
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		if group := compareGroup(&a, &b); group != 0 {
-			return group
-		}
-		if a.shut && a.system != b.system { // the nearest to the threshold first
-			return cmp.Compare(b.system, a.system)
-		}
-		if a.beats(&b.contender) {
-			return -1
-		}
-		return 1
-	})
 	return candidates
+}
+
+// compareCandidates puts the better one first. No two are equal.
+func compareCandidates(a, b *candidate) int {
+	if group := compareGroup(a, b); group != 0 {
+		return group
+	}
+	if a.shut && a.system != b.system { // the nearest to the threshold first
+		return cmp.Compare(b.system, a.system)
+	}
+	if a.beats(&b.contender) {
+		return -1
+	}
+	return 1
 }
 
 // compareGroup puts tiers and bands in order: only nodes of one tier and band compete by score.
