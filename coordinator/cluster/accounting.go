@@ -31,6 +31,10 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 		view.clusters[records.Clusters[i].Name] = newClusterView(records.Clusters[i])
 	}
 	charges := make(map[string][]charge, len(records.Nodes))
+	for i := range records.Nodes { // room for each VM twice: its record and its domain both claim
+		id := records.Nodes[i].ID
+		charges[id] = make([]charge, 0, 2*len(facts[id].Domains))
+	}
 	vms := make(map[string]*VM, len(records.VMs))
 	for i := range records.VMs {
 		vm := &records.VMs[i]
