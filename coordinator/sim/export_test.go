@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -288,9 +289,27 @@ func TestAnExportedScenarioDecidesAsTheLiveClusterDoes(t *testing.T) {
 			if vm.Holder != "" {
 				purpose = placement.ForMigrate
 			}
-			same(t, data, "decision about "+vm.Name, decide(t, view, l.state, vm, purpose, seed), decide(t, again, w.state, *copied, purpose, seed))
+			decision := decide(t, view, l.state, vm, purpose, seed)
+			same(t, data, "decision about "+vm.Name, decision, decide(t, again, w.state, *copied, purpose, seed))
+			if vm.Holder == "" && w.idle(copied) == nil {
+				same(t, data, "start of "+vm.Name, placement.Explain(decision), started(t, data, vm.Name, seed))
+			}
 		}
 	})
+}
+
+// started is the decision of a step that somebody adds to an exported scenario.
+func started(t *rapid.T, data []byte, vm string, seed uint64) placement.Decision {
+	step := fmt.Sprintf("steps: [{start: {vm: %s, seed: %d}}]", vm, seed)
+	scenario, problems := Parse("live.yaml", bytes.Replace(data, []byte("steps: []"), []byte(step), 1))
+	if err := estate.Problems(problems); err != nil {
+		t.Fatal(err)
+	}
+	report, err := scenario.Run()
+	if err != nil || len(report.Steps) != 1 {
+		t.Fatalf("%v, %d steps", err, len(report.Steps))
+	}
+	return report.Steps[0].Decisions[0]
 }
 
 func decide(t *rapid.T, view *cluster.View, state estate.State, vm cluster.VM, purpose placement.Purpose, seed uint64) placement.Decision {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +88,27 @@ func TestText(t *testing.T) {
 	}
 	if full := report.Steps[1].Text(true); len(full) <= len(report.Steps[1].Text(false)) {
 		t.Errorf("the full text is no longer than the terse one:\n%s", full)
+	}
+}
+
+// The help is right: its example comes out as it expects, and it has every word that a file may have.
+func TestSchema(t *testing.T) {
+	scenario, problems := Parse("example.yaml", []byte(Example))
+	if err := estate.Problems(problems); err != nil {
+		t.Fatal(err)
+	}
+	report, err := scenario.Run()
+	if err != nil || report.Expected != 2 || report.Failed != 0 {
+		t.Errorf("%v, %s: %+v", err, report.Summary(), report.Steps)
+	}
+	words := slices.Concat(nodeStates, unknowables, guestStates)
+	for _, verb := range verbs {
+		words = append(words, "- "+verb.name+": ")
+	}
+	for _, word := range words {
+		if !strings.Contains(Schema, word) {
+			t.Errorf("the help does not tell of %q", word)
+		}
 	}
 }
 
