@@ -6,6 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/wire"
+	"berth/coordinator/placement"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -21,22 +22,17 @@ func (s *Server) ListDecisions(
 	if err != nil {
 		return nil, err
 	}
-	// Decisions are kept after their VM is gone, so the name need not be one of today.
-	vm, scan := request.Msg.GetVm(), limit
-	if vm != "" {
-		scan = 0
-	}
 	response := &berthv1.ListDecisionsResponse{SchemaVersion: wire.SchemaVersion}
-	for _, decision := range p.Decisions(scan) {
-		if vm != "" && decision.Request.VMName != vm && decision.Request.VM != vm {
-			continue
-		}
-		if len(response.Decisions) == limit {
-			break
-		}
+	for _, decision := range p.DecisionsAbout(limit, about(request.Msg.GetVm())) {
 		response.Decisions = append(response.Decisions, wire.DecisionSummary(decision))
 	}
 	return connect.NewResponse(response), nil
+}
+
+// about tells whether a decision is about a VM, by name or ID; about any if none is given. Decisions are kept after their
+// VM is gone, so the name need not be one of today.
+func about(ref string) func(*placement.Request) bool {
+	return func(r *placement.Request) bool { return ref == "" || r.VMName == ref || r.VM == ref }
 }
 
 // GetDecision answers with one decision, every node and why.

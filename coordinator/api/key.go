@@ -115,11 +115,15 @@ func (s *Server) changeKeys(ctx context.Context, kind, name, requestID string, c
 }
 
 func (s *Server) changeVMKeys(ctx context.Context, ref, requestID string, change keyChange) ([]cluster.Key, error) {
+	const kind = "change vm keys"
 	var keys []cluster.Key
 	_, err := s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
 		vm, known := p.VMByRef(ref)
 		if !known {
 			return state.Command{}, notFound("vm", ref)
+		}
+		if keys = vm.Keys; p.Answered(requestID, kind) {
+			return state.Command{}, errUnchanged
 		}
 		after, said, err := change.edit(cluster.KindVM, vm.Keys)
 		if err != nil {
@@ -129,7 +133,7 @@ func (s *Server) changeVMKeys(ctx context.Context, ref, requestID string, change
 		if slices.Equal(vm.Keys, after) {
 			return state.Command{}, errUnchanged
 		}
-		command := state.Command{Kind: "change vm keys", Expect: []state.Expectation{expectVM(vm)}}
+		command := state.Command{Kind: kind, Expect: []state.Expectation{expectVM(vm)}}
 		vm.Keys = after
 		command.VMs = []cluster.VM{vm}
 		if vm.Holder != "" {

@@ -109,6 +109,22 @@ func TestKeys(t *testing.T) {
 		wantRefusal(t, err, rpc.NotFound, "vm/mail")
 	})
 
+	t.Run("are taken away once by one request", func(t *testing.T) {
+		for kind, name := range map[string]string{"vm": "web", "vdc": "prod"} {
+			if _, err := d.setKey(kind, name, &berthv1.Key{Name: "ONCE", Value: 1, Weight: 1}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second time because the first answer was lost
+				_, err := d.client.UnsetKey(t.Context(), connect.NewRequest(&berthv1.UnsetKeyRequest{
+					Kind: kind, Name: name, Key: "ONCE", RequestId: "once-" + kind,
+				}))
+				if err != nil {
+					t.Errorf("on a %s: %v", kind, err)
+				}
+			}
+		}
+	})
+
 	for name, one := range map[string]struct {
 		kind, of string
 		key      *berthv1.Key

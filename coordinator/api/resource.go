@@ -192,12 +192,16 @@ func (s *Server) changeResource(
 		return cluster.Resource{}, nil, err
 	}
 	var id string
+	commandKind := "change " + string(form.Kind)
 	p, err := s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
 		before, err := p.resource(form.Kind, ref)
 		if err != nil {
 			return state.Command{}, err
 		}
 		id = before.ID
+		if p.Answered(requestID, commandKind) {
+			return state.Command{}, errUnchanged
+		}
 		now := p.declared()
 		made, err := change(p, now, before)
 		switch {
@@ -211,7 +215,7 @@ func (s *Server) changeResource(
 		}
 		subject := string(before.Kind) + "/" + before.Name
 		command := state.Command{
-			Kind: "change " + string(before.Kind), Expect: []state.Expectation{expectResource(before)},
+			Kind: commandKind, Expect: []state.Expectation{expectResource(before)},
 			Resources: []cluster.Resource{made.after}, Nodes: made.nodes,
 		}
 		p.expectLinks(&command, linksOf(made.after)...)

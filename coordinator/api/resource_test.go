@@ -25,6 +25,7 @@ type declarer struct {
 
 func newDeclarer(t *testing.T) *declarer {
 	t.Helper()
+	t.Parallel() // an election is mostly waiting
 	m := newCloud(t, 1).members[0]
 	return &declarer{t: t, m: m, client: m.operator()}
 }
@@ -39,7 +40,7 @@ func (d *declarer) try(kind, name string, links, settings map[string]string) (*b
 	return answer.Msg.GetResource(), nil
 }
 
-// add declares a resource; pairs are of link and setting names with their values.
+// add declares a resource.
 func (d *declarer) add(kind, name string, links, settings map[string]string) *berthv1.Resource {
 	d.t.Helper()
 	made, err := d.try(kind, name, links, settings)

@@ -132,11 +132,10 @@ func (p *picture) decisionAbout(ref, id string) (placement.Decision, error) {
 	vm, known := p.VMByRef(ref)
 	if id != "" {
 		decision, kept := p.Decision(id)
-		about := ref == "" || decision.Request.VMName == ref || decision.Request.VM == ref || known && decision.Request.VM == vm.ID
 		switch {
 		case !kept:
 			return decision, notFound("decision", id)
-		case !about:
+		case !about(ref)(&decision.Request) && (!known || decision.Request.VM != vm.ID):
 			return decision, refusal(rpc.Invalid, "decision/"+decision.ID, fmt.Sprintf("see 'berth decision list --vm %s'", ref),
 				"decision %s is about VM %q, not about %q", decision.ID, decision.Request.VMName, ref)
 		}
@@ -145,15 +144,17 @@ func (p *picture) decisionAbout(ref, id string) (placement.Decision, error) {
 	if known && vm.Holder != "" {
 		return p.placing(vm)
 	}
-	for _, decision := range p.Decisions(0) {
-		if decision.Request.VMName == ref || known && decision.Request.VM == vm.ID {
-			return decision, nil
-		}
-	}
-	if known {
+	newest := p.DecisionsAbout(1, func(r *placement.Request) bool {
+		return ref != "" && about(ref)(r) || known && r.VM == vm.ID
+	})
+	switch {
+	case len(newest) == 1:
+		return newest[0], nil
+	case known:
 		return p.placing(vm)
+	default:
+		return placement.Decision{}, notFound("vm", ref)
 	}
-	return placement.Decision{}, notFound("vm", ref)
 }
 
 // notLookedAt says why a decision has nothing about a node.

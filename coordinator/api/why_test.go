@@ -163,9 +163,9 @@ func TestCapacity(t *testing.T) {
 	d.add("cluster", "west", nil, nil)
 	d.add("customer", "acme", nil, nil)
 	d.add("vdc", "prod", map[string]string{"customer": "acme", "cluster": "west"}, nil)
-	d.m.reportIdle("n1", 16*units.GiB)
-	d.m.reportIdle("n2", 8*units.GiB)
 	ask := func(request *berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) {
+		d.m.reportIdle("n1", 16*units.GiB)
+		d.m.reportIdle("n2", 8*units.GiB)
 		answer, err := d.client.Capacity(t.Context(), connect.NewRequest(request))
 		if err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -65,13 +64,4 @@ func endEvent(op operation.Operation) (kind, message string) {
 		}
 		return "vm.migrated", text
 	}
-}
-
-// newUUID makes a random UUID (RFC 9562, version 4), as libvirt wants for a domain.
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -140,7 +140,7 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 	}
 	id := request.ID
 	if id == "" {
-		id = newUUID()
+		id = cluster.NewUUID(c.Random(), c.Random())
 	}
 	if other, taken := snapshot.VM(id); taken {
 		return cluster.VM{}, &Error{

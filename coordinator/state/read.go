@@ -137,6 +137,19 @@ func (x *Snapshot) Decisions(limit int) []placement.Decision {
 	return last(x, string(Decisions), byAge, limit, cloneDecision)
 }
 
+// DecisionsAbout are the last decisions whose request is wanted, newest first, at most limit of them; 0 or less means all
+// that are kept. The request is only to be looked at. Others are not copied: a decision keeps the figures of many nodes.
+func (x *Snapshot) DecisionsAbout(limit int, wanted func(*placement.Request) bool) []placement.Decision {
+	kept := each[decisionRow](x.db.Txn(false).GetReverse(string(Decisions), byAge))
+	return take(func(yield func(*decisionRow) bool) {
+		for row := range kept {
+			if wanted(&row.Decision.Request) && !yield(row) {
+				return
+			}
+		}
+	}, limit, cloneDecision)
+}
+
 // Decision is the decision with this ID, the only one whose ID begins like this, or the newest one for "last".
 func (x *Snapshot) Decision(id string) (placement.Decision, bool) {
 	var none placement.Decision

@@ -46,7 +46,9 @@ func TestReads(t *testing.T) {
 		}
 		m.stored(putOperation(0, op))
 	}
-	m.stored(Command{Decisions: []placement.Decision{decision("01AA"), decision("01AB"), decision("02")}})
+	other, last := decision("01AB"), decision("02")
+	other.Request.VMName, last.Request.VMName = "db", "db"
+	m.stored(Command{Decisions: []placement.Decision{decision("01AA"), other, last}})
 
 	x := m.store.Snapshot()
 	nodeName := func(n cluster.Node) string { return n.Name }
@@ -60,6 +62,9 @@ func TestReads(t *testing.T) {
 	check(t, "operations, newest first", names(x.Operations(), operationID), "ov3", "ov1", "ov2")
 	check(t, "live operations by VM", names(x.LiveOperations(), operationID), "ov2", "ov3")
 	check(t, "decisions, newest first", names(x.Decisions(2), decisionID), "02", "01AB")
+	about := func(r *placement.Request) bool { return r.VMName == "db" }
+	check(t, "decisions about a VM, newest first", names(x.DecisionsAbout(0, about), decisionID), "02", "01AB")
+	check(t, "the last decision about a VM", names(x.DecisionsAbout(1, about), decisionID), "02")
 
 	if byID, _ := x.VMByRef("v2"); byID.Name != "db" {
 		t.Errorf("v2 is %q: an ID goes before a name", byID.Name)
