@@ -34,7 +34,13 @@ func runKeyRules(c *checker, given, expect json.RawMessage) {
 		what := string(class) + " key " + attempt.Name + " on " + attempt.On
 		document := newDocument()
 		if attempt.On == "node" {
-			document.node(map[string]any{"name": attempt.Name, "default": orNumber(attempt.Value, 1), "sticky": attempt.Sticky, "weight": orNumber(attempt.Weight, 0)})
+			nodeKey := map[string]any{
+				"name": attempt.Name, "default": orNumber(attempt.Value, 1), "sticky": attempt.Sticky, "weight": orNumber(attempt.Weight, 0),
+			}
+			if class == cluster.CustomerKey || class == cluster.BillingEntityKey { // node keys are the operator's and have no class
+				nodeKey["class"] = class
+			}
+			document.node(nodeKey)
 			c.same("whether a document may have "+what, documentProblems(document) == nil, want.Allowed[i])
 			continue
 		}
