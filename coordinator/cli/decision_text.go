@@ -294,18 +294,23 @@ func scores(p *page, candidates []*berthv1.DecisionNode, show detail) {
 	if !show.full {
 		candidates = candidates[:min(total, briefNodes)]
 	}
-	rounds := slices.ContainsFunc(candidates, func(n *berthv1.DecisionNode) bool {
-		return n.GetBand() > 0 || n.GetSystemScore() != 0 || n.GetCustomerScore() != 0 || n.GetScore() == 0
+	has := func(what func(*berthv1.DecisionNode) bool) bool { return slices.ContainsFunc(candidates, what) }
+	rounds := has(func(n *berthv1.DecisionNode) bool {
+		return n.GetBand() > 0 || n.GetSystemScore() != 0 || n.GetCustomerScore() != 0
 	})
-	headings := []string{"RANK", "NODE", "SCORE"}
-	if rounds {
-		headings = []string{"RANK", "NODE", "ROUND", "SYSTEM", "CUSTOMER"}
+	headings := []string{"RANK", "NODE"}
+	switch {
+	case rounds:
+		headings = append(headings, "ROUND", "SYSTEM", "CUSTOMER")
+	case has(func(n *berthv1.DecisionNode) bool { return n.GetScore() != 0 }):
+		headings = append(headings, "SCORE")
 	}
+	scored := len(headings) > 2 // without keys, for instance where the VM's disk says where, there is no score
 	if show.wide {
 		headings = append(headings, "TIER", "NODE-ID")
 	}
 	head := len(headings)
-	noted := slices.ContainsFunc(candidates, func(n *berthv1.DecisionNode) bool {
+	noted := has(func(n *berthv1.DecisionNode) bool {
 		return slices.ContainsFunc(n.GetTerms(), func(t *berthv1.ScoreTerm) bool { return t.GetNote() != "" })
 	})
 	if show.full {
@@ -313,12 +318,12 @@ func scores(p *page, candidates []*berthv1.DecisionNode, show detail) {
 	}
 	var rows [][]string
 	for _, node := range candidates {
-		row := []string{position(node.GetRank()), nodeName(node), number(node.GetScore())}
-		if rounds {
-			row = []string{
-				position(node.GetRank()), nodeName(node), position(node.GetBand()),
-				number(node.GetSystemScore()), number(node.GetCustomerScore()),
-			}
+		row := []string{position(node.GetRank()), nodeName(node)}
+		switch {
+		case rounds:
+			row = append(row, position(node.GetBand()), number(node.GetSystemScore()), number(node.GetCustomerScore()))
+		case scored:
+			row = append(row, number(node.GetScore()))
 		}
 		if show.wide {
 			row = append(row, position(node.GetTier()), or(node.GetNodeId(), none))

@@ -446,3 +446,17 @@ func TestTermsHaveNotes(t *testing.T) {
 		t.Errorf("said %s", said.out)
 	}
 }
+
+// Where the VM's disk says which node it is, nothing is scored, and no score is shown.
+func TestWithoutKeysThereIsNoScore(t *testing.T) {
+	f := steady()
+	f.getDecision = func(*berthv1.GetDecisionRequest) (*berthv1.GetDecisionResponse, error) {
+		d := cannedDecision()
+		d.Round, d.Request.HomeNode, d.Counterfactual, d.Margin = 0, "node2", "", 0
+		d.Reason = "node2 has the VM's disk: with local storage it starts there, and no keys are looked at"
+		d.Nodes = []*berthv1.DecisionNode{{Node: "node2", Admitted: true, Rank: 1}}
+		return &berthv1.GetDecisionResponse{SchemaVersion: "1", Decision: d}, nil
+	}
+	w, _ := newWorld(t, f)
+	golden(t, "decision-show-home.golden", w.run("decision", "show", "last").out)
+}
