@@ -117,8 +117,7 @@ func (p *picture) applyOne(command *state.Command, change estate.Change) (links 
 	case change.Node != nil:
 		expect(state.Nodes, change.Node.ID)
 		command.Nodes = append(command.Nodes, *change.Node)
-		inside, _ := p.cluster(change.Node.Cluster)
-		return []string{inside.ID}
+		return []string{p.cluster(change.Node.Cluster).ID}
 	case change.VM != nil:
 		vm := *change.VM
 		if change.Action == estate.Create { // an ID that was used before goes on from its last epoch

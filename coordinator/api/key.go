@@ -102,7 +102,7 @@ func (s *Server) changeKeys(ctx context.Context, kind, name, requestID string, c
 			"a node has values of the keys that its cluster declares, and no others")
 	}
 	changed, _, err := s.changeResource(ctx, kind, name, requestID,
-		func(_ *picture, _ estate.State, before cluster.Resource) (edit, error) {
+		func(_ estate.State, before cluster.Resource) (edit, error) {
 			after := before
 			keys, said, err := change.edit(before.Kind, before.Keys)
 			if err != nil {
@@ -167,7 +167,7 @@ func (s *Server) ListKeys(
 		if !known {
 			return nil, notFound("node", name)
 		}
-		inside, _ := p.cluster(node.Cluster)
+		inside := p.cluster(node.Cluster)
 		response.NodeKeys = wire.NodeKeys(inside.NodeKeys)
 		response.Values, response.Own = wire.KeyValues(node, inside.NodeKeys), wire.OwnKeys(node)
 	default:

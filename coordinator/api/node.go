@@ -31,7 +31,7 @@ func (p *picture) node(id string) *berthv1.Node {
 	for _, vm := range p.VMsOn(id) {
 		names = append(names, vm.Name)
 	}
-	inside, _ := p.cluster(view.Node.Cluster)
+	inside := p.cluster(view.Node.Cluster)
 	return wire.Node(wire.NodeReport{
 		View:      view,
 		Inventory: p.soft.Inventory(id),
@@ -131,8 +131,7 @@ func (s *Server) SetNode(
 // moves empty: what it holds was placed by the rules of the old one.
 func (p *picture) moveNode(node *cluster.Node, to string) (inside cluster.Resource, said []string, err error) {
 	if to == "" || to == node.Cluster {
-		inside, _ = p.cluster(node.Cluster)
-		return inside, nil, nil
+		return p.cluster(node.Cluster), nil, nil
 	}
 	inside, err = p.resource(cluster.KindCluster, to)
 	if err != nil {

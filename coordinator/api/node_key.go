@@ -21,7 +21,7 @@ func (s *Server) DeclareNodeKey(
 ) (*connect.Response[berthv1.DeclareNodeKeyResponse], error) {
 	message, wanted := request.Msg, wire.NodeKeyFrom(request.Msg.GetKey())
 	changed, p, err := s.changeResource(ctx, string(cluster.KindCluster), message.GetCluster(), message.GetRequestId(),
-		func(_ *picture, _ estate.State, before cluster.Resource) (edit, error) {
+		func(_ estate.State, before cluster.Resource) (edit, error) {
 			after, err := estate.SetNodeKey(before, wanted)
 			if err != nil {
 				return edit{}, unsound("cluster/"+before.Name, "see 'berth cluster node-key declare --help'", err)
@@ -42,7 +42,7 @@ func (s *Server) DropNodeKey(
 ) (*connect.Response[berthv1.DropNodeKeyResponse], error) {
 	message := request.Msg
 	changed, p, err := s.changeResource(ctx, string(cluster.KindCluster), message.GetCluster(), message.GetRequestId(),
-		func(_ *picture, now estate.State, before cluster.Resource) (edit, error) {
+		func(now estate.State, before cluster.Resource) (edit, error) {
 			after, nodes, there := estate.UnsetNodeKey(now, before, message.GetKey())
 			if !there {
 				return edit{}, refusal(rpc.NotFound, "cluster/"+before.Name, fmt.Sprintf("see 'berth key list cluster/%s'", before.Name),

@@ -54,12 +54,11 @@ func (p *picture) resourceName(id string) string {
 	return id
 }
 
-// cluster is the record of a cluster by name. The default one is there until it is declared; false for another one that
-// is not.
-func (p *picture) cluster(name string) (cluster.Resource, bool) {
-	record, known := p.ResourceByName(cluster.KindCluster, name)
-	if !known && name == cluster.DefaultCluster {
-		return cluster.DefaultClusterRecord(), true
+// cluster is the record of the cluster that a node names. The default one is there until it is declared.
+func (p *picture) cluster(name string) cluster.Resource {
+	record, declared := p.ResourceByName(cluster.KindCluster, name)
+	if !declared && name == cluster.DefaultCluster {
+		return cluster.DefaultClusterRecord()
 	}
-	return record, known
+	return record
 }

@@ -159,7 +159,7 @@ func (s *Server) ChangeResource(
 	message := request.Msg
 	help := fmt.Sprintf("see 'berth %s set --help'", message.GetKind())
 	changed, p, err := s.changeResource(ctx, message.GetKind(), message.GetName(), message.GetRequestId(),
-		func(p *picture, now estate.State, before cluster.Resource) (edit, error) {
+		func(now estate.State, before cluster.Resource) (edit, error) {
 			after, err := estate.Edit(now, before, message.GetLinks(), message.GetSettings(), message.GetUnset())
 			if err != nil {
 				return edit{}, unsound(string(before.Kind)+"/"+before.Name, help, err)
@@ -185,7 +185,7 @@ type edit struct {
 // changeResource commits one change to one resource, judged with everything that is declared. The default cluster is
 // declared by its first change.
 func (s *Server) changeResource(
-	ctx context.Context, kind, ref, requestID string, change func(*picture, estate.State, cluster.Resource) (edit, error),
+	ctx context.Context, kind, ref, requestID string, change func(estate.State, cluster.Resource) (edit, error),
 ) (cluster.Resource, *picture, error) {
 	form, err := formOf(kind)
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *Server) changeResource(
 			return state.Command{}, errUnchanged
 		}
 		now := p.declared()
-		made, err := change(p, now, before)
+		made, err := change(now, before)
 		switch {
 		case err != nil:
 			return state.Command{}, err

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
-	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -127,133 +125,6 @@ func (s *Server) GetVM(
 		}
 	}
 	return connect.NewResponse(response), nil
-}
-
-// StartVM makes a VM if a specification is given, places and starts it.
-func (s *Server) StartVM(
-	ctx context.Context, request *connect.Request[berthv1.StartVMRequest],
-) (*connect.Response[berthv1.StartVMResponse], error) {
-	message := request.Msg
-	wanted := control.StartVM{
-		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: callerOf(ctx).String(),
-	}
-	if message.GetSpec() == nil && message.GetName() == "" {
-		return nil, invalid("vm", "name the VM to start, or describe a new one", errors.New("neither a name nor a specification is given"))
-	}
-	if message.GetSpec() != nil {
-		if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
-			return nil, invalid("vm/"+wanted.Name, "see 'berth vm start --help'", err)
-		}
-	} else if links(message) {
-		return nil, refusal(rpc.Invalid, "vm/"+wanted.Name, fmt.Sprintf("change it with 'berth vm set %s' or 'berth key set vm/%s', then start it",
-			wanted.Name, wanted.Name), "links and keys are given, and no new VM to have them")
-	}
-	p, err := s.verified(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
-		return nil, err
-	}
-	if vm, known := p.VM(wanted.Name); known { // an existing VM may be named by its ID
-		wanted.Name = vm.Name
-	}
-	if err := p.attach(&wanted, message); err != nil {
-		return nil, err
-	}
-	started, err := whenLeading(ctx, s, func() (control.Started, error) { return s.Control.StartVM(ctx, wanted) })
-	if err != nil {
-		return nil, err
-	}
-	response := &berthv1.StartVMResponse{SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(started.Decision)}
-	if started.Operation.ID != "" {
-		response.Operation = wire.Operation(started.Operation)
-	}
-	if started.VM.ID != "" {
-		response.Vm = s.present().vm(started.VM, nil) // it starts: what the nodes show of it is of no account yet
-	}
-	return connect.NewResponse(response), nil
-}
-
-// AddVM makes a VM without starting it.
-func (s *Server) AddVM(
-	ctx context.Context, request *connect.Request[berthv1.AddVMRequest],
-) (*connect.Response[berthv1.AddVMResponse], error) {
-	message := request.Msg
-	wanted := control.StartVM{
-		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: callerOf(ctx).String(),
-	}
-	if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
-		return nil, invalid("vm/"+wanted.Name, "see 'berth vm add --help'", err)
-	}
-	p, err := s.verified(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
-		return nil, err
-	}
-	if err := p.attach(&wanted, message); err != nil {
-		return nil, err
-	}
-	added, err := whenLeading(ctx, s, func() (control.Added, error) { return s.Control.AddVM(ctx, control.AddVM(wanted)) })
-	if err != nil {
-		return nil, err
-	}
-	response := &berthv1.AddVMResponse{SchemaVersion: wire.SchemaVersion}
-	if added.Decision.ID != "" {
-		response.Decision = wire.Decision(added.Decision)
-	}
-	if !message.GetDryRun() {
-		response.Vm = s.present().vm(added.VM, nil)
-	}
-	return connect.NewResponse(response), nil
-}
-
-// whenLeading waits, as long as a call waits for a leader, while control has not begun the work of a leadership that this
-// member has won.
-func whenLeading[T any](ctx context.Context, s *Server, do func() (T, error)) (T, error) {
-	waiting, cancel := context.WithTimeout(ctx, leaderPatience)
-	defer cancel()
-	for {
-		done, err := do()
-		var refused *control.Error
-		if !errors.As(err, &refused) || refused.Code != control.NoLeader || !s.Consensus.IsLeader() || !pause(waiting, leaderPoll) {
-			return done, err
-		}
-	}
-}
-
-// describe completes and checks the request for a new VM. An administrator's XML says name, UUID and size itself.
-func describe(request *control.StartVM, spec cluster.VMSpec) error {
-	if spec.XML != "" {
-		info, err := domxml.Parse(spec.XML)
-		if err != nil {
-			return err
-		}
-		switch {
-		case request.Name == "":
-			request.Name = info.Name
-		case info.Name != "" && info.Name != request.Name:
-			return fmt.Errorf("the XML names the VM %q, the request %q: leave one out or make them equal", info.Name, request.Name)
-		}
-		if spec.Memory != 0 && int64(spec.Memory) != info.MemoryBytes {
-			return fmt.Errorf("the XML gives the VM %s of memory, the request %s: leave it out of the request",
-				units.Bytes(info.MemoryBytes), spec.Memory)
-		}
-		if spec.VCPUs != 0 && spec.VCPUs != info.VCPUs {
-			return fmt.Errorf("the XML gives the VM %d vCPUs, the request %d: leave them out of the request", info.VCPUs, spec.VCPUs)
-		}
-		request.ID = strings.ToLower(info.UUID)
-		spec.Memory, spec.VCPUs = units.Bytes(info.MemoryBytes), info.VCPUs
-	}
-	if err := checkName("VM", request.Name); err != nil {
-		return err
-	}
-	request.Spec = &spec
-	return cluster.ValidateSpec(spec)
 }
 
 // StopVM shuts a VM down.
