@@ -193,7 +193,7 @@ func writeProblems(w io.Writer, problems []*berthv1.Problem) {
 	case 1:
 		p.line("berth: %s", problemLine(problems[0]))
 	default:
-		p.line("berth: %d problems, nothing was changed", len(problems))
+		p.line("berth: %d problems", len(problems))
 		for _, problem := range problems {
 			p.line("%s", problemLine(problem))
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,119 +63,6 @@ func title(form estate.Form) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// flagName is a link or a setting as a flag: billing_entity is --billing-entity.
-func flagName(name string) string { return strings.ReplaceAll(name, "_", "-") }
-
-func fieldName(flag string) string { return strings.ReplaceAll(strings.TrimSpace(flag), "-", "_") }
-
-// changeable are the flags of what can change once a resource is there.
-func changeable(form estate.Form) []string {
-	var flags []string
-	for _, link := range form.Links {
-		flags = append(flags, flagName(link.Name))
-	}
-	for _, setting := range form.Settings {
-		if !setting.Fixed {
-			flags = append(flags, flagName(setting.Name))
-		}
-	}
-	return flags
-}
-
-// removable are the flags of what can be taken away again.
-func removable(form estate.Form) []string {
-	var flags []string
-	for _, link := range form.Links {
-		if !link.Required {
-			flags = append(flags, flagName(link.Name))
-		}
-	}
-	for _, setting := range form.Settings {
-		if !setting.Fixed && !setting.Required {
-			flags = append(flags, flagName(setting.Name))
-		}
-	}
-	return flags
-}
-
-// declaration are the links and settings of one kind on the command line.
-type declaration struct {
-	form   estate.Form
-	values map[string]*worded // by flag
-}
-
-// worded is a flag's text, with the word that help shows in its place.
-type worded struct{ text, word string }
-
-func (w *worded) String() string { return w.text }
-
-func (w *worded) Set(text string) error { w.text = text; return nil }
-
-func (w *worded) Type() string { return w.word }
-
-// flags defines those that a verb can give: all of a new resource, and of one that is there those that can change.
-func (d *declaration) flags(a *app, cmd *cobra.Command, given []string) {
-	d.values = map[string]*worded{}
-	define := func(flag, word, doc string, completion cobra.CompletionFunc) {
-		if slices.Contains(given, flag) {
-			d.values[flag] = &worded{word: word}
-			cmd.Flags().Var(d.values[flag], flag, doc)
-			complete(cmd, flag, completion)
-		}
-	}
-	for _, link := range d.form.Links {
-		define(flagName(link.Name), strings.ToUpper(string(link.To)), link.Doc, a.resourceNames(link.To))
-	}
-	for _, setting := range d.form.Settings {
-		doc, completion := setting.Doc, fixed(setting.Words...)
-		if setting.Default != "" {
-			doc += " (default " + setting.Default + ")"
-		}
-		if setting.Name == estate.SettingPath {
-			completion = files
-		}
-		define(flagName(setting.Name), "VALUE", doc, completion)
-	}
-}
-
-// read checks what stands on the line with the rules of the table and parts it into links and settings.
-func (d *declaration) read(cmd *cobra.Command) (links, settings map[string]string, err error) {
-	links, settings = map[string]string{}, map[string]string{}
-	for _, link := range d.form.Links {
-		flag := flagName(link.Name)
-		if value := d.values[flag]; value != nil && cmd.Flags().Changed(flag) {
-			if value.text == "" {
-				return nil, nil, Usagef(cmd, "--%s: %s is missing", flag, value.word)
-			}
-			links[link.Name] = value.text
-		}
-	}
-	for _, setting := range d.form.Settings {
-		flag := flagName(setting.Name)
-		if value := d.values[flag]; value != nil && cmd.Flags().Changed(flag) {
-			if settings[setting.Name], err = setting.Canonical(value.text); err != nil {
-				return nil, nil, usage(cmd, err)
-			}
-		}
-	}
-	return links, settings, nil
-}
-
-// missing names the first flag that a new resource needs and the line does not have.
-func (d *declaration) missing(cmd *cobra.Command, links, settings map[string]string) error {
-	for _, link := range d.form.Links {
-		if _, given := links[link.Name]; link.Required && !given {
-			return Usagef(cmd, "--%s is missing: %s", flagName(link.Name), link.Doc)
-		}
-	}
-	for _, setting := range d.form.Settings {
-		if _, given := settings[setting.Name]; setting.Required && !given {
-			return Usagef(cmd, "--%s is missing: %s", flagName(setting.Name), setting.Doc)
-		}
-	}
-	return nil
-}
-
 func (a *app) resourceAddCommand(form estate.Form) *cobra.Command {
 	line := declaration{form: form}
 	cmd := &cobra.Command{
@@ -219,17 +105,6 @@ func (a *app) resourceAdd(cmd *cobra.Command, form estate.Form, request *berthv1
 			p.line("%s added%s", resourceRef(answer.GetResource()), because(declared(form, answer.GetResource())))
 		},
 	})
-}
-
-func allFlags(form estate.Form) []string {
-	var flags []string
-	for _, link := range form.Links {
-		flags = append(flags, flagName(link.Name))
-	}
-	for _, setting := range form.Settings {
-		flags = append(flags, flagName(setting.Name))
-	}
-	return flags
 }
 
 func resourceRef(r *berthv1.Resource) string { return r.GetKind() + "/" + r.GetName() }
@@ -292,22 +167,6 @@ default. Nothing that runs is touched: it counts for the next decision.`, articl
 	return cmd
 }
 
-// unsetFields reads --unset. Flags have dashes where fields have underscores; both are understood.
-func unsetFields(cmd *cobra.Command, unset, removable []string) ([]string, error) {
-	var fields []string
-	for _, name := range unset {
-		flag := flagName(fieldName(name))
-		switch {
-		case !slices.Contains(removable, flag):
-			return nil, Usagef(cmd, "--unset %s: use %s", name, strings.Join(removable, ", "))
-		case cmd.Flags().Changed(flag):
-			return nil, Usagef(cmd, "--%s and --unset %s exclude each other", flag, name)
-		}
-		fields = append(fields, fieldName(flag))
-	}
-	return fields, nil
-}
-
 func (a *app) resourceSet(cmd *cobra.Command, form estate.Form, request *berthv1.ChangeResourceRequest) error {
 	s, err := a.connect()
 	if err != nil {
@@ -356,62 +215,4 @@ func (a *app) resourceDeleteCommand(form estate.Form) *cobra.Command {
 	}
 	confirmFlag(cmd, &yes)
 	return cmd
-}
-
-// samples are names and values for examples.
-var (
-	samples = map[cluster.Kind]string{
-		cluster.KindCluster: "prod", cluster.KindBillingEntity: "reseller", cluster.KindOffer: "small", cluster.KindCustomer: "acme",
-		cluster.KindVDC: "acme-prod", cluster.KindImage: "debian", cluster.KindNetwork: "lan", cluster.KindDisk: "web-1-root",
-		cluster.KindNIC: "web-1-nic",
-	}
-	sampleSettings = map[string]string{
-		cluster.SettingRAMRatio: "1.5", estate.SettingMaster: "true", estate.SettingFor: "vm", estate.SettingFormat: "qcow2",
-		estate.SettingPath: "/srv/images/web-1.qcow2", estate.SettingSource: "bridge:br0",
-	}
-)
-
-func addExample(form estate.Form) string {
-	bare := fmt.Sprintf("  berth %s add %s", form.Kind, samples[form.Kind])
-	full := bare
-	for _, link := range form.Links {
-		flag := " --" + flagName(link.Name) + " " + samples[link.To]
-		full += flag
-		if link.Required {
-			bare += flag
-		}
-	}
-	for _, setting := range form.Settings {
-		value, known := sampleSettings[setting.Name]
-		if !known {
-			continue
-		}
-		flag := " --" + flagName(setting.Name) + " " + value
-		full += flag
-		if setting.Required {
-			bare += flag
-		}
-	}
-	if full == bare {
-		return bare
-	}
-	return bare + "\n" + full
-}
-
-func setExample(form estate.Form) string {
-	start := fmt.Sprintf("  berth %s set %s", form.Kind, samples[form.Kind])
-	var lines []string
-	for _, link := range form.Links {
-		lines = append(lines, start+" --"+flagName(link.Name)+" "+samples[link.To])
-	}
-	for _, setting := range form.Settings {
-		if value, known := sampleSettings[setting.Name]; known && !setting.Fixed {
-			lines = append(lines, start+" --"+flagName(setting.Name)+" "+value)
-		}
-	}
-	lines = lines[:min(len(lines), 2)]
-	if names := removable(form); len(names) > 0 {
-		lines = append(lines, start+" --unset "+names[0])
-	}
-	return strings.Join(lines, "\n")
 }

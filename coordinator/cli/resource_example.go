@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+)
+
+// samples are names and values for examples.
+var (
+	samples = map[cluster.Kind]string{
+		cluster.KindCluster: "prod", cluster.KindBillingEntity: "reseller", cluster.KindOffer: "small", cluster.KindCustomer: "acme",
+		cluster.KindVDC: "acme-prod", cluster.KindImage: "debian", cluster.KindNetwork: "lan", cluster.KindDisk: "web-1-root",
+		cluster.KindNIC: "web-1-nic",
+	}
+	sampleSettings = map[string]string{
+		cluster.SettingRAMRatio: "1.5", estate.SettingMaster: "true", estate.SettingFor: "vm", estate.SettingFormat: "qcow2",
+		estate.SettingPath: "/srv/images/web-1.qcow2", estate.SettingSource: "bridge:br0",
+	}
+)
+
+func addExample(form estate.Form) string {
+	bare := fmt.Sprintf("  berth %s add %s", form.Kind, samples[form.Kind])
+	full := bare
+	for _, link := range form.Links {
+		flag := " --" + flagName(link.Name) + " " + samples[link.To]
+		full += flag
+		if link.Required {
+			bare += flag
+		}
+	}
+	for _, setting := range form.Settings {
+		value, known := sampleSettings[setting.Name]
+		if !known {
+			continue
+		}
+		flag := " --" + flagName(setting.Name) + " " + value
+		full += flag
+		if setting.Required {
+			bare += flag
+		}
+	}
+	if full == bare {
+		return bare
+	}
+	return bare + "\n" + full
+}
+
+func setExample(form estate.Form) string {
+	start := fmt.Sprintf("  berth %s set %s", form.Kind, samples[form.Kind])
+	var lines []string
+	for _, link := range form.Links {
+		lines = append(lines, start+" --"+flagName(link.Name)+" "+samples[link.To])
+	}
+	for _, setting := range form.Settings {
+		if value, known := sampleSettings[setting.Name]; known && !setting.Fixed {
+			lines = append(lines, start+" --"+flagName(setting.Name)+" "+value)
+		}
+	}
+	lines = lines[:min(len(lines), 2)]
+	if names := removable(form); len(names) > 0 {
+		lines = append(lines, start+" --unset "+names[0])
+	}
+	return strings.Join(lines, "\n")
+}

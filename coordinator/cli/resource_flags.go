@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/estate"
+)
+
+// flagName is a link or a setting as a flag: billing_entity is --billing-entity.
+func flagName(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+func fieldName(flag string) string { return strings.ReplaceAll(strings.TrimSpace(flag), "-", "_") }
+
+func allFlags(form estate.Form) []string {
+	var flags []string
+	for _, link := range form.Links {
+		flags = append(flags, flagName(link.Name))
+	}
+	for _, setting := range form.Settings {
+		flags = append(flags, flagName(setting.Name))
+	}
+	return flags
+}
+
+// changeable are the flags of what can change once a resource is there.
+func changeable(form estate.Form) []string {
+	var flags []string
+	for _, link := range form.Links {
+		flags = append(flags, flagName(link.Name))
+	}
+	for _, setting := range form.Settings {
+		if !setting.Fixed {
+			flags = append(flags, flagName(setting.Name))
+		}
+	}
+	return flags
+}
+
+// removable are the flags of what can be taken away again.
+func removable(form estate.Form) []string {
+	var flags []string
+	for _, link := range form.Links {
+		if !link.Required {
+			flags = append(flags, flagName(link.Name))
+		}
+	}
+	for _, setting := range form.Settings {
+		if !setting.Fixed && !setting.Required {
+			flags = append(flags, flagName(setting.Name))
+		}
+	}
+	return flags
+}
+
+// declaration are the links and settings of one kind on the command line.
+type declaration struct {
+	form   estate.Form
+	values map[string]*worded // by flag
+}
+
+// worded is a flag's text, with the word that help shows in its place.
+type worded struct{ text, word string }
+
+func (w *worded) String() string { return w.text }
+
+func (w *worded) Set(text string) error { w.text = text; return nil }
+
+func (w *worded) Type() string { return w.word }
+
+// flags defines those that a verb can give: all of a new resource, and of one that is there those that can change.
+func (d *declaration) flags(a *app, cmd *cobra.Command, given []string) {
+	d.values = map[string]*worded{}
+	define := func(flag, word, doc string, completion cobra.CompletionFunc) {
+		if slices.Contains(given, flag) {
+			d.values[flag] = &worded{word: word}
+			cmd.Flags().Var(d.values[flag], flag, doc)
+			complete(cmd, flag, completion)
+		}
+	}
+	for _, link := range d.form.Links {
+		define(flagName(link.Name), strings.ToUpper(string(link.To)), link.Doc, a.resourceNames(link.To))
+	}
+	for _, setting := range d.form.Settings {
+		doc, completion := setting.Doc, fixed(setting.Words...)
+		if setting.Default != "" {
+			doc += " (default " + setting.Default + ")"
+		}
+		if setting.Name == estate.SettingPath {
+			completion = files
+		}
+		define(flagName(setting.Name), "VALUE", doc, completion)
+	}
+}
+
+// read checks what stands on the line with the rules of the table and parts it into links and settings.
+func (d *declaration) read(cmd *cobra.Command) (links, settings map[string]string, err error) {
+	links, settings = map[string]string{}, map[string]string{}
+	for _, link := range d.form.Links {
+		flag := flagName(link.Name)
+		if value := d.values[flag]; value != nil && cmd.Flags().Changed(flag) {
+			if value.text == "" {
+				return nil, nil, Usagef(cmd, "--%s: %s is missing", flag, value.word)
+			}
+			links[link.Name] = value.text
+		}
+	}
+	for _, setting := range d.form.Settings {
+		flag := flagName(setting.Name)
+		if value := d.values[flag]; value != nil && cmd.Flags().Changed(flag) {
+			if settings[setting.Name], err = setting.Canonical(value.text); err != nil {
+				return nil, nil, usage(cmd, err)
+			}
+		}
+	}
+	return links, settings, nil
+}
+
+// missing names the first flag that a new resource needs and the line does not have.
+func (d *declaration) missing(cmd *cobra.Command, links, settings map[string]string) error {
+	for _, link := range d.form.Links {
+		if _, given := links[link.Name]; link.Required && !given {
+			return Usagef(cmd, "--%s is missing: %s", flagName(link.Name), link.Doc)
+		}
+	}
+	for _, setting := range d.form.Settings {
+		if _, given := settings[setting.Name]; setting.Required && !given {
+			return Usagef(cmd, "--%s is missing: %s", flagName(setting.Name), setting.Doc)
+		}
+	}
+	return nil
+}
+
+// unsetFields reads --unset. Flags have dashes where fields have underscores; both are understood.
+func unsetFields(cmd *cobra.Command, unset, removable []string) ([]string, error) {
+	var fields []string
+	for _, name := range unset {
+		flag := flagName(fieldName(name))
+		switch {
+		case !slices.Contains(removable, flag):
+			return nil, Usagef(cmd, "--unset %s: use %s", name, strings.Join(removable, ", "))
+		case cmd.Flags().Changed(flag):
+			return nil, Usagef(cmd, "--%s and --unset %s exclude each other", flag, name)
+		}
+		fields = append(fields, fieldName(flag))
+	}
+	return fields, nil
+}
