@@ -53,10 +53,11 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   exits,
-			"context": context,
-			"listen":  listen,
-			"token":   token,
+			"coordinator": coordinator,
+			"exits":       exits,
+			"context":     context,
+			"listen":      listen,
+			"token":       token,
 		},
 	})
 }
