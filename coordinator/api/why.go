@@ -82,6 +82,8 @@ func (p *picture) placing(vm cluster.VM) (placement.Decision, error) {
 func (p *picture) why(vm cluster.VM, decision placement.Decision) []string {
 	lines := []string{fmt.Sprintf("%s was placed on %s by decision %s (%s, asked by %s): %s",
 		vm.Name, decision.WinnerName, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
+	const most = 3 // nodes that are compared with the winner; 'why-not' answers for any other
+	lines = append(lines, placement.Behind(&decision, most)...)
 	if decision.Counterfactual != "" {
 		lines = append(lines, decision.Counterfactual)
 	}

@@ -74,16 +74,42 @@ func behindText(d *Decision, node *NodeResult) string {
 	case node.Tier != winner.Tier:
 		return fmt.Sprintf("it stands in tier %d, %s in tier %d, which comes first", node.Tier, winner.Name, winner.Tier)
 	case node.Band != winner.Band:
-		return fmt.Sprintf("it enters in round %d with a system score of %s, %s in round %d with %s",
-			node.Band, figure(node.SystemScore), winner.Name, winner.Band, figure(winner.SystemScore))
+		return withCause(fmt.Sprintf("it enters in round %d with a system score of %s, %s in round %d with %s",
+			node.Band, figure(node.SystemScore), winner.Name, winner.Band, figure(winner.SystemScore)),
+			tellingText(node, winner, systemScore))
 	case node.Score == winner.Score && winner.Current:
 		return fmt.Sprintf("it is as good as %s, where the VM is already", winner.Name)
 	case node.Score == winner.Score:
 		return fmt.Sprintf("it is as good as %s, which won the draw", winner.Name)
 	default:
-		return fmt.Sprintf("its score is %s, %s less than that of %s",
-			figure(node.Score), margin(winner.Score-node.Score), winner.Name)
+		return withCause(fmt.Sprintf("its score is %s, %s less than that of %s",
+			figure(node.Score), margin(winner.Score-node.Score), winner.Name),
+			tellingText(node, winner, customerScore))
 	}
+}
+
+func withCause(text, cause string) string {
+	if cause == "" {
+		return text
+	}
+	return text + ": " + cause
+}
+
+// Behind says for each admitted node of an explained decision how far it is behind the winner and which keys make that,
+// nodes that are as good as the winner apart; at most so many nodes, by rank.
+func Behind(d *Decision, most int) []string {
+	var lines []string
+	for i := range d.Nodes {
+		node := &d.Nodes[i]
+		if !node.Admitted || i == 0 || node.Band == d.Nodes[0].Band && node.Score == d.Nodes[0].Score {
+			continue
+		}
+		if len(lines) == most {
+			break
+		}
+		lines = append(lines, "not "+node.Name+": "+behindText(d, node))
+	}
+	return lines
 }
 
 // changesFor are those that let this node win, or one that was refused take the VM: lifting the one refusal, switching off
@@ -99,6 +125,13 @@ func (e *Engine) changesFor(choice Choice, node int) []string {
 		}, node)
 	}
 	changes := e.keyChanges("would win", func(trial *Engine, request *Request) bool { return trial.on(e, request).Node == node }, node)
+	if before, _, score := e.standing(node); choice.Node >= 0 && (before != choice.Round || score != choice.Customer) {
+		changes = append(changes, e.keyChanges("would be as good", func(trial *Engine, request *Request) bool {
+			best := trial.on(e, request)
+			entered, _, score := trial.standing(node)
+			return best.Node >= 0 && best.Node != node && entered == best.Round && score == best.Customer
+		}, node)...)
+	}
 	if choice.Node >= 0 && e.input.Pinned == "" {
 		changes = append(changes, fmt.Sprintf("asked for by name, %s would take it", e.input.Name(node)))
 	}
