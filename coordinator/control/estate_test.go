@@ -451,6 +451,29 @@ func TestIfBetter(t *testing.T) {
 	})
 }
 
+// A VM moves with the size that it runs with. What its record was given since counts from its next start on.
+func TestAVMMovesAsLargeAsItRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains[0].Memory, f.Domains[0].VCPUs = 6*units.GiB, 4 })
+		target := other(vm.Holder)
+		tight := 4 * units.GiB
+		w.facts.change(target, func(f *cluster.NodeFacts) { f.Available = &tight })
+		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: target})
+		if !isCode(err, NoNodeFits) || moved.Decision.Request.Memory != 6*units.GiB || moved.Decision.Request.VCPUs != 4 {
+			t.Errorf("asked for %v and %d vCPUs: %v", moved.Decision.Request.Memory, moved.Decision.Request.VCPUs, err)
+		}
+		roomy := 8 * units.GiB
+		w.facts.change(target, func(f *cluster.NodeFacts) { f.Available = &roomy })
+		moved, err = w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: target})
+		if err != nil || moved.Operation.Memory != 6*units.GiB || moved.Operation.VCPUs != 4 {
+			t.Errorf("reserved %v and %d vCPUs: %v", moved.Operation.Memory, moved.Operation.VCPUs, err)
+		}
+	})
+}
+
 func nan() float64 {
 	zero := 0.0
 	return zero / zero

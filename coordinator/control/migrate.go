@@ -53,6 +53,7 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		return Migration{}, decided, err
 	}
 	wanted := estate.Request(from.Resolved, vm, placement.ForMigrate)
+	wanted.Memory, wanted.VCPUs = c.sizeNow(vm)
 	wanted.Pinned, wanted.IfBetter = request.Node, request.IfBetter
 	decision := c.decide(snapshot, from, wanted, request.Caller)
 	switch {
@@ -76,12 +77,25 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
 		Epoch: vm.LastEpoch,
 		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
-		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Bandwidth: request.Bandwidth, Deadline: copyDeadline(vm.Spec.Memory),
+		Memory: wanted.Memory, VCPUs: wanted.VCPUs, Bandwidth: request.Bandwidth, Deadline: copyDeadline(wanted.Memory),
 		CreatedAt: at, UpdatedAt: at,
 	}
 	vm.Operation, vm.Decision = op.ID, decision.ID
 	started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, decision, expected, from.unchanged(snapshot))
 	return Migration{Operation: started.Operation, Decision: started.Decision}, again, err
+}
+
+// sizeNow is how large a VM is that runs: its record may have been given another size since, for its next start. The larger
+// one counts, as it does in the ledgers.
+func (c *Control) sizeNow(vm cluster.VM) (units.Bytes, int) {
+	memory, vcpus := vm.Spec.Memory, vm.Spec.VCPUs
+	facts := c.Inventory.Facts(vm.Holder, c.Now())
+	for i := range facts.Domains {
+		if domain := &facts.Domains[i]; domain.UUID == vm.ID {
+			memory, vcpus = max(memory, domain.Memory), max(vcpus, domain.VCPUs)
+		}
+	}
+	return memory, vcpus
 }
 
 // copyDeadline is how long a copy may take: 150 s a GiB, at least 60 s, as Nova and KubeVirt have it.
