@@ -28,6 +28,8 @@ type Columns struct {
 	RAM  []float64 `json:"-"`
 	CPU  []float64 `json:"-"`
 	Busy []float64 `json:"-"`
+	// Unmeasured are the nodes that have Unknown in one of these; nothing that is charged changes that.
+	Unmeasured []int32 `json:"-"`
 	// Lots are the hashes of the IDs, from which ties are drawn.
 	Lots []uint64 `json:"-"`
 }
@@ -205,9 +207,13 @@ func (c *Columns) Derive() {
 	n := c.Len()
 	c.Room, c.Lots = make([]units.Bytes, n), make([]uint64, n)
 	c.RAM, c.CPU, c.Busy = make([]float64, n), make([]float64, n), make([]float64, n)
+	c.Unmeasured = nil
 	for i := range n {
 		c.Lots[i] = lot(c.IDs[i])
 		c.deriveOne(i)
+		if c.RAM[i] == Unknown || c.CPU[i] == Unknown || c.Busy[i] == Unknown {
+			c.Unmeasured = append(c.Unmeasured, int32(i))
+		}
 	}
 }
 
