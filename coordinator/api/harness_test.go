@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -33,7 +34,11 @@ import (
 	"berth/shared/units"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The tests wait for elections and time limits more than they work: more of them at a time than there are CPUs.
+	_ = flag.Set("test.parallel", "8") // every test binary has the flag
+	goleak.VerifyTestMain(m)
+}
 
 const clusterID = "test"
 
@@ -63,9 +68,10 @@ type coordinator struct {
 	stopped   bool
 }
 
-// newCloud starts a cluster of so many voters.
+// newCloud starts a cluster of so many voters. The tests on them run side by side: elections are mostly waiting.
 func newCloud(t *testing.T, size int) *cloud {
 	t.Helper()
+	t.Parallel()
 	authority, err := pki.NewAuthority(clusterID, time.Now())
 	if err != nil {
 		t.Fatal(err)

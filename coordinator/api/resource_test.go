@@ -25,7 +25,6 @@ type declarer struct {
 
 func newDeclarer(t *testing.T) *declarer {
 	t.Helper()
-	t.Parallel() // an election is mostly waiting
 	m := newCloud(t, 1).members[0]
 	return &declarer{t: t, m: m, client: m.operator()}
 }
