@@ -36,7 +36,7 @@ func links(wanted linksRequest) bool {
 // attach gives the request for a new VM its links and keys, and refuses what breaks a rule of the estate. A VM of the name
 // that exists is for control to judge.
 func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
-	if _, exists := p.VMByName(request.Name); request.Spec == nil || exists {
+	if _, exists := p.VMByName(request.Name); request.Spec == nil || exists || !links(wanted) {
 		return nil
 	}
 	vm := cluster.VM{ID: request.ID, Name: request.Name, Spec: *request.Spec, Desired: cluster.Stopped}
@@ -47,11 +47,11 @@ func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
 			return unsound(subject, keyHelp, err)
 		}
 	}
-	vm, err = estate.EditVM(p.declared(), vm, estate.VMLinks{
+	links := estate.VMLinks{
 		VDC: new(wanted.GetVdc()), Offer: new(wanted.GetOffer()), Image: new(wanted.GetImage()),
 		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()),
-	})
-	if err != nil {
+	}
+	if vm, err = estate.EditVM(p.around(vm, links), vm, links); err != nil {
 		return unsound(subject, "see 'berth vm add --help'", err)
 	}
 	request.VDC, request.Offer, request.Image = vm.VDC, vm.Offer, vm.Image
@@ -80,12 +80,12 @@ func (s *Server) ChangeVM(
 			return state.Command{}, refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
 				"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
 		}
-		before := vm
-		now := p.declared()
+		before, links := vm, linksWanted(message)
+		now := p.around(vm, links)
 		if err := resized(&vm, message); err != nil {
 			return state.Command{}, err
 		}
-		vm, err := estate.EditVM(now, vm, linksWanted(message))
+		vm, err := estate.EditVM(now, vm, links)
 		if err != nil {
 			return state.Command{}, unsound(subject, "see 'berth vm set --help'", err)
 		}

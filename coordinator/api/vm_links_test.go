@@ -182,6 +182,26 @@ func TestChangeVM(t *testing.T) {
 		})
 	}
 
+	t.Run("says which VM has the disk", func(t *testing.T) {
+		_, err := change(&berthv1.ChangeVMRequest{Vm: "web", Disks: &berthv1.Names{Names: []string{"db-root"}}})
+		if want := "vm/web: disk/db-root is attached to vm/db already"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	})
+
+	t.Run("leaves a running VM in its cluster", func(t *testing.T) {
+		d.m.addNode("n1", "hv1")
+		d.add("cluster", "west", nil, nil)
+		d.add("vdc", "away", map[string]string{"customer": "acme", "cluster": "west"}, nil)
+		d.m.addVM(cluster.VM{ID: "v4", Name: "runs", Desired: cluster.Running, Holder: "n1", Epoch: 1, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		_, err := change(&berthv1.ChangeVMRequest{Vm: "runs", Vdc: new("away")})
+		wantRefusal(t, err, rpc.Invalid, "vm/runs")
+		answer, err := change(&berthv1.ChangeVMRequest{Vm: "runs", Vdc: new("prod")})
+		if err != nil || answer.GetChanges()[0].GetNote() == "" {
+			t.Errorf("into another VDC of its cluster: %v, %v", answer, err)
+		}
+	})
+
 	t.Run("leaves alone what an operation works on, or what is not there", func(t *testing.T) {
 		d.m.begin(operation.Operation{ID: "o1", Kind: operation.Start, VM: "v9", VMName: "mail", Phase: operation.Dispatched})
 		_, err := change(&berthv1.ChangeVMRequest{Vm: "mail", Offer: new("small")})

@@ -129,3 +129,20 @@ func TestALinkThatIsTakenBackFreesItsEnd(t *testing.T) {
 	m.stored(remove(Resources, "k1", 4))
 	m.refused(InUse, remove(Resources, "k2", 5))
 }
+
+func TestVMsAreFoundByWhatTheyLinkTo(t *testing.T) {
+	m := newMember(t)
+	m.stored(putResource(0, resource("d1", cluster.KindDisk, "root", nil)))
+	m.stored(putResource(0, resource("o1", cluster.KindOffer, "small", nil)))
+	web, db := vm("v1", "web", 0), vm("v2", "db", 0)
+	web.Disks, web.Offer, db.Offer = []string{"d1"}, "o1", "o1"
+	m.stored(putVM(0, web))
+	m.stored(putVM(0, db))
+	x := m.store.Snapshot()
+	name := func(v cluster.VM) string { return v.Name }
+	check(t, "VMs of the disk", names(x.VMsLinkedTo("d1"), name), "web")
+	check(t, "VMs of the offer", names(x.VMsLinkedTo("o1"), name), "web", "db")
+	for _, id := range []string{"", "d", "d1\x00"} {
+		check(t, "VMs of "+id, names(x.VMsLinkedTo(id), name))
+	}
+}

@@ -69,6 +69,14 @@ func (x *Snapshot) VMsOn(node string) []cluster.VM {
 	return list(x, string(VMs), byHolder+prefix, cloneVM, node+"\x00")
 }
 
+// VMsLinkedTo are the VMs that name the resource with this ID.
+func (x *Snapshot) VMsLinkedTo(resource string) []cluster.VM {
+	if resource == "" || strings.ContainsRune(resource, 0) {
+		return nil
+	}
+	return list(x, string(VMs), byLink, cloneVM, resource)
+}
+
 // LastEpoch is the highest epoch that a VM with this ID has had, a deleted one included; 0 if there was none. A VM that
 // is made with a used ID has to go on from there.
 func (x *Snapshot) LastEpoch(vm string) uint64 {

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"slices"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+)
+
+// surroundings gather the part of the estate that the rules read to judge one VM.
+type surroundings struct {
+	*picture
+	now   estate.State
+	taken map[string]bool // resources and VMs, by ID
+}
+
+// around is what the rules read to judge a VM with new links: what it links to or is to link to with everything above that,
+// the VMs that have its disks and NICs already, the nodes that it is on, and the VM itself if it is there. The whole estate
+// would have to be read for every VM that is made.
+func (p *picture) around(vm cluster.VM, links estate.VMLinks) estate.State {
+	s := &surroundings{picture: p, taken: make(map[string]bool)}
+	s.named(cluster.KindCluster, new(cluster.DefaultCluster))
+	s.linksOf(vm)
+	s.named(cluster.KindVDC, links.VDC)
+	s.named(cluster.KindOffer, links.Offer)
+	s.named(cluster.KindImage, links.Image)
+	s.attached(cluster.KindDisk, vm.ID, links.Disks)
+	s.attached(cluster.KindNIC, vm.ID, links.NICs)
+	for _, id := range []string{vm.Holder, vm.Home} {
+		if node, known := p.Node(id); known {
+			s.now.Nodes = append(s.now.Nodes, node)
+		}
+	}
+	if there, known := p.VM(vm.ID); known {
+		s.now.VMs = append(s.now.VMs, there) // the last one: of two with one disk it is the one to be told
+	}
+	return s.now
+}
+
+// take takes a resource and what is above it.
+func (s *surroundings) take(id string) {
+	found, known := s.Resource(id)
+	if !known || s.taken[id] {
+		return
+	}
+	s.taken[id] = true
+	s.now.Resources = append(s.now.Resources, found)
+	for _, above := range linksOf(found) {
+		s.take(above)
+	}
+}
+
+func (s *surroundings) linksOf(vm cluster.VM) {
+	for _, id := range slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs) {
+		s.take(id)
+	}
+}
+
+func (s *surroundings) named(kind cluster.Kind, name *string) {
+	if name != nil {
+		found, _ := s.ResourceByName(kind, *name)
+		s.take(found.ID)
+	}
+}
+
+// attached takes disks or NICs, and the other VMs that have them.
+func (s *surroundings) attached(kind cluster.Kind, vm string, names *[]string) {
+	if names == nil {
+		return
+	}
+	for _, name := range *names {
+		s.named(kind, &name)
+		found, _ := s.ResourceByName(kind, name)
+		for _, user := range s.VMsLinkedTo(found.ID) {
+			if user.ID != vm && !s.taken[user.ID] {
+				s.taken[user.ID] = true
+				s.now.VMs = append(s.now.VMs, user)
+				s.linksOf(user)
+			}
+		}
+	}
+}
