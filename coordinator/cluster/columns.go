@@ -28,6 +28,8 @@ type Columns struct {
 	RAM  []float64 `json:"-"`
 	CPU  []float64 `json:"-"`
 	Busy []float64 `json:"-"`
+	// Spans are the least and the greatest value of each of NodeKeys.
+	Spans [][2]float64 `json:"-"`
 	// Unmeasured are the nodes that have Unknown in one of these; nothing that is charged changes that.
 	Unmeasured []int32 `json:"-"`
 	// Lots are the hashes of the IDs, from which ties are drawn.
@@ -207,6 +209,12 @@ func (c *Columns) Derive() {
 	n := c.Len()
 	c.Room, c.Lots = make([]units.Bytes, n), make([]uint64, n)
 	c.RAM, c.CPU, c.Busy = make([]float64, n), make([]float64, n), make([]float64, n)
+	c.Spans = make([][2]float64, len(c.NodeKeys))
+	for k := range c.NodeKeys {
+		if values := c.NodeKeys[k].Values; len(values) > 0 {
+			c.Spans[k] = [2]float64{slices.Min(values), slices.Max(values)}
+		}
+	}
 	c.Unmeasured = nil
 	for i := range n {
 		c.Lots[i] = lot(c.IDs[i])

@@ -50,9 +50,9 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	half := func(label string, from, to int) float64 {
 		return float64(rapid.IntRange(from*2, to*2).Draw(t, label)) / 2
 	}
-	for _, name := range []string{"A", "_C"} {
-		if rapid.Bool().Draw(t, "declared") {
-			s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: half("default", 0, 2)})
+	for _, name := range []string{"A", "D", "E", "F", "_C"} {
+		if rapid.IntRange(0, 3).Draw(t, "declared") > 0 {
+			s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: half("default", 0, 1)})
 		}
 	}
 	s.cluster.Settings = map[string]string{
@@ -120,8 +120,10 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	for i := range request.SystemKeys {
 		request.SystemKeys[i].Weight = float64(rapid.IntRange(-50, 100).Draw(t, "weight"))
 	}
-	if rapid.Bool().Draw(t, "node key wanted") {
-		request.SystemKeys = append(request.SystemKeys, key.Weighted{Name: "A", Value: half("wanted", 0, 2), Weight: half("weight", -80, 80)})
+	for _, name := range []string{"A", "D", "E", "F"} {
+		if rapid.IntRange(0, 3).Draw(t, "node key wanted") > 0 {
+			request.SystemKeys = append(request.SystemKeys, key.Weighted{Name: name, Value: half("wanted", 0, 1), Weight: half("weight", -80, 80)})
+		}
 	}
 	for _, name := range []string{"A", "B", "_C"} {
 		if rapid.Bool().Draw(t, "customer key") {

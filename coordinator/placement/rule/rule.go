@@ -3,6 +3,7 @@
 package rule
 
 import (
+	"math"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -26,9 +27,10 @@ type Input struct {
 	SystemKeys   []key.Weighted
 	CustomerKeys []key.Weighted
 
-	// System has for each system key the column of the nodes' values, nil where nodes have no such key. Reserved has the
-	// same for the customer keys. Met are the residents that the customer keys meet, by key.
+	// System has for each system key the column of the nodes' values, nil where nodes have no such key; Near tells that all of
+	// them are at most 1 away from what the key wants. Reserved has the columns of the customer keys. Met are the residents that the customer keys meet, by key.
 	System   [][]float64
+	Near     []bool
 	Reserved [][]float64
 	Met      []Met
 
@@ -56,41 +58,43 @@ func (in *Input) Meet(scope cluster.KeyScope, owner cluster.Owner) {
 
 // Resolve looks the keys up in the columns of the nodes alone: no residents are met.
 func (in *Input) Resolve() {
-	in.System, in.Reserved, in.Met = in.System[:0], in.Reserved[:0], nil
+	in.System, in.Near, in.Reserved, in.Met = in.System[:0], in.Near[:0], in.Reserved[:0], nil
 	for k := range in.SystemKeys {
-		in.System = append(in.System, in.systemColumn(in.SystemKeys[k].Name))
+		column, near := in.systemColumn(&in.SystemKeys[k])
+		in.System, in.Near = append(in.System, column), append(in.Near, near)
 	}
 	for k := range in.CustomerKeys {
 		var column []float64
 		if name := in.CustomerKeys[k].Name; cluster.IsReservedKey(name) {
-			column = in.nodeKey(name)
+			column, _ = in.nodeKey(name, 0)
 		}
 		in.Reserved = append(in.Reserved, column)
 	}
 }
 
-func (in *Input) systemColumn(name string) []float64 {
+func (in *Input) systemColumn(wanted *key.Weighted) (column []float64, near bool) {
 	switch {
-	case name == cluster.SpecialRAM:
-		return in.Columns.RAM
-	case name == cluster.SpecialCPU:
-		return in.Columns.CPU
-	case name == cluster.SpecialLoad:
-		return in.Columns.Busy
-	case cluster.IsReservedKey(name): // a node's reserved keys are shown to customer keys alone
-		return nil
+	case wanted.Name == cluster.SpecialRAM:
+		return in.Columns.RAM, false // some of it may be Unknown
+	case wanted.Name == cluster.SpecialCPU:
+		return in.Columns.CPU, false
+	case wanted.Name == cluster.SpecialLoad:
+		return in.Columns.Busy, false
+	case cluster.IsReservedKey(wanted.Name): // a node's reserved keys are shown to customer keys alone
+		return nil, false
 	default:
-		return in.nodeKey(name)
+		return in.nodeKey(wanted.Name, wanted.Value)
 	}
 }
 
-func (in *Input) nodeKey(name string) []float64 {
+func (in *Input) nodeKey(name string, wanted float64) (column []float64, near bool) {
 	for k := range in.Columns.NodeKeys {
 		if in.Columns.NodeKeys[k].Name == name {
-			return in.Columns.NodeKeys[k].Values
+			span := in.Columns.Spans[k]
+			return in.Columns.NodeKeys[k].Values, 1-math.Abs(span[0]-wanted) >= 0 && 1-math.Abs(span[1]-wanted) >= 0
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // TelemetryAge is how old a node's telemetry is; false if it has sent none.

@@ -33,16 +33,22 @@ var systemKeys = Weigher{
 		first := sweepShares(in, scores)
 		var columns [4][]float64
 		var values, halves [4]float64
-		found := 0
+		found, near := 0, true
 		for k := first; k < len(in.System); k++ {
 			if in.System[k] == nil {
 				continue
 			}
 			columns[found], values[found], halves[found] = in.System[k], in.SystemKeys[k].Value, in.SystemKeys[k].Weight/2
-			if found++; found == len(columns) {
-				addFour(scores, &columns, &values, &halves)
-				found = 0
+			near = near && in.Near[k]
+			if found++; found < len(columns) {
+				continue
 			}
+			if near {
+				addFourNear(scores, &columns, &values, &halves)
+			} else {
+				addFour(scores, &columns, &values, &halves)
+			}
+			found, near = 0, true
 		}
 		for k := range found {
 			addOne(scores, columns[k], values[k], halves[k])
@@ -97,6 +103,24 @@ func addFour(scores []float64, columns *[4][]float64, values, halves *[4]float64
 		s += float64(hb * (tb + math.Abs(tb)))
 		s += float64(hc * (tc + math.Abs(tc)))
 		s += float64(hd * (td + math.Abs(td)))
+		scores[i] = s
+	}
+}
+
+// addFourNear is addFour where no value is further than 1 from the wanted one: proximity cannot be below 0.
+func addFourNear(scores []float64, columns *[4][]float64, values, halves *[4]float64) {
+	n := len(scores)
+	a, b, c, d := columns[0][:n], columns[1][:n], columns[2][:n], columns[3][:n]
+	va, vb, vc, vd := values[0], values[1], values[2], values[3]
+	ha, hb, hc, hd := halves[0], halves[1], halves[2], halves[3]
+	for i := range scores {
+		ta, tb := 1-math.Abs(a[i]-va), 1-math.Abs(b[i]-vb)
+		tc, td := 1-math.Abs(c[i]-vc), 1-math.Abs(d[i]-vd)
+		s := scores[i]
+		s += float64(ha * (ta + ta))
+		s += float64(hb * (tb + tb))
+		s += float64(hc * (tc + tc))
+		s += float64(hd * (td + td))
 		scores[i] = s
 	}
 }
