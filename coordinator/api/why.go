@@ -64,8 +64,22 @@ func (s *Server) WhyVM(
 	}), nil
 }
 
-// placing is the decision that placed a VM last.
+// placing is the decision that put a VM where it is: the last one, or an earlier one if the node that the last one chose
+// does not hold the VM, because a migration goes on or failed. If none did, it is the last one all the same.
 func (p *picture) placing(vm cluster.VM) (placement.Decision, error) {
+	last, err := p.lastPlacing(vm)
+	if err != nil || vm.Holder == "" || last.Winner == vm.Holder {
+		return last, err
+	}
+	for _, decision := range p.DecisionsAbout(0, func(r *placement.Request) bool { return r.VM == vm.ID }) {
+		if decision.Winner == vm.Holder && !decision.DryRun {
+			return decision, nil
+		}
+	}
+	return last, nil
+}
+
+func (p *picture) lastPlacing(vm cluster.VM) (placement.Decision, error) {
 	if vm.Decision == "" {
 		return placement.Decision{}, refusal(rpc.NotFound, "vm/"+vm.Name, fmt.Sprintf("see what was decided about it with 'berth decision list --vm %s'", vm.Name),
 			"no decision has placed VM %q yet", vm.Name)
@@ -91,7 +105,7 @@ func (p *picture) why(vm cluster.VM, decision placement.Decision) []string {
 	case vm.Holder == "" && vm.Operation == "":
 		lines = append(lines, "no node holds it now")
 	case vm.Holder != "" && vm.Holder != decision.Winner:
-		lines = append(lines, fmt.Sprintf("it is on %s now, where no decision has put it", p.nodeName(vm.Holder)))
+		lines = append(lines, fmt.Sprintf("it is on %s, and no decision that is kept put it there", p.nodeName(vm.Holder)))
 	}
 	return lines
 }

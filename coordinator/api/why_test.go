@@ -1,8 +1,10 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/sim"
+	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -71,6 +74,26 @@ func TestWhy(t *testing.T) {
 		wantRefusal(t, err, rpc.NotFound, "decision/d0")
 		_, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "mail"}))
 		wantRefusal(t, err, rpc.NotFound, "vm/mail")
+	})
+
+	t.Run("a VM is where it is after a migration that failed", func(t *testing.T) {
+		moving := placement.Decision{
+			ID: "d3", At: placed.At.Add(time.Second), Outcome: placement.Placed, Winner: "n2", WinnerName: "hv2",
+			Request: placement.Request{Purpose: placement.ForMigrate, VM: "v1", VMName: "web"},
+		}
+		d.m.propose(commandOf(moving))
+		web, _ := d.m.store.Snapshot().VM("v1")
+		web.Decision = "d3"
+		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectVM(web)}, VMs: []cluster.VM{web}})
+		answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "web"}))
+		if err != nil || answer.Msg.GetDecision().GetId() != "d1" {
+			t.Errorf("answered %v, %v", answer, err)
+		}
+		d.m.addVM(cluster.VM{ID: "v5", Name: "taken", Desired: cluster.Running, Holder: "n2", Epoch: 1, Decision: "d1", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		answer, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "taken"}))
+		if err != nil || !slices.Contains(answer.Msg.GetAnswer(), "it is on hv2, and no decision that is kept put it there") {
+			t.Errorf("answered %v, %v", answer, err)
+		}
 	})
 
 	t.Run("a VM is not on another node", func(t *testing.T) {
