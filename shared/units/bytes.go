@@ -18,6 +18,15 @@ const (
 	TiB Bytes = 1 << 40
 )
 
+// multiples by suffix, in lower case.
+var multiples = map[string]Bytes{
+	"": 1, "b": 1,
+	"k": KiB, "kb": KiB, "kib": KiB,
+	"m": MiB, "mb": MiB, "mib": MiB,
+	"g": GiB, "gb": GiB, "gib": GiB,
+	"t": TiB, "tb": TiB, "tib": TiB,
+}
+
 // ParseBytes reads a size such as "512M", "4GiB", "1.5g" or "1048576" (plain bytes).
 // K, M, G and T are binary multiples, with or without "B" or "iB", in either case.
 // A missing number, an unknown suffix, a negative, infinite or too big size is an error that quotes the input.
@@ -28,13 +37,6 @@ func ParseBytes(s string) (Bytes, error) {
 	number, err := strconv.ParseFloat(digits, 64)
 	if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
 		return 0, fmt.Errorf("size %q: want a number with a unit, for instance 512M or 4G", s)
-	}
-	multiples := map[string]Bytes{
-		"": 1, "b": 1,
-		"k": KiB, "kb": KiB, "kib": KiB,
-		"m": MiB, "mb": MiB, "mib": MiB,
-		"g": GiB, "gb": GiB, "gib": GiB,
-		"t": TiB, "tb": TiB, "tib": TiB,
 	}
 	multiple, known := multiples[suffix]
 	if !known {
