@@ -60,7 +60,9 @@ func (r *reader) scenario(name string, root *yaml.Node) *Scenario {
 	for _, node := range m.list("nodes") {
 		s.nodes = append(s.nodes, r.nodeEntry(node))
 	}
-	for _, node := range m.list("running") {
+	running := m.list("running")
+	s.running = make([]guestEntry, 0, len(running))
+	for _, node := range running {
 		s.running = append(s.running, r.guestEntry(node))
 	}
 	for _, node := range m.list("stopped") {
@@ -121,14 +123,14 @@ func (m *mapping) figures() figures {
 		f.maintenance = &on
 	}
 	if f.maintenanceReason != "" && (f.maintenance == nil || !*f.maintenance) {
-		m.refuse(m.values["maintenance_reason"], "say maintenance: true beside it", "%s has a maintenance_reason without maintenance", m.what)
+		m.refuse(m.value("maintenance_reason"), "say maintenance: true beside it", "%s has a maintenance_reason without maintenance", m.what)
 	}
 	if f.stateReason != "" && (f.state == "" || f.state == string(cluster.Up)) {
-		m.refuse(m.values["state_reason"], "say state beside it, one other than up", "%s has a state_reason without a state", m.what)
+		m.refuse(m.value("state_reason"), "say state beside it, one other than up", "%s has a state_reason without a state", m.what)
 	}
 	for _, what := range f.unknown {
 		if !slices.Contains(unknowables, what) {
-			m.refuse(m.values["unknown"], "use "+strings.Join(unknowables, ", "), "unknown of %s has %q", m.what, what)
+			m.refuse(m.value("unknown"), "use "+strings.Join(unknowables, ", "), "unknown of %s has %q", m.what, what)
 		}
 	}
 	return f

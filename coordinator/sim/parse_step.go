@@ -48,7 +48,7 @@ func (r *reader) step(node *yaml.Node) (step Step, ok bool) {
 			continue
 		}
 		if ok {
-			r.refuse(m.keys[verb.name], "make it two steps", "a step is %s and also %s", step.Words, verb.name)
+			r.refuse(m.node.Content[m.at(verb.name)], "make it two steps", "a step is %s and also %s", step.Words, verb.name)
 			m.take(verb.name)
 			continue
 		}
@@ -228,7 +228,7 @@ func (m *mapping) keyed(verb string) (*mapping, reference) {
 	text := inner.name("on", next)
 	kind, name, ok := strings.Cut(text, "/")
 	if text != "" && (!ok || kind == "" || name == "") {
-		inner.refuse(inner.values["on"], next, "on of %s is %q", verb, text)
+		inner.refuse(inner.value("on"), next, "on of %s is %q", verb, text)
 	}
 	return inner, reference{kind: cluster.Kind(kind), name: name}
 }
@@ -245,7 +245,7 @@ func readCapacity(m *mapping, verb string) (act action, words string) {
 	asked := &capacity{vcpus: 1, most: maxCapacity}
 	if memory := inner.size("memory"); memory != nil {
 		if *memory < cluster.MinVMMemory || *memory > cluster.MaxVMMemory {
-			inner.refuse(inner.values["memory"], fmt.Sprintf("give %v to %v", cluster.MinVMMemory, cluster.MaxVMMemory), "memory of capacity is %v", *memory)
+			inner.refuse(inner.value("memory"), fmt.Sprintf("give %v to %v", cluster.MinVMMemory, cluster.MaxVMMemory), "memory of capacity is %v", *memory)
 		}
 		asked.memory = *memory
 	}

@@ -38,6 +38,9 @@ var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 // document reads the one YAML document of a file. It is nil when there is none.
 func (r *reader) document(data []byte) *yaml.Node {
 	const next = "write one YAML mapping; 'berth simulate --help' shows an example"
+	if root, ok := estate.Quick(data); ok {
+		return root
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); err != nil {
@@ -67,41 +70,72 @@ func (r *reader) document(data []byte) *yaml.Node {
 // mapping is one YAML mapping whose fields are taken one by one; what nobody takes is unknown.
 type mapping struct {
 	*reader
-	what   string // for people: "node hv1"
-	node   *yaml.Node
-	keys   map[string]*yaml.Node
-	values map[string]*yaml.Node
-	asked  []string
+	what  string // for people: "node hv1"
+	node  *yaml.Node
+	index map[string]int // of names into the node's content; nil: there are few, which are looked through
+	asked []string
 }
+
+// few is how many fields are looked through faster than a map of them is made.
+const few = 16
 
 // mapping reads a mapping; one of another kind is refused and read as an empty one.
 func (r *reader) mapping(node *yaml.Node, what string) *mapping {
-	m := &mapping{reader: r, what: what, node: node, keys: make(map[string]*yaml.Node), values: make(map[string]*yaml.Node)}
+	m := &mapping{reader: r, what: what, node: node, asked: make([]string, 0, 24)}
 	if node.Kind != yaml.MappingNode {
 		r.refuse(node, "write its fields as name: value", "%s is %s, want a mapping", what, kindOf(node))
 		return m
 	}
+	if len(node.Content) > 2*few {
+		m.index = make(map[string]int, len(node.Content)/2)
+		for i := len(node.Content)/2*2 - 2; i >= 0; i -= 2 { // of two with one name the first counts
+			if key := node.Content[i]; key.Kind == yaml.ScalarNode {
+				m.index[key.Value] = i
+			}
+		}
+	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		switch {
-		case key.Kind != yaml.ScalarNode:
+		key := node.Content[i]
+		if key.Kind != yaml.ScalarNode {
 			r.refuse(key, "name the field with a word", "a field name of %s is %s", what, kindOf(key))
-		case m.keys[key.Value] != nil:
-			r.refuse(key, "leave one out", "%s has %s twice, first on line %d", what, key.Value, m.keys[key.Value].Line)
-		default:
-			m.keys[key.Value], m.values[key.Value] = key, value
+		} else if first := m.at(key.Value); first != i {
+			r.refuse(key, "leave one out", "%s has %s twice, first on line %d", what, key.Value, node.Content[first].Line)
 		}
 	}
 	return m
 }
 
+// at is where in the node's content a field is; -1 if it is not there.
+func (m *mapping) at(name string) int {
+	if m.index != nil {
+		if at, there := m.index[name]; there {
+			return at
+		}
+		return -1
+	}
+	for i := 0; i+1 < len(m.node.Content) && m.node.Kind == yaml.MappingNode; i += 2 {
+		if key := m.node.Content[i]; key.Value == name && key.Kind == yaml.ScalarNode {
+			return i
+		}
+	}
+	return -1
+}
+
+// value is that of a field; nil if it is not there.
+func (m *mapping) value(name string) *yaml.Node {
+	if at := m.at(name); at >= 0 {
+		return m.node.Content[at+1]
+	}
+	return nil
+}
+
 // has tells whether the field is there.
-func (m *mapping) has(name string) bool { return m.values[name] != nil }
+func (m *mapping) has(name string) bool { return m.at(name) >= 0 }
 
 // take is the value of a field, nil if it is not there. An alias is refused: a file is read as it stands.
 func (m *mapping) take(name string) *yaml.Node {
 	m.asked = append(m.asked, name)
-	value := m.values[name]
+	value := m.value(name)
 	if value != nil && value.Kind == yaml.AliasNode {
 		m.refuse(value, "write the value out", "%s of %s is a YAML alias", name, m.what)
 		return nil

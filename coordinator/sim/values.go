@@ -48,7 +48,7 @@ func (m *mapping) name(field, next string) string {
 func (m *mapping) word(name string, words ...string) string {
 	text := m.text(name)
 	if text != "" && !slices.Contains(words, text) {
-		m.refuse(m.values[name], "use "+strings.Join(words, ", "), "%s of %s is %q", name, m.what, text)
+		m.refuse(m.value(name), "use "+strings.Join(words, ", "), "%s of %s is %q", name, m.what, text)
 		return ""
 	}
 	return text
@@ -101,9 +101,9 @@ func (m *mapping) pairs(name string) []field {
 		return nil
 	}
 	inner := m.mapping(value, name+" of "+m.what)
-	fields := make([]field, 0, len(inner.values))
+	fields := make([]field, 0, len(value.Content)/2)
 	for i := 0; i+1 < len(value.Content) && value.Kind == yaml.MappingNode; i += 2 {
-		if key := value.Content[i].Value; inner.keys[key] == value.Content[i] {
+		if key := value.Content[i].Value; inner.at(key) == i {
 			fields = append(fields, field{key, value.Content[i+1]})
 		}
 	}
