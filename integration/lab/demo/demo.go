@@ -61,7 +61,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}()
 	watch := d.lab.Observe()
 	defer watch.Stop()
-	for _, step := range []func(context.Context) error{d.showNodes, d.startVMs, d.migrate, d.killLeader, d.startAfter} {
+	for _, step := range []func(context.Context) error{d.showNodes, d.declare, d.startVMs, d.migrate, d.killLeader, d.startAfter} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -108,9 +108,31 @@ func (d *demo) showNodes(ctx context.Context) error {
 	return d.berth(ctx, "node", "list")
 }
 
-func (d *demo) start(ctx context.Context, name string) error {
-	err := d.berth(ctx, "vm", "start", name, "--memory", vmMemory,
-		"--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline)
+// customer is the estate that the demo declares.
+const customer = `format: berth/estate/v1
+billing_entities:
+  - {name: house, master: true}
+customers:
+  - {name: acme, billing_entity: house}
+vdcs:
+  - {name: acme-prod, customer: acme}
+`
+
+func (d *demo) declare(ctx context.Context) error {
+	d.say("A customer, declared in a file", "An estate is applied whole or not at all, and applying it again changes nothing.")
+	const file = "/root/acme.yaml"
+	if err := os.WriteFile(d.lab.Operator.Path(file), []byte(customer), 0o644); err != nil {
+		return err
+	}
+	d.printf("$ cat %s\n%s\n", file, customer)
+	return d.berth(ctx, "apply", "-f", file)
+}
+
+func (d *demo) start(ctx context.Context, name string, flags ...string) error {
+	err := d.berth(ctx, append([]string{
+		"vm", "start", name, "--memory", vmMemory,
+		"--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline,
+	}, flags...)...)
 	if err == nil {
 		d.started++
 	}
@@ -118,10 +140,15 @@ func (d *demo) start(ctx context.Context, name string) error {
 }
 
 func (d *demo) startVMs(ctx context.Context) error {
-	d.say(fmt.Sprintf("%d VMs, each placed on the best node", vms),
-		"Nobody says where. Each answer names the node, the decision and how far the next best node was behind.")
+	d.say(fmt.Sprintf("%d VMs, and nobody says where", vms),
+		"All nodes whose system score is above 80 count as equal; among them the customer's keys decide, and then a draw.",
+		"The first three keep apart from each other: key Apart, value 1, weight -100.")
 	for i := range vms {
-		if err := d.start(ctx, fmt.Sprintf("vm%d", i+1)); err != nil {
+		flags := []string{"--vdc", "acme-prod"}
+		if i < len(d.lab.Hosts) {
+			flags = append(flags, "--key", "Apart=1@-100")
+		}
+		if err := d.start(ctx, fmt.Sprintf("vm%d", i+1), flags...); err != nil {
 			return err
 		}
 	}
@@ -131,12 +158,20 @@ func (d *demo) startVMs(ctx context.Context) error {
 			return err
 		}
 	}
-	d.printf("\nAll %d guests have booted. The last decision in full: every node, what each constraint needed and found, and every score.\n\n", vms)
-	if err := d.berth(ctx, "decision", "show", "last"); err != nil {
-		return err
+	d.printf("\nAll %d guests have booted. Every answer can be asked why.\n\n", vms)
+	for _, question := range [][]string{
+		{"vm", "list"},
+		{"vm", "why", fmt.Sprintf("vm%d", len(d.lab.Hosts))},
+		{"decision", "show", "last", "--full"},
+		{"decision", "replay", "last"},
+		{"capacity", "--memory", "1G", "--vcpus", "1"},
+	} {
+		if err := d.berth(ctx, question...); err != nil {
+			return err
+		}
+		d.printf("\n")
 	}
-	d.printf("\n")
-	return d.berth(ctx, "vm", "list")
+	return nil
 }
 
 func (d *demo) migrate(ctx context.Context) error {
@@ -147,7 +182,8 @@ func (d *demo) migrate(ctx context.Context) error {
 	}
 	d.say("A live migration to the best node",
 		fmt.Sprintf("%s runs on %s. To give it a reason to move, the lab makes %s look busy: a load of 40, and less free memory.",
-			name, source.Name, source.Name))
+			name, source.Name, source.Name),
+		"Its score falls below 80, so the others are in an earlier round. Rounds come before the customer's wish to keep apart.")
 	shape, err := source.Shape()
 	if err != nil {
 		return err
