@@ -26,7 +26,7 @@ type NodeCapacity struct {
 	Node    string           `json:"node"` // ID
 	Name    string           `json:"name"`
 	Count   int              `json:"count"`
-	RunsOut ConstraintResult `json:"runs_out,omitzero"` // the first that refuses; none where one more would fit
+	RunsOut ConstraintResult `json:"runs_out,omitzero"` // what falls short most; none where one more would fit
 }
 
 // Capacity places the request again and again on a copy of the columns, each time as a VM of its own that is charged and
@@ -48,12 +48,7 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 	w := &writer{engine: e}
 	for node := range counts {
 		one := NodeCapacity{Node: columns.IDs[node], Name: e.input.Name(node), Count: counts[node]}
-		for _, result := range w.node(node).Constraints {
-			if !result.Passed {
-				one.RunsOut = result
-				break
-			}
-		}
+		one.RunsOut = shortest(w.node(node).Constraints)
 		if one.RunsOut.Constraint == "" && choice.FailedPhase == PhaseSystem {
 			one.RunsOut = w.belowFinal(e.system[node])
 		}
@@ -63,10 +58,43 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 		capacity.Nodes = append(capacity.Nodes, one)
 	}
 	if !capacity.Cut {
-		capacity.Reason = e.refusalReason(choice)
 		capacity.RunsOut = mostOften(refusals, capacity.Nodes)
+		capacity.Reason = e.refusalReason(choice)
+		if text := lastRoom(capacity.Nodes, capacity.RunsOut); text != "" {
+			capacity.Reason = text
+		}
 	}
 	return capacity
+}
+
+// shortest is the refusal that no room was left by: one that is not about an amount, or else the amount that falls short most.
+func shortest(results []ConstraintResult) ConstraintResult {
+	var found ConstraintResult
+	for _, result := range results {
+		switch {
+		case result.Passed:
+		case result.Needed == nil || result.Available == nil:
+			return result
+		case found.Constraint == "" || *result.Needed-*result.Available > *found.Needed-*found.Available:
+			found = result
+		}
+	}
+	return found
+}
+
+// lastRoom says of the node that is nearest to taking one more what falls short there; empty where that is no amount.
+func lastRoom(nodes []NodeCapacity, constraint string) string {
+	text, least := "", 0.0
+	for i := range nodes {
+		result := &nodes[i].RunsOut
+		if result.Constraint != constraint || result.Needed == nil || result.Available == nil || result.Unit == scoreUnit {
+			continue
+		}
+		if short := *result.Needed - *result.Available; text == "" || short < least {
+			text, least = "on "+nodes[i].Name+", "+result.Message, short
+		}
+	}
+	return text
 }
 
 // mostOften is what runs out on most of the nodes that took a VM, or where none did, on most of all.

@@ -148,13 +148,16 @@ func (w *writer) candidate(one *candidate, rank int) NodeResult {
 	return result
 }
 
+// scoreUnit is that of the gate's refusal.
+const scoreUnit = "score"
+
 // belowFinal is the gate's refusal.
 func (w *writer) belowFinal(score float64) ConstraintResult {
 	gate := w.engine.policy.Gate
 	return ConstraintResult{
 		Constraint: string(gate.Kind), Code: "below_final",
 		Message: "system score " + figure(score) + " does not exceed " + figure(gate.Final),
-		Needed:  w.pointer(gate.Final), Available: w.pointer(score), Unit: "score",
+		Needed:  w.pointer(gate.Final), Available: w.pointer(score), Unit: scoreUnit,
 	}
 }
 
