@@ -85,13 +85,14 @@ func (e *Engine) roomiestTwo() (most, second units.Bytes) {
 	return most, second
 }
 
-// roomiest is the node with most room that would take a VM, another one than it runs on; -1 if there is none.
+// roomiest is the node with most room that would take a VM, another one than it runs on; -1 if there is none. Nor is it the
+// node that the request's own VM would leave: its memory there is not free before the other one has moved.
 func (e *Engine) roomiest(columns *cluster.Columns, asked *Engine, vm *cluster.Allocation, except int) int {
 	e.prepare(columns, asked.at, &Request{Purpose: ForMigrate, VM: vm.VM, Memory: vm.Memory, VCPUs: vm.VCPUs}, 0)
 	e.filter()
 	found := -1
 	for node, out := range e.out {
-		if !out && node != except && (found < 0 || columns.Room[node] > columns.Room[found]) {
+		if !out && node != except && columns.IDs[node] != asked.input.Current && (found < 0 || columns.Room[node] > columns.Room[found]) {
 			found = node
 		}
 	}
