@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,8 @@ or has a step that cannot be.
 			if err != nil {
 				return err
 			}
+			// The process ends with the answer: memory is cheaper than collecting it all the time.
+			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			name := args[0]
 			if name == "-" {
 				name = standardInput

@@ -24,7 +24,7 @@ func Parse(name string, data []byte) (*Scenario, []estate.Problem) {
 	}
 	s := r.scenario(name, root)
 	if len(r.problems) == 0 {
-		_, r.problems = s.world()
+		s.checked, r.problems = s.world()
 	}
 	if len(r.problems) > 0 {
 		slices.SortStableFunc(r.problems, func(a, b estate.Problem) int { return a.Line - b.Line })

@@ -25,7 +25,7 @@ const (
 // beginning is when a scenario that does not say takes place.
 var beginning = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Scenario is a file that was read and makes sense: a world, and what is done to it.
+// Scenario is a file that was read and makes sense: a world, and what is done to it. One goroutine has it at a time.
 type Scenario struct {
 	Name  string // of the file
 	Seed  uint64
@@ -33,6 +33,7 @@ type Scenario struct {
 	Steps []Step
 
 	document *estate.Document
+	checked  *world // the one that Parse put together to see that it can be; the first Run takes it
 	ids      []identity
 	nodes    []nodeEntry
 	running  []guestEntry
