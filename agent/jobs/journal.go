@@ -60,7 +60,7 @@ func openJournal(path string) (*journal, error) {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("journal %s is in use: another berth-agent runs on this node", path)
-	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolt.ErrVersionMismatch):
+	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
 		return nil, fmt.Errorf("journal %s is damaged: %w: put this node into maintenance until no operation runs on it, "+
 			"then move the file away and start the agent", path, err)
 	case err != nil:

@@ -32,8 +32,10 @@ func columnsView() *View {
 			{ID: "n3", Name: "gamma", Cluster: "other"},
 		},
 		VMs: []VM{
-			{ID: "v1", Name: "web", Holder: "n1", Spec: VMSpec{Memory: 4 * units.GiB, VCPUs: 8}, StartedAt: at.Add(-time.Hour),
-				Owner: Owner{Customer: "c"}, Resident: []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}}},
+			{
+				ID: "v1", Name: "web", Holder: "n1", Spec: VMSpec{Memory: 4 * units.GiB, VCPUs: 8}, StartedAt: at.Add(-time.Hour),
+				Owner: Owner{Customer: "c"}, Resident: []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}},
+			},
 		},
 	}
 	return NewView(at, 1, records, map[string]NodeFacts{"n1": known(Up), "n2": known(Suspect), "n3": known(Up)})
