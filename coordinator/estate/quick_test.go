@@ -2,6 +2,7 @@ package estate
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func tree(data []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
-	if decoder.Decode(&document) != nil || decoder.Decode(&second) != io.EOF || len(document.Content) != 1 {
+	if decoder.Decode(&document) != nil || !errors.Is(decoder.Decode(&second), io.EOF) || len(document.Content) != 1 {
 		return nil
 	}
 	return document.Content[0]
