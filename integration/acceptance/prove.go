@@ -193,7 +193,7 @@ func (s *site) runsOnlyOn(ctx context.Context, vm string, want *machine) error {
 
 func moveVM(ctx context.Context, s *site, _ string) error {
 	step("Start a VM")
-	if err := s.coord.do(ctx, "berth vm start web-1 --memory 256M --vcpus 1"); err != nil {
+	if err := s.coord.do(ctx, "berth vm start web-1 --memory 256M --vcpus 1 --key Apart=1@-100"); err != nil {
 		return err
 	}
 	first, err := s.nodeOf(ctx, "web-1")
@@ -203,10 +203,11 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 	if err := s.runsOnlyOn(ctx, "web-1", first); err != nil {
 		return err
 	}
-	step("Load %s, and migrate the VM to the best node while it runs", first.name)
+	step("Start another VM on %s that the first one keeps apart from, and migrate the first to the best node while it runs", first.name)
 	if err := s.coord.do(ctx,
-		"berth vm start load-1 --memory 1G --vcpus 2 --node "+first.name,
+		"berth vm start load-1 --memory 1G --vcpus 2 --key Apart=1@-100 --node "+first.name,
 		"berth vm migrate web-1 --best",
+		"berth vm why web-1",
 		"berth vm list",
 	); err != nil {
 		return err
