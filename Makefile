@@ -52,7 +52,7 @@ chaos: deps build ## try every fault at every moment of a migration on a lab
 fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' agent coordinator shared | xargs -n1 dirname | sort -u); do \
 	  for target in $$(grep -ho --include='*_test.go' 'func Fuzz[A-Za-z0-9]*' -r $$package | awk '{ print $$2 }'); do \
-	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),30s) ./$$package || exit 1; \
+	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),30s) -fuzzminimizetime 20x ./$$package || exit 1; \
 	  done; \
 	done
 

@@ -53,6 +53,7 @@ func TestKeysDecideWhereGuestsRun(t *testing.T) {
 	s.sub("a migration to the best node moves only for a gain", gain)
 	s.sub("export then apply changes nothing", exported)
 	s.sub("today's cluster is tomorrow's scenario", scenario)
+	s.sub("with local storage a VM starts where its disk is", local)
 }
 
 func apart(s *site) {
@@ -226,4 +227,33 @@ func scenario(s *site) {
 	}
 	s.berth(0, []string{"capacity", "--memory", "1G", "--vcpus", "1"}, "node1", "node2", "node3")
 	s.clear("a1", "a2", "a3")
+}
+
+func local(s *site) {
+	s.does("cluster", "add", "edge", "--storage", "local")
+	s.does("vdc", "add", "acme-edge", "--customer", "acme", "--cluster", "edge")
+	// The other cluster declares no node keys, so a node leaves its values behind.
+	s.does("node", "set", "node2", "--cluster", "edge", "--unset-key", "DS", "--unset-key", "_SSD")
+	s.does("node", "set", "node3", "--cluster", "edge", "--unset-key", "DS", "--unset-key", "Premium")
+	s.does("vm", "add", "disky", "--memory", tiny, "--vdc", "acme-edge")
+	var shown berthv1.GetVMResponse
+	if err := s.lab.Ask(s.Context(), &shown, "vm", "show", "disky"); err != nil {
+		s.Fatal(err)
+	}
+	home := shown.GetVm().GetHome()
+	if home != "node2" && home != "node3" {
+		s.Fatalf("the disk of disky is on %q, want a node of its cluster", home)
+	}
+	if host := s.start("disky"); host != home {
+		s.Errorf("disky is on %s, its disk on %s", host, home)
+	}
+	s.berth(1, []string{"vm", "migrate", "disky", "--best"}, "local storage")
+	s.does("vm", "stop", "disky", "--force")
+	s.does("node", "maintenance", home, "on", "--reason", "new disks")
+	s.berth(2, []string{"vm", "start", "disky"}, "maintenance", "local-storage")
+	s.does("node", "maintenance", home, "off")
+	if host := s.start("disky"); host != home {
+		s.Errorf("disky is on %s after maintenance, its disk on %s", host, home)
+	}
+	s.clear("disky")
 }
