@@ -48,7 +48,9 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 	w := &writer{engine: e}
 	for node := range counts {
 		one := NodeCapacity{Node: columns.IDs[node], Name: e.input.Name(node), Count: counts[node]}
-		one.RunsOut = shortest(w.node(node).Constraints)
+		var found NodeResult
+		w.node(&found, node)
+		one.RunsOut = shortest(found.Constraints)
 		if one.RunsOut.Constraint == "" && choice.FailedPhase == PhaseSystem {
 			one.RunsOut = w.belowFinal(e.system[node])
 		}

@@ -58,27 +58,61 @@ func joined(changes []Change) string {
 // results are those of all nodes: the candidates in order, then the refused by name.
 func (e *Engine) results(ordered []candidate) []NodeResult {
 	in, nodes := &e.input, e.input.Columns.Len()
+	shut := 0
+	for i := range ordered {
+		if ordered[i].shut {
+			shut++
+		}
+	}
+	terms := e.mostTerms(len(ordered))
 	w := &writer{
 		engine:  e,
-		results: make([]ConstraintResult, 0, nodes*(len(e.constraints)+1)),
-		figures: make([]float64, 0, nodes*(3*len(e.constraints)+len(in.SystemKeys)+len(in.CustomerKeys))),
-		terms:   make([]Term, 0, len(ordered)*(len(in.SystemKeys)+len(in.CustomerKeys)+len(e.weighers))),
+		results: make([]ConstraintResult, 0, nodes*len(e.constraints)+shut),
+		figures: make([]float64, 0, nodes*figuresOfANode+2*shut+terms),
+		terms:   make([]Term, 0, terms),
 	}
-	all := make([]NodeResult, 0, nodes)
+	// The nodes are gone through in the order of the columns, whatever their rank: that is the order they are in memory.
+	all, place := make([]NodeResult, nodes), make([]int32, nodes)
 	for i := range ordered {
-		all = append(all, w.candidate(&ordered[i], i+1))
+		place[ordered[i].node] = int32(i)
 	}
 	var refused []int
 	for node, out := range e.out {
 		if out {
 			refused = append(refused, node)
+		} else {
+			at := int(place[node])
+			w.candidate(&all[at], &ordered[at], at+1)
 		}
 	}
 	slices.SortStableFunc(refused, func(a, b int) int { return cmp.Compare(in.Name(a), in.Name(b)) })
-	for _, node := range refused {
-		all = append(all, w.node(node))
+	for i, node := range refused {
+		w.node(&all[len(ordered)+i], node)
 	}
 	return all
+}
+
+// figuresOfANode is about how many the verdicts on one node have: an amount, what is needed of it, an age.
+const figuresOfANode = 8
+
+// mostTerms is how many the scores of so many candidates are made of at most.
+func (e *Engine) mostTerms(candidates int) int {
+	in, each := &e.input, len(e.scorers())
+	for _, columns := range [][][]float64{in.System, in.Reserved} {
+		for _, column := range columns {
+			if column != nil {
+				each++
+			}
+		}
+	}
+	met := 0
+	for i := range in.Met {
+		met += len(in.Met[i].Nodes)
+	}
+	if len(e.scorers()) == 1 {
+		each-- // a single weigher's score is no term of its own
+	}
+	return candidates*each + met
 }
 
 // writer makes results out of a few large slices: a decision on ten thousand nodes has a hundred thousand verdicts.
@@ -96,10 +130,10 @@ func (w *writer) pointer(figure float64) *float64 {
 	return &w.figures[len(w.figures)-1]
 }
 
-// node has what the Filter stage found of a node.
-func (w *writer) node(node int) NodeResult {
+// node writes what the Filter stage found of a node.
+func (w *writer) node(result *NodeResult, node int) {
 	in, id := &w.engine.input, w.engine.input.Columns.IDs[node]
-	result := NodeResult{Node: id, Name: in.Name(node), Current: in.Current == id}
+	result.Node, result.Name, result.Current = id, in.Name(node), in.Current == id
 	first := len(w.results)
 	for c := range w.engine.constraints {
 		one := &w.engine.constraints[c]
@@ -110,14 +144,16 @@ func (w *writer) node(node int) NodeResult {
 		}
 	}
 	result.Constraints = slices.Clip(w.results[first:])
-	return result
 }
 
 // constraint appends one verdict. The result is written where it stands: it is large to copy.
 func (w *writer) constraint(name string, verdict *rule.Verdict) *ConstraintResult {
-	w.results = append(w.results, ConstraintResult{})
+	w.results = grown(w.results)
 	result := &w.results[len(w.results)-1]
-	result.Constraint, result.Passed, result.Code = name, verdict.Passed, verdict.Code
+	result.Constraint, result.Passed = name, verdict.Passed
+	if !verdict.Passed {
+		result.Code = verdict.Code
+	}
 	if verdict.Unit != "" {
 		result.Needed, result.Available = w.pointer(verdict.Needed), w.pointer(verdict.Available)
 		result.Unit = string(verdict.Unit)
@@ -128,11 +164,20 @@ func (w *writer) constraint(name string, verdict *rule.Verdict) *ConstraintResul
 	return result
 }
 
-// candidate adds what the later stages found of a node. A node that the gate let in at no round is refused by it.
-func (w *writer) candidate(one *candidate, rank int) NodeResult {
+// grown is the slice with one zero more. What was never written is zero already: nothing is cleared twice.
+func grown[T any](slice []T) []T {
+	if len(slice) < cap(slice) {
+		return slice[:len(slice)+1]
+	}
+	var zero T
+	return append(slice, zero)
+}
+
+// candidate writes what the stages found of a candidate. One that the gate let in at no round is refused by it.
+func (w *writer) candidate(result *NodeResult, one *candidate, rank int) {
 	e := w.engine
 	first := len(w.results)
-	result := w.node(one.node)
+	w.node(result, one.node)
 	result.Tier, result.Band, result.Score = one.tier, one.band, one.score
 	if e.rounds() != nil {
 		result.SystemScore = one.system
@@ -142,10 +187,9 @@ func (w *writer) candidate(one *candidate, rank int) NodeResult {
 	if one.shut {
 		w.results = append(w.results, w.belowFinal(one.system))
 		result.Constraints = slices.Clip(w.results[first:])
-		return result
+		return
 	}
 	result.Admitted, result.Rank = true, rank
-	return result
 }
 
 // scoreUnit is that of the gate's refusal.
@@ -200,11 +244,12 @@ func (w *writer) weigh(scorer *weigher.Weigher, node int) {
 	scorer.Weigh(&w.engine.input, node, &w.scratch)
 	for i := range w.scratch {
 		one := &w.scratch[i]
-		w.terms = append(w.terms, Term{})
+		w.terms = grown(w.terms)
 		term := &w.terms[len(w.terms)-1]
-		term.Weigher, term.Key, term.Raw, term.Weight, term.Contribution = scorer.Name, one.Key, one.Raw, one.Weight, one.Contribution
-		term.Class, term.Level, term.Wanted, term.Count = one.Class, one.Level, one.Wanted, one.Count
-		if one.Key != "" {
+		term.Weigher, term.Raw, term.Contribution, term.Count = scorer.Name, one.Raw, one.Contribution, one.Count
+		if one.Key != nil {
+			term.Key, term.Weight, term.Wanted = one.Key.Name, one.Key.Weight, one.Key.Value
+			term.Class, term.Level = one.Key.Class, one.Key.Level
 			term.Proximity = w.pointer(one.Proximity)
 		}
 		if one.Unknown {

@@ -25,16 +25,39 @@ type part struct{ raw, contribution float64 }
 // out last. It is what an explanation shows; choose comes to the same first one faster.
 func (e *Engine) order() []candidate {
 	candidates := e.standings()
-	order := make([]int32, len(candidates)) // sorted instead: a candidate is large to move about
-	for i := range order {
-		order[i] = int32(i)
+	order := make([]sorted, len(candidates)) // sorted instead: a candidate is large to move about, and to look up
+	for i := range candidates {
+		order[i] = sortedOf(&candidates[i], i)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return compareCandidates(&candidates[a], &candidates[b]) })
+	slices.SortFunc(order, func(a, b sorted) int {
+		if a.group == b.group && a.score == b.score {
+			return compareCandidates(&candidates[a.at], &candidates[b.at])
+		}
+		if a.group < b.group || a.group == b.group && a.score > b.score {
+			return -1
+		}
+		return 1
+	})
 	ordered := make([]candidate, len(candidates))
-	for i, at := range order {
-		ordered[i] = candidates[at]
+	for i := range order {
+		ordered[i] = candidates[order[i].at]
 	}
 	return ordered
+}
+
+// sorted is what mostly tells the place of a candidate: what compareGroup compares, and the score inside the group.
+type sorted struct {
+	group uint64
+	score float64
+	at    int32
+}
+
+func sortedOf(one *candidate, at int) sorted {
+	s := sorted{group: uint64(one.tier)<<31 | uint64(one.band), score: one.score, at: int32(at)}
+	if one.shut {
+		s.group, s.score = s.group|1<<63, one.system
+	}
+	return s
 }
 
 // standings are the candidates with their tiers, rounds and scores, in any order.
@@ -128,15 +151,15 @@ func (e *Engine) rankGroups(candidates []candidate) {
 			next++
 		}
 		group := candidates[first:next]
-		sorted := make([]float64, len(group))
+		raws := make([]float64, len(group))
 		for w := range e.weighers {
 			for i := range group {
-				sorted[i] = group[i].parts[w].raw
+				raws[i] = group[i].parts[w].raw
 			}
-			slices.Sort(sorted)
+			slices.Sort(raws)
 			for i := range group {
 				one := &group[i].parts[w]
-				one.contribution = e.factors[w] * float64(rank(sorted, one.raw))
+				one.contribution = e.factors[w] * float64(rank(raws, one.raw))
 				group[i].score += one.contribution
 			}
 		}

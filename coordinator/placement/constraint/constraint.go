@@ -5,7 +5,7 @@
 package constraint
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"berth/coordinator/placement/rule"
@@ -65,15 +65,15 @@ func needed(in *rule.Input, node int) units.Bytes { return in.Memory + in.Column
 // short says how an amount falls short. Different figures that would look the same are printed to the byte.
 func short(refusal rule.Verdict, where string, in *rule.Input, node int) string {
 	available, wanted := units.Bytes(refusal.Available), units.Bytes(refusal.Needed)
-	parts := fmt.Sprintf("(VM %v, overhead %v)", in.Memory, in.Columns.Overhead[node])
+	parts := " is needed (VM " + in.Memory.String() + ", overhead " + in.Columns.Overhead[node].String() + ")"
+	is, needs := available.String(), wanted.String()
 	switch {
 	case available == wanted:
-		return fmt.Sprintf("exactly %v %s, more is needed %s", available, where, parts)
-	case available.String() == wanted.String():
-		return fmt.Sprintf("%d B %s, more than %d B is needed %s", available, where, wanted, parts)
-	default:
-		return fmt.Sprintf("%v %s, more than %v is needed %s", available, where, wanted, parts)
+		return "exactly " + is + " " + where + ", more" + parts
+	case is == needs:
+		is, needs = strconv.FormatInt(int64(available), 10)+" B", strconv.FormatInt(int64(wanted), 10)+" B"
 	}
+	return is + " " + where + ", more than " + needs + parts
 }
 
 // seconds prints an age without false precision.

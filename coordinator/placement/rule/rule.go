@@ -163,14 +163,10 @@ type Relaxation struct {
 
 // Term is one part of a node's score.
 type Term struct {
-	Key          string // of a key weigher
-	Class        cluster.KeyClass
-	Level        string  // of the hierarchy, that the VM's key was set at
-	Raw          float64 // the measured value, or the node's value of the key
-	Wanted       float64 // the VM's value of the key
-	Proximity    float64 // of a key weigher
-	Weight       float64
-	Count        int // how many VMs on the node show the value; 0: the node itself has it
+	Key          *key.Weighted // of the VM; nil in a weigher that looks at no keys
+	Raw          float64       // the measured value, or the node's value of the key
+	Proximity    float64       // of a key weigher
 	Contribution float64
+	Count        int  // how many VMs on the node show the value; 0: the node itself has it
 	Unknown      bool // the value could not be measured: it contributes nothing
 }

@@ -136,8 +136,7 @@ func addOne(scores, column []float64, value, half float64) {
 // termOf explains one pair of keys.
 func termOf(wanted *key.Weighted, present float64, count int, contribution float64) rule.Term {
 	term := rule.Term{
-		Key: wanted.Name, Class: wanted.Class, Level: wanted.Level, Raw: present, Wanted: wanted.Value,
-		Proximity: key.Proximity(present, wanted.Value), Weight: wanted.Weight, Count: count, Contribution: contribution,
+		Key: wanted, Raw: present, Proximity: key.Proximity(present, wanted.Value), Count: count, Contribution: contribution,
 	}
 	if present == cluster.Unknown {
 		term.Raw, term.Unknown = 0, true
