@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"berth/shared/units"
 )
@@ -97,69 +95,6 @@ const (
 // Unknown stands for a special key that could not be measured. It is far from every value, so it contributes nothing.
 const Unknown = math.MaxFloat64 / 4
 
-// Columns gathers the nodes of one cluster.
-func (v *View) Columns(name string) *Columns {
-	members := make([]*NodeView, 0, len(v.Nodes))
-	for _, node := range v.Nodes {
-		if cmp.Or(node.Node.Cluster, DefaultCluster) == name {
-			members = append(members, node)
-		}
-	}
-	return v.ColumnsOf(name, members)
-}
-
-// ColumnsOf gathers some nodes of one cluster, given in the order of their IDs.
-func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
-	cluster := v.clusters[name]
-	if cluster == nil {
-		cluster = newClusterView(Resource{Kind: KindCluster, Name: name})
-	}
-	declared := cluster.Record.NodeKeys
-	c := &Columns{Figures: Figures{Cluster: name}, Residents: NewResidents()}
-	for _, key := range declared {
-		c.NodeKeys = append(c.NodeKeys, NodeKeyColumn{Name: key.Name, Sticky: key.Sticky, Weight: key.Weight})
-	}
-	for _, node := range nodes {
-		c.append(node)
-		for k, key := range declared {
-			value, set := node.Node.Keys[key.Name]
-			if !set {
-				value = key.Default
-			}
-			c.NodeKeys[k].Values = append(c.NodeKeys[k].Values, value)
-		}
-	}
-	c.Derive()
-	return c
-}
-
-func (c *Columns) append(node *NodeView) {
-	index, facts := len(c.IDs), &node.Facts
-	c.IDs, c.Names = append(c.IDs, node.Node.ID), append(c.Names, node.Node.Name)
-	standing, reason := standingOf(node)
-	c.Standing = append(c.Standing, standing)
-	if reason != "" && c.Reasons == nil {
-		c.Reasons = make([]string, index)
-	}
-	if c.Reasons != nil {
-		c.Reasons = append(c.Reasons, reason)
-	}
-	load, loadKnown := loadOf(facts)
-	c.Known = append(c.Known, knownOf(node, loadKnown))
-	c.InventoryAt, c.TelemetryAt = append(c.InventoryAt, nanos(facts.InventoryAt)), append(c.TelemetryAt, nanos(facts.TelemetryAt))
-	c.Memory, c.RAMRatio = append(c.Memory, facts.Memory), append(c.RAMRatio, node.Settings.RAMRatio)
-	c.Overhead = append(c.Overhead, node.Settings.Overhead)
-	c.Promised, c.Used = append(c.Promised, node.PromisedLimit), append(c.Used, node.PromisedUsed)
-	c.Free = append(c.Free, node.PhysicalFree)
-	c.VCPULimit, c.VCPUs = append(c.VCPULimit, node.VCPULimit), append(c.VCPUs, node.VCPUsUsed)
-	c.Load = append(c.Load, load)
-	for i := range node.Allocations {
-		if one := &node.Allocations[i]; len(one.Resident) > 0 {
-			c.Residents.Add(index, one.Owner, one.Resident)
-		}
-	}
-}
-
 // Reason says in words why a node does not stand well; empty when nothing is said of it.
 func (f *Figures) Reason(i int) string {
 	if f.Reasons == nil {
@@ -240,7 +175,7 @@ func (c *Columns) deriveOne(i int) {
 }
 
 // Charge takes a VM's full size off both ledgers of a node, and adds what it shows to others: the what-if of a placement.
-// Columns that others read are cloned first.
+// Columns that others read, as those of a view are, are cloned first.
 func (c *Columns) Charge(i int, memory units.Bytes, vcpus int, owner Owner, resident []ResidentKey) {
 	c.Used[i], c.Free[i], c.VCPUs[i] = add(c.Used[i], memory), add(c.Free[i], -memory), c.VCPUs[i]+vcpus
 	if len(resident) > 0 {
@@ -252,19 +187,21 @@ func (c *Columns) Charge(i int, memory units.Bytes, vcpus int, owner Owner, resi
 	c.deriveOne(i)
 }
 
+// Clone copies the columns so that charging the copy changes nothing for others.
+func (c *Columns) Clone() *Columns {
+	copied := *c
+	copied.Used, copied.Free, copied.VCPUs = slices.Clone(c.Used), slices.Clone(c.Free), slices.Clone(c.VCPUs)
+	copied.Room, copied.RAM, copied.CPU = slices.Clone(c.Room), slices.Clone(c.RAM), slices.Clone(c.CPU)
+	copied.Busy, copied.Residents = slices.Clone(c.Busy), c.Residents.clone()
+	return &copied
+}
+
 // share is used by limit, clamped to 0 to 1, or Unknown.
 func share(used, limit float64) float64 {
 	if math.IsNaN(used) || math.IsNaN(limit) || limit <= 0 {
 		return Unknown
 	}
 	return min(max(used/limit, 0), 1)
-}
-
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
 }
 
 // lot hashes an ID (FNV-1a).
@@ -274,59 +211,4 @@ func lot(id string) uint64 {
 		hash = (hash ^ uint64(id[i])) * 1099511628211
 	}
 	return hash
-}
-
-func standingOf(node *NodeView) (Standing, string) {
-	switch {
-	case node.Node.Maintenance && node.Facts.Liveness == Up:
-		return StandsInMaintenance, node.Node.MaintenanceReason
-	case node.Node.Maintenance:
-		return StandsDownInMaintenance, node.Node.MaintenanceReason
-	case node.Facts.Liveness == Up:
-		return Stands, ""
-	case node.Facts.Liveness == Suspect:
-		return StandsSuspect, node.Facts.LivenessReason
-	case node.Facts.Liveness == Unreachable:
-		return StandsUnreachable, node.Facts.LivenessReason
-	case node.Facts.Liveness == Degraded:
-		return StandsDegraded, node.Facts.LivenessReason
-	default:
-		return StandsUnheard, ""
-	}
-}
-
-func knownOf(node *NodeView, load bool) Known {
-	var known Known
-	for _, one := range []struct {
-		is   bool
-		mark Known
-	}{
-		{node.Facts.Inventory && node.Facts.Memory > 0, KnowsInventory},
-		{node.Facts.DomainsKnown, KnowsDomains},
-		{node.Facts.Telemetry, KnowsTelemetry},
-		{node.PhysicalKnown, KnowsFree},
-		{load, KnowsLoad},
-	} {
-		if one.is {
-			known |= one.mark
-		}
-	}
-	return known
-}
-
-// loadOf is how busy a node is, 0 to 1: its load average over one minute by its CPUs, or the busy share of its CPUs where
-// no load average could be read. It is false when neither is known.
-func loadOf(facts *NodeFacts) (float64, bool) {
-	load := Unknown
-	switch {
-	case !facts.Telemetry:
-	case facts.Load1 != nil && facts.Inventory && facts.CPUs > 0:
-		load = share(*facts.Load1, float64(facts.CPUs))
-	case facts.CPUBusy != nil:
-		load = share(*facts.CPUBusy, 1)
-	}
-	if load == Unknown {
-		return 0, false
-	}
-	return load, true
 }

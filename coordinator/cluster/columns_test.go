@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"berth/shared/units"
 )
@@ -79,7 +80,7 @@ func TestFiguresGoThroughALogAndCanBeCut(t *testing.T) {
 	}
 	back.Derive()
 	back.Residents = c.Residents
-	if diff := cmp.Diff(c, back, cmp.AllowUnexported(Residents{}, residentList{})); diff != "" {
+	if diff := cmp.Diff(c, back, sameResidents); diff != "" {
 		t.Errorf("(-was +is):\n%s", diff)
 	}
 	if diff := cmp.Diff(c.Figures, c.Select([]int{0, 1})); diff != "" {
@@ -95,6 +96,18 @@ func TestFiguresGoThroughALogAndCanBeCut(t *testing.T) {
 	}
 }
 
+// sameResidents compares what is met by keys G.
+var sameResidents = cmp.Comparer(func(a, b *Residents) bool {
+	for _, list := range []residentList{
+		{class: CustomerKey, of: KindCustomer, owner: "c", name: "G"}, {of: KindCluster, name: "G"},
+	} {
+		if !cmp.Equal(a.list(list), b.list(list), cmpopts.EquateEmpty()) {
+			return false
+		}
+	}
+	return true
+})
+
 func TestAChargeIsFeltOnTheCopyAlone(t *testing.T) {
 	c := columnsView().Columns(DefaultCluster)
 	was := columnsView().Columns(DefaultCluster)
@@ -103,7 +116,7 @@ func TestAChargeIsFeltOnTheCopyAlone(t *testing.T) {
 	if copied.RAM[0] != 0.5 || copied.CPU[0] != 0.5 || copied.Room[0] != units.GiB {
 		t.Errorf("charged: %v %v %v", copied.RAM[0], copied.CPU[0], copied.Room[0])
 	}
-	if diff := cmp.Diff(was, c, cmp.AllowUnexported(Residents{}, residentList{})); diff != "" {
+	if diff := cmp.Diff(was, c, sameResidents); diff != "" {
 		t.Errorf("the original (-was +is):\n%s", diff)
 	}
 	if got := met(copied, ScopeCustomer, CustomerKey, Owner{Customer: "c"}); got != 2 {
@@ -114,6 +127,38 @@ func TestAChargeIsFeltOnTheCopyAlone(t *testing.T) {
 	bare.Charge(0, units.GiB, 1, Owner{}, []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}})
 	if got := met(bare, ScopeCustomer, CustomerKey, Owner{}); got != 1 {
 		t.Errorf("%d VMs are met on columns that had none, want 1", got)
+	}
+}
+
+// Columns are gathered once a view, and those of a what-if are those of its view but for the VM that is gone.
+func TestColumnsAreGatheredOnce(t *testing.T) {
+	view := columnsView()
+	c := view.Columns(DefaultCluster)
+	if view.Columns(DefaultCluster) != c {
+		t.Error("they are gathered again")
+	}
+	if none := view.Columns("nowhere"); none.Len() != 0 || view.gathered.columns["nowhere"] != nil {
+		t.Errorf("a cluster that is not there has %v", none.IDs)
+	}
+	whatIf := view.Without("v1", "n1")
+	got, want := whatIf.Columns(DefaultCluster), whatIf.ColumnsOf(DefaultCluster, whatIf.Nodes[:2])
+	if diff := cmp.Diff(want, got, sameResidents); diff != "" {
+		t.Errorf("without the VM (-gathered +taken over):\n%s", diff)
+	}
+	if diff := cmp.Diff(view.Columns("other"), whatIf.Columns("other"), sameResidents); diff != "" {
+		t.Errorf("a cluster that the VM is not of (-was +without):\n%s", diff)
+	}
+	if got.Used[0] != 0 || c.Used[0] != 4*units.GiB {
+		t.Errorf("%v used without the VM, %v with it", got.Used[0], c.Used[0])
+	}
+	here, gone := met(c, ScopeCustomer, CustomerKey, Owner{Customer: "c"}), met(got, ScopeCustomer, CustomerKey, Owner{Customer: "c"})
+	if here != 1 || gone != 0 {
+		t.Errorf("%d VMs are met, and %d without it", here, gone)
+	}
+	charged := got.Clone()
+	charged.Charge(1, units.GiB, 1, Owner{Customer: "c"}, []ResidentKey{{Class: CustomerKey, Name: "G", Value: 1}})
+	if here, there := met(charged, ScopeCluster, CustomerKey, Owner{}), met(c, ScopeCluster, CustomerKey, Owner{}); here != 1 || there != 1 {
+		t.Errorf("%d VMs are met on the charged copy, %d on the view's columns", here, there)
 	}
 }
 

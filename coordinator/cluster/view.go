@@ -13,6 +13,12 @@ type View struct {
 	Nodes []*NodeView // by node ID
 
 	clusters map[string]*clusterView // by name
+	gathered *gathered
+
+	// A what-if is another view but for one VM that is gone from one node.
+	base    *View
+	reduced *NodeView   // the node without it
+	gone    *Allocation // of the VM
 }
 
 // clusterView is one cluster of a View.

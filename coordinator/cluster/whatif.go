@@ -39,24 +39,28 @@ func (v *View) Without(vm, node string) *View {
 	if !found {
 		return v
 	}
-	reduced := v.Nodes[at].without(vm)
-	if reduced == v.Nodes[at] {
+	reduced, gone := v.Nodes[at].without(vm)
+	if gone == nil {
 		return v
 	}
-	whatIf := &View{At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters}
+	whatIf := &View{
+		At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters, gathered: newGathered(),
+		base: v, reduced: reduced, gone: gone,
+	}
 	whatIf.Nodes[at] = reduced
 	return whatIf
 }
 
-func (n *NodeView) without(vm string) *NodeView {
+// without is the node without the VM, and the VM's allocation, which is nil if it has none there.
+func (n *NodeView) without(vm string) (reduced *NodeView, gone *Allocation) {
 	at, found := slices.BinarySearchFunc(n.Allocations, vm, func(a Allocation, id string) int {
 		return cmp.Compare(a.VM, id)
 	})
 	if !found {
-		return n
+		return n, nil
 	}
-	reduced := *n
-	gone := &n.Allocations[at]
+	copied := *n
+	reduced, gone = &copied, &n.Allocations[at]
 	reduced.Allocations = slices.Delete(slices.Clone(n.Allocations), at, at+1)
 	reduced.PromisedUsed, reduced.VCPUsUsed = 0, n.VCPUsUsed-gone.VCPUs
 	for i := range reduced.Allocations { // summed anew: a saturated sum cannot be taken back
@@ -72,7 +76,7 @@ func (n *NodeView) without(vm string) *NodeView {
 			reduced.Facts.CPUBusy = lessened(n.Facts.CPUBusy, *domain.CPU/float64(n.Facts.CPUs))
 		}
 	}
-	return &reduced
+	return reduced, gone
 }
 
 // given is what the physical ledger gets back: the charge, or once the telemetry has seen the VM, what it has.

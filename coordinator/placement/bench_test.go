@@ -157,6 +157,25 @@ func BenchmarkPlaceOn(b *testing.B) {
 	}
 }
 
+// BenchmarkGatherAndPlace is the first decision on a view: its columns are gathered, of ten VMs a node.
+func BenchmarkGatherAndPlace(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		view := crowd(n)
+		for _, customer := range []bool{false, true} {
+			request := askedOf(customer)
+			b.Run(fmt.Sprintf("nodes=%d/customer=%t", n, customer), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					columns := view.ColumnsOf(cluster.DefaultCluster, view.Nodes)
+					if PlaceOn(columns, noon, *request, Affinity(), 1).Outcome != Placed {
+						b.Fatal("no node fits")
+					}
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkExplain explains all nodes: the record is cut down to what a decision keeps, so all are put back here.
 func BenchmarkExplain(b *testing.B) {
 	for _, n := range []int{MaxKept, 10_000} {
