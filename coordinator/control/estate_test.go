@@ -526,3 +526,37 @@ func TestAStartGivesItsNodeWhatTheVMLinksTo(t *testing.T) {
 		}
 	})
 }
+
+// A guest that switched itself off is still in the figures of the node that its record names. Its own memory does not keep
+// it from starting there again, nor does its own key.
+func TestAVMThatIsGoneIsNotInItsOwnWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(defaultCluster(nil))
+		w.put(customer("acme")...)
+		request := guest("web1", "acme", -100)
+		request.Spec.Memory = 5 * units.GiB
+		w.must(request)
+		synctest.Wait()
+		vm := w.vm("web1")
+		if vm.Holder == "" || len(vm.Resident) != 1 {
+			t.Fatalf("vm %+v", vm)
+		}
+		time.Sleep(time.Second)
+		again := StartVM{Name: "web1"}
+		if nodes := w.winners(again); len(nodes) != 3 {
+			t.Errorf("it may start on %v, and was alone on %s", nodes, vm.Holder)
+		}
+		again.Node = vm.Holder
+		started := w.must(again)
+		synctest.Wait()
+		if after := w.vm("web1"); after.Holder != vm.Holder || after.Epoch <= vm.Epoch {
+			t.Errorf("vm %+v", after)
+		}
+		kept, _ := w.Store.Snapshot().Decision(started.Decision.ID)
+		if _, err := placement.Replay(kept); err != nil {
+			t.Error(err)
+		}
+	})
+}

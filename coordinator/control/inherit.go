@@ -52,11 +52,18 @@ func (i *inherited) target(snapshot *state.Snapshot, decision placement.Decision
 }
 
 // decide runs the engine on the present view, by the policy of the VM's cluster. The decision is of the view's moment.
+//
+// The VM has no part in the figures it is judged by: its record still names the node that it ran on when it is started
+// after its guest switched itself off.
 func (c *Control) decide(
 	snapshot *state.Snapshot, from inherited, request placement.Request, caller string,
 ) placement.Decision {
 	at := c.Now()
-	decision := placement.Place(c.Inventory.View(snapshot, at), request, placement.PolicyFor(from.settings), c.Random())
+	view := c.Inventory.View(snapshot, at)
+	if vm, there := snapshot.VM(request.VM); there {
+		view = view.Without(vm.ID, vm.Holder)
+	}
+	decision := placement.Place(view, request, placement.PolicyFor(from.settings), c.Random())
 	decision.ID, decision.Caller = cluster.NewID(at, c.Random()), caller
 	return decision
 }
