@@ -129,11 +129,17 @@ func borrowed(facts NodeFacts) units.Bytes {
 		sum = add(sum, *facts.KSMSaved)
 	}
 	for i := range facts.Domains {
-		if domain := &facts.Domains[i]; domain.State.Holds() && domain.Balloon != nil {
-			sum = add(sum, max(0, domain.Memory-*domain.Balloon))
-		}
+		sum = add(sum, ballooned(&facts.Domains[i]))
 	}
 	return sum
+}
+
+// ballooned is the memory that a domain's balloon holds back.
+func ballooned(domain *Domain) units.Bytes {
+	if !domain.State.Holds() || domain.Balloon == nil {
+		return 0
+	}
+	return max(0, domain.Memory-*domain.Balloon)
 }
 
 // merge makes one allocation a VM out of its claims: the largest size, the latest start.

@@ -236,6 +236,34 @@ func TestWithoutGivesBackNoMoreThanIsKnown(t *testing.T) {
 	}
 }
 
+// What KSM and balloons save is lost on a pessimistic ledger. What the balloon of a VM holds back is so no longer when the
+// VM is left out: it would take nothing more.
+func TestWhatIsBorrowedIsLostWhereThePolicySaysSo(t *testing.T) {
+	small, whole := ran("u1", 8*units.GiB, 2), ran("u2", 4*units.GiB, 2)
+	small.Resident, small.Balloon = ptr(2*units.GiB), ptr(3*units.GiB)
+	whole.Balloon = ptr(4 * units.GiB)
+	off := ran("u3", 8*units.GiB, 2)
+	off.State, off.Balloon = DomainShutoff, ptr(units.GiB)
+	facts := healthy(small, whole, off)
+	facts.KSMSaved = ptr(6 * units.GiB)
+	for ledger, want := range map[string]struct{ free, borrowed, without, borrowedWithout units.Bytes }{
+		"":           {29 * units.GiB, 11 * units.GiB, 36 * units.GiB, 6 * units.GiB},
+		"optimistic": {40 * units.GiB, 0, 42 * units.GiB, 0},
+	} {
+		record := DefaultClusterRecord()
+		record.Settings = map[string]string{SettingPhysicalLedger: ledger}
+		view := NewView(noon, 0, Records{Clusters: []Resource{record}, Nodes: []Node{{ID: "n1"}}}, map[string]NodeFacts{"n1": facts})
+		if got := view.Node("n1"); got.PhysicalFree != want.free || got.Borrowed != want.borrowed {
+			t.Errorf("ledger %q: %v free, %v borrowed, want %v and %v", ledger, got.PhysicalFree, got.Borrowed, want.free, want.borrowed)
+		}
+		got := view.Without("u1", "n1").Node("n1")
+		if got.PhysicalFree != want.without || got.Borrowed != want.borrowedWithout {
+			t.Errorf("ledger %q, without the VM: %v free, %v borrowed, want %v and %v",
+				ledger, got.PhysicalFree, got.Borrowed, want.without, want.borrowedWithout)
+		}
+	}
+}
+
 func TestAVMRunningTwiceBreaksTheInvariants(t *testing.T) {
 	view := NewView(noon, 0, Records{Nodes: []Node{{ID: "n1"}, {ID: "n2"}}}, map[string]NodeFacts{
 		"n1": healthy(ran("u1", units.GiB, 1)), "n2": healthy(ran("u1", units.GiB, 1)),

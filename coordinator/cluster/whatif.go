@@ -69,6 +69,10 @@ func (n *NodeView) without(vm string) (reduced *NodeView, gone *Allocation) {
 	domain := n.Facts.Domain(vm)
 	if n.PhysicalKnown {
 		reduced.PhysicalFree = add(reduced.PhysicalFree, given(gone, domain))
+		if domain != nil { // what its balloon holds back is nobody's once it is gone
+			back := min(ballooned(domain), n.Borrowed)
+			reduced.Borrowed, reduced.PhysicalFree = add(reduced.Borrowed, -back), add(reduced.PhysicalFree, back)
+		}
 	}
 	if domain != nil && domain.CPU != nil {
 		reduced.Facts.Load1 = lessened(n.Facts.Load1, *domain.CPU)
