@@ -25,12 +25,13 @@ type attempt struct {
 }
 
 // changes finds for each kind the smallest change that alone lets the refused request fit. Each is tried out before it is
-// told. Only a view tells which VM would have to move.
+// told. Only a view tells which VM would have to move. Where the rounds let no candidate in, a node that a constraint
+// refuses may still be the one that they would.
 func (e *Engine) changes(choice Choice, view *cluster.View) []Change {
-	if choice.FailedPhase == PhaseSystem {
-		return e.systemChanges()
-	}
 	var changes []Change
+	if choice.FailedPhase == PhaseSystem {
+		changes = e.systemChanges()
+	}
 	for c := range e.constraints {
 		changes = e.firstThatFits(changes, e.relaxations(c))
 	}
