@@ -75,6 +75,10 @@ var states = map[string]struct {
 	"recovery":    {cluster.Suspect, false},
 	"recovering":  {cluster.Suspect, false},
 	"suspect":     {cluster.Suspect, false},
+	"offline":     {cluster.Unreachable, false},
+	"starting":    {"", false},
+	"rebooting":   {cluster.Suspect, false},
+	"stopping":    {cluster.Suspect, false},
 	"unknown":     {"", false},
 }
 

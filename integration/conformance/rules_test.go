@@ -46,13 +46,17 @@ func runKeyRules(c *checker, given, expect json.RawMessage) {
 		}
 		kind := kindOf(attempt.On)
 		value, weight := orNumber(attempt.Value, 1), orNumber(attempt.Weight, 10)
-		if !document.key(kind, map[string]any{"class": class, "name": attempt.Name, "value": value, "weight": weight}) {
+		set := map[string]any{"class": class, "name": attempt.Name, "value": value, "weight": weight}
+		if attempt.Sticky { // only what is set on nodes can be
+			set["sticky"] = true
+		}
+		if !document.key(kind, set) {
 			c.Fatalf("there is no kind %q", attempt.On)
 		}
 		c.same("whether a document may have "+what, documentProblems(document) == nil, want.Allowed[i])
 		figure, isNumber := value.(float64)
 		heavy, isWeight := weight.(float64)
-		if isNumber && isWeight {
+		if isNumber && isWeight && !attempt.Sticky {
 			err := cluster.ValidateKey(kind, cluster.Key{Class: class, Name: attempt.Name, Value: figure, Weight: heavy})
 			c.same("whether it is valid to set "+what, err == nil, want.Allowed[i])
 		}
