@@ -15,13 +15,17 @@ func (e *Engine) scan() Choice {
 		clear(e.system)
 	} else {
 		e.gated.Scores(&e.input, e.system)
-		choice.System = e.highest(-1)
-		if choice.Round = round(thresholds, choice.System); choice.Round == 0 {
-			choice.FailedPhase = PhaseSystem
-			return choice
+		// Mostly a node enters at the first round: then the highest score need not be looked for.
+		choice.Round = 1
+		if band = e.above(thresholds[0]); len(band) == 0 {
+			choice.System = e.highest(-1)
+			if choice.Round = round(thresholds, choice.System); choice.Round == 0 {
+				choice.FailedPhase = PhaseSystem
+				return choice
+			}
+			band = e.above(thresholds[choice.Round-1])
 		}
 		choice.Threshold = thresholds[choice.Round-1]
-		band = e.above(choice.Threshold)
 	}
 	if scorers := e.scorers(); len(scorers) == 1 {
 		scorers[0].Scores(&e.input, e.customer)
