@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,6 +92,38 @@ func TestCounterfactualsOfAWinAreTrue(t *testing.T) {
 			}
 		}
 	})
+}
+
+// On a large cluster the node that would have won without a key is far from the best ones, and named all the same.
+func TestCounterfactualsOfALargeClusterAreTrue(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("cluster node_key=Fast:0 node_key=_Near:0 initial_msav=150\n")
+	for i := range 4 * MaxKept {
+		fmt.Fprintf(&text, "node node%03d memory=64G cpus=16 available=60G", i)
+		switch {
+		case i < MaxKept: // what the key asks for
+			fmt.Fprintf(&text, " key=Fast:1 load=%d key=_Near:0\n", 8+i%2)
+		case i < 2*MaxKept: // idle
+			text.WriteString(" load=0 key=_Near:0\n")
+		case i == 2*MaxKept: // what the customer would rather not have
+			text.WriteString(" key=Fast:1 load=8 key=_Near:1\n")
+		default:
+			text.WriteString(" load=4 key=_Near:0.5\n")
+		}
+	}
+	text.WriteString("start new memory=1G vcpus=1 key=Fast:1:100 wants=_Near:0:5\n")
+	s := parseScenario(t, text.String())
+	request := s.asked[0].request
+	d := Explain(Place(s.view(), request, s.policy(), 3))
+	if d.Omitted == 0 || len(d.Nodes) > MaxKept {
+		t.Fatalf("%d nodes are kept, %d left out", len(d.Nodes), d.Omitted)
+	}
+	at := slices.IndexFunc(request.SystemKeys, func(k key.Weighted) bool { return k.Name == "Fast" })
+	request.SystemKeys = slices.Delete(slices.Clone(request.SystemKeys), at, at+1)
+	other := Place(s.view(), request, s.policy(), 3)
+	if want := "without system key Fast, " + other.WinnerName + " would win"; !strings.Contains(d.Counterfactual, want) {
+		t.Errorf("%q, want %q", d.Counterfactual, want)
+	}
 }
 
 // Why a node was not taken is said of every node, and what would change it is said of every one that a key keeps out.

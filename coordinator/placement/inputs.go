@@ -9,12 +9,16 @@ import (
 )
 
 // MaxKept is how many nodes a decision keeps the figures of, about 250 bytes each, in a record that is replicated. On a
-// larger cluster the best candidates and the refused that came nearest stand for the others, so that the same decision
+// larger cluster the best candidates, those that would have won without one of the keys and the refused that came nearest
+// stand for the others, so that the same decision
 // comes out again; the reason counts them all.
 const MaxKept = 128
 
 // keptRefused is how many of them are refused nodes, if there are candidates enough.
 const keptRefused = 32
+
+// keptOthers is how many of them are there only because they would have won without one of the keys.
+const keptOthers = 32
 
 // Inputs are what a decision was made on: the figures of the nodes, and of their VMs the customer keys that the request's
 // own meet. Nothing else of the cluster has any part in it.
@@ -75,6 +79,7 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 			kept = append(kept, node)
 		}
 	}
+	kept = append(kept, e.otherWinners(choice)...)
 	refused := e.nearestRefused(MaxKept)
 	room := MaxKept - len(kept) - min(keptRefused, len(refused))
 	for _, one := range best(e.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
@@ -83,6 +88,32 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 	kept = append(kept, refused[:min(len(refused), MaxKept-len(kept))]...)
 	slices.Sort(kept)
 	return slices.Compact(kept)
+}
+
+// otherWinners are the nodes that would have won without one of the keys: a counterfactual names the right one only if it is
+// kept.
+func (e *Engine) otherWinners(choice Choice) []int {
+	if choice.Node < 0 || e.bypassed() {
+		return nil
+	}
+	var others []int
+	trial := e.trial()
+	try := func(request Request) {
+		if node := trial.on(e, &request).Node; node >= 0 && node != choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
+			others = append(others, node)
+		}
+	}
+	for k := range e.input.SystemKeys {
+		request := *e.request
+		request.SystemKeys = without(request.SystemKeys, k)
+		try(request)
+	}
+	for k := range e.input.CustomerKeys {
+		request := *e.request
+		request.CustomerKeys = without(request.CustomerKeys, k)
+		try(request)
+	}
+	return others
 }
 
 // nearestRefused are the refused nodes with the fewest refusals that are not about an amount, then with the smallest
