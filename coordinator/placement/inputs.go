@@ -10,8 +10,7 @@ import (
 
 // MaxKept is how many nodes a decision keeps the figures of, about 250 bytes each, in a record that is replicated. On a
 // larger cluster the best candidates, those that would have won without one of the keys and the refused that came nearest
-// stand for the others, so that the same decision
-// comes out again; the reason counts them all.
+// stand for the others, so that the same decision comes out again; the reason counts them all.
 const MaxKept = 128
 
 // keptRefused is how many of them are refused nodes, if there are candidates enough.

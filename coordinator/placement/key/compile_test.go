@@ -86,6 +86,22 @@ func TestCompile(t *testing.T) {
 			layers: []Layer{copied, layer(LevelServer, system("K", 1, 1))},
 			system: []Compiled{won(system("K", 1, 1), LevelServer, lost(system("K", 7, 30), LevelServer))},
 		},
+		"a copy loses against what is below the VM": {
+			layers: []Layer{copied, layer(LevelFirstDiskOffer, system("K", 1, 1)), layer(LevelServerOffer, system("K", 2, 2))},
+			system: []Compiled{won(system("K", 1, 1), LevelFirstDiskOffer,
+				lost(system("K", 7, 30), LevelServer), lost(system("K", 2, 2), LevelServerOffer))},
+		},
+		"a copy is not masked by a key without weight": {
+			layers: []Layer{copied, layer(LevelServer, system("K", 1, 0)), layer(LevelCluster, system("K", 1, 1))},
+			system: []Compiled{stuck},
+		},
+		"a copy of a reserved key loses against a billing entity's on the VM": {
+			layers: []Layer{
+				{Level: LevelServer, Resource: "at/vm", Keys: []cluster.Key{customer("_P", 3, 7)}, Sticky: true},
+				layer(LevelServer, reseller("_P", 1, 5)),
+			},
+			customer: []Compiled{won(reseller("_P", 1, 5), LevelServer, lost(customer("_P", 3, 7), LevelServer))},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gotSystem, gotCustomer := Compile(c.layers)
