@@ -171,6 +171,8 @@ func (w *world) move(vm *cluster.VM, target string, ifBetter float64, seed uint6
 			vm.Name, w.nodeName(vm.Holder), resolved.Cluster)
 	}
 	request := estate.Request(resolved, *vm, placement.ForMigrate)
+	// As large as it runs, as the leader has it: its record may have been given another size for its next start.
+	request.Memory, request.VCPUs = max(request.Memory, g.memory), max(request.VCPUs, g.vcpus)
 	request.Pinned, request.IfBetter = target, ifBetter
 	decision := w.decide(&resolved, request, seed)
 	if decision.Outcome == placement.Placed {
