@@ -37,7 +37,8 @@ func (s *Server) SetKey(
 	return connect.NewResponse(&berthv1.SetKeyResponse{SchemaVersion: wire.SchemaVersion, Keys: wire.Keys(keys)}), nil
 }
 
-// UnsetKey takes one key from a resource or a VM.
+// UnsetKey takes one key from a resource or a VM. Where a VM has none of its own of that name, the copy of a sticky key goes
+// that it has: the key may have been dropped since, or the node, and nothing else takes the copy away.
 func (s *Server) UnsetKey(
 	ctx context.Context, request *connect.Request[berthv1.UnsetKeyRequest],
 ) (*connect.Response[berthv1.UnsetKeyResponse], error) {
@@ -57,11 +58,26 @@ func (s *Server) UnsetKey(
 			}
 			return after, estate.KeyField(gone) + " taken away", nil
 		},
+		copied: func(vm *cluster.VM) (string, bool) {
+			return forgetCopy(vm, cluster.KeyClass(message.GetClass()), message.GetKey())
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.UnsetKeyResponse{SchemaVersion: wire.SchemaVersion, Keys: wire.Keys(keys)}), nil
+}
+
+// forgetCopy takes the copy of a sticky key from a VM that has no key of its own of that name; class may be empty.
+func forgetCopy(vm *cluster.VM, class cluster.KeyClass, name string) (said string, done bool) {
+	same := func(k cluster.Key) bool { return k.Name == name && (class == "" || k.Class == class) }
+	at := slices.IndexFunc(vm.Sticky, same)
+	if at < 0 || slices.ContainsFunc(vm.Keys, same) {
+		return "", false
+	}
+	said = "copy of sticky " + estate.KeyField(vm.Sticky[at]) + " taken away"
+	vm.Sticky = slices.Delete(slices.Clone(vm.Sticky), at, at+1)
+	return said, true
 }
 
 // classOf is the class that a key is meant to be of: the one that is named, or else the only one that has the name.
@@ -81,7 +97,8 @@ func classOf(keys []cluster.Key, class cluster.KeyClass, name string) (cluster.K
 	case 1:
 		return cluster.KeyClass(classes[0]), nil
 	default:
-		return "", refusal(rpc.Invalid, "key/"+name, "name its class", "there is a key %s of each of the classes %s", name, strings.Join(classes, " and "))
+		return "", refusal(rpc.Invalid, "key/"+name, "say which: --class "+strings.Join(classes, " or --class "),
+			"there is a key %s of each of the classes %s", name, strings.Join(classes, " and "))
 	}
 }
 
@@ -89,6 +106,9 @@ func classOf(keys []cluster.Key, class cluster.KeyClass, name string) (cluster.K
 type keyChange struct {
 	event string
 	edit  func(cluster.Kind, []cluster.Key) (keys []cluster.Key, said string, err error)
+
+	// copied, if there is one, changes the sticky keys that a VM has copied; where it does, edit is not asked.
+	copied func(*cluster.VM) (said string, done bool)
 }
 
 // changeKeys commits a change to the keys of a resource or a VM and returns those that it has afterwards. A running VM
@@ -116,8 +136,11 @@ func (s *Server) changeKeys(ctx context.Context, kind, name, requestID string, c
 
 func (s *Server) changeVMKeys(ctx context.Context, ref, requestID string, change keyChange) ([]cluster.Key, error) {
 	const kind = "change vm keys"
-	var keys []cluster.Key
-	_, err := s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
+	var (
+		keys []cluster.Key
+		err  error
+	)
+	_, err = s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
 		vm, known := p.VMByRef(ref)
 		if !known {
 			return state.Command{}, notFound("vm", ref)
@@ -125,16 +148,20 @@ func (s *Server) changeVMKeys(ctx context.Context, ref, requestID string, change
 		if keys = vm.Keys; p.Answered(requestID, kind) {
 			return state.Command{}, errUnchanged
 		}
-		after, said, err := change.edit(cluster.KindVM, vm.Keys)
-		if err != nil {
-			return state.Command{}, unsound("vm/"+vm.Name, keyHelp, err)
-		}
-		keys = after
-		if slices.Equal(vm.Keys, after) {
-			return state.Command{}, errUnchanged
-		}
 		command := state.Command{Kind: kind, Expect: []state.Expectation{expectVM(vm)}}
-		vm.Keys = after
+		said, done := "", false
+		if change.copied != nil {
+			said, done = change.copied(&vm)
+		}
+		if !done {
+			if keys, said, err = change.edit(cluster.KindVM, vm.Keys); err != nil {
+				return state.Command{}, unsound("vm/"+vm.Name, keyHelp, err)
+			}
+			if slices.Equal(vm.Keys, keys) {
+				return state.Command{}, errUnchanged
+			}
+			vm.Keys = keys
+		}
 		command.VMs = []cluster.VM{vm}
 		if vm.Holder != "" {
 			said += "; from its next start on"

@@ -109,6 +109,28 @@ func TestKeys(t *testing.T) {
 		wantRefusal(t, err, rpc.NotFound, "vm/mail")
 	})
 
+	t.Run("copied from a node are unset where the VM has none of its own of the name", func(t *testing.T) {
+		d.m.addVM(cluster.VM{
+			ID: "v2", Name: "copy", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
+			Keys:   []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 1, Weight: 5}},
+			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}},
+		})
+		for _, left := range []string{"[] [system DS=2@30]", "[] []"} { // its own first
+			if _, err := d.unsetKey("vm", "copy", "", "DS"); err != nil {
+				t.Fatal(err)
+			}
+			list, err := d.client.ListKeys(t.Context(), connect.NewRequest(&berthv1.ListKeysRequest{Kind: "vm", Name: "copy"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(keyTexts(list.Msg.GetKeys()), keyTexts(list.Msg.GetSticky())); got != left {
+				t.Errorf("%s is left, want %s", got, left)
+			}
+		}
+		_, err := d.unsetKey("vm", "copy", "", "DS")
+		wantRefusal(t, err, rpc.NotFound, "vm/copy")
+	})
+
 	t.Run("are taken away once by one request", func(t *testing.T) {
 		for kind, name := range map[string]string{"vm": "web", "vdc": "prod"} {
 			if _, err := d.setKey(kind, name, &berthv1.Key{Name: "ONCE", Value: 1, Weight: 1}); err != nil {

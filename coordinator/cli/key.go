@@ -144,8 +144,9 @@ func (a *app) keyUnsetCommand() *cobra.Command {
 	var class string
 	cmd := &cobra.Command{
 		Use: "unset KIND/NAME KEY", Short: "Take a key away from a resource or a VM", Args: arguments(2, "KIND/NAME", "KEY"),
-		Long: `Take a key away from a resource or a VM. A key of that name on a higher level counts then. --class is needed only
-where two classes have a key of that name.`,
+		Long: `Take a key away from a resource or a VM. A key of that name on a higher level counts then. The copy
+that a VM has of a node's sticky key is taken away the same way, and is made again by a start on such a node. --class is
+needed only where two classes have a key of that name.`,
 		Example: `  berth key unset vm/web-1 Group1
   berth key unset cluster/default '#LOAD'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
