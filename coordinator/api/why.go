@@ -42,7 +42,8 @@ func (s *Server) ReplayDecision(
 	return connect.NewResponse(response), nil
 }
 
-// WhyVM answers why a VM is where it is: with the decision that placed it last.
+// WhyVM answers why a VM is where it is: with the decision that placed it last. Of a VM that is nowhere because a start was
+// refused it answers with the refusal, also if the start was to make the VM.
 func (s *Server) WhyVM(
 	ctx context.Context, request *connect.Request[berthv1.WhyVMRequest],
 ) (*connect.Response[berthv1.WhyVMResponse], error) {
@@ -50,18 +51,39 @@ func (s *Server) WhyVM(
 	if err != nil {
 		return nil, err
 	}
-	vm, known := p.VMByRef(request.Msg.GetVm())
-	if !known {
-		return nil, notFound("vm", request.Msg.GetVm())
-	}
-	decision, err := p.placing(vm)
-	if err != nil {
-		return nil, err
+	ref := request.Msg.GetVm()
+	vm, known := p.VMByRef(ref)
+	decision, refused := p.refusing(ref, vm)
+	switch {
+	case refused:
+		vm.Name = decision.Request.VMName // one that was not made has nothing else
+	case !known:
+		return nil, notFound("vm", ref)
+	default:
+		if decision, err = p.placing(vm); err != nil {
+			return nil, err
+		}
 	}
 	decision = placement.Explain(decision)
 	return connect.NewResponse(&berthv1.WhyVMResponse{
 		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision), Answer: p.why(vm, decision),
 	}), nil
+}
+
+// refusing is the decision that left a VM without a node: the newest one about it, if that found none. The VM is the zero
+// one if there is none of the name.
+func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool) {
+	if ref == "" || vm.Holder != "" || vm.Operation != "" {
+		return placement.Decision{}, false
+	}
+	for _, decision := range p.DecisionsAbout(0, func(r *placement.Request) bool {
+		return about(ref)(r) || vm.ID != "" && r.VM == vm.ID
+	}) {
+		if !decision.DryRun {
+			return decision, decision.Winner == ""
+		}
+	}
+	return placement.Decision{}, false
 }
 
 // placing is the decision that put a VM where it is: the last one, or an earlier one if the node that the last one chose
@@ -94,6 +116,14 @@ func (p *picture) lastPlacing(vm cluster.VM) (placement.Decision, error) {
 
 // why is the answer in words, one line each. The decision is explained.
 func (p *picture) why(vm cluster.VM, decision placement.Decision) []string {
+	if decision.Winner == "" {
+		lines := []string{fmt.Sprintf("%s runs nowhere: decision %s (%s, asked by %s) refused it: %s",
+			vm.Name, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
+		if decision.Counterfactual != "" {
+			lines = append(lines, "what would do: "+decision.Counterfactual)
+		}
+		return lines
+	}
 	lines := []string{fmt.Sprintf("%s was placed on %s by decision %s (%s, asked by %s): %s",
 		vm.Name, decision.WinnerName, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
 	const most = 3 // nodes that are compared with the winner; 'why-not' answers for any other

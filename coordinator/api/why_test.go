@@ -76,6 +76,23 @@ func TestWhy(t *testing.T) {
 		wantRefusal(t, err, rpc.NotFound, "vm/mail")
 	})
 
+	t.Run("a VM that no node took is nowhere", func(t *testing.T) {
+		for _, made := range []bool{false, true} {
+			if made {
+				d.m.addVM(cluster.VM{ID: "v9", Name: "huge", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+			}
+			answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "huge"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := answer.Msg.GetAnswer()
+			if answer.Msg.GetDecision().GetId() != "d2" || !strings.HasPrefix(said[0], "huge runs nowhere: decision d2 (start, asked by operator/alice) refused it: no node fits: ") ||
+				!strings.HasPrefix(said[1], "what would do: ") {
+				t.Errorf("in words: %q", said)
+			}
+		}
+	})
+
 	t.Run("a VM is where it is after a migration that failed", func(t *testing.T) {
 		moving := placement.Decision{
 			ID: "d3", At: placed.At.Add(time.Second), Outcome: placement.Placed, Winner: "n2", WinnerName: "hv2",
