@@ -77,7 +77,7 @@ func (p *picture) expectLinks(command *state.Command, ids ...string) {
 
 // problems is the refusal that lists everything that is wrong.
 func problems(subject string, found []estate.Problem) *connect.Error {
-	detail := &berthv1.ErrorDetail{Code: rpc.Invalid, Subject: cmp.Or(subject, found[0].Subject), NextStep: "correct it and try again"}
+	detail := &berthv1.ErrorDetail{Code: rpc.Invalid, Subject: cmp.Or(subject, found[0].Subject), NextStep: "correct it and try again: nothing was changed"}
 	lines := make([]string, 0, len(found))
 	for _, one := range found {
 		detail.Problems = append(detail.Problems, wire.Problem(one))

@@ -121,7 +121,9 @@ func parse(name string, root *yaml.Node, whole bool) (*Document, []Problem) {
 	}
 	sections := p.mapping(root, "", append(known, "nodes", "vms")...)
 	if text, ok := p.text(sections["format"], "", "format"); whole && !ok || ok && text != Format {
-		p.report(root, "", "the format is not "+Format, "begin with format: "+Format)
+		p.problems = nil // the fields of another format are not mistakes of this one
+		p.report(root, "", "the format is not "+Format, otherFormat(text))
+		return nil, p.problems
 	}
 	for _, form := range forms {
 		for _, node := range p.list(sections[form.Plural], "", form.Plural) {
@@ -140,6 +142,14 @@ func parse(name string, root *yaml.Node, whole bool) (*Document, []Problem) {
 	return p.document, nil
 }
 
+// otherFormat says what to do with a document that does not say this format.
+func otherFormat(said string) string {
+	if strings.HasPrefix(said, "berth/scenario/") {
+		return "that is a scenario, which 'berth simulate' reads; what stands under its estate: can be applied"
+	}
+	return "begin with format: " + Format
+}
+
 type parser struct {
 	reader
 	document *Document
@@ -155,7 +165,7 @@ func (p *parser) named(kind cluster.Kind, node *yaml.Node, known ...string) (str
 	name, ok := p.text(fields["name"], "", "name")
 	if !ok {
 		if node.Kind == yaml.MappingNode && fields["name"] == nil {
-			p.report(node, "", kindWord(kind)+" without a name", "give it a name")
+			p.report(node, "", kind.WithArticle()+" without a name", "give it a name")
 		}
 		return "", nil, false
 	}

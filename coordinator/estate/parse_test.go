@@ -17,6 +17,7 @@ func TestParseRefuses(t *testing.T) {
 		"no fields":         {"- a", "e:1: want fields, found a list: begin with format: berth/estate/v1"},
 		"no format":         {"clusters: []", "e:1: the format is not berth/estate/v1: begin with format: berth/estate/v1"},
 		"another format":    {"format: berth/estate/v9", "e:1: the format is not berth/estate/v1: begin with format: berth/estate/v1"},
+		"a scenario":        {"format: berth/scenario/v1\nseed: 1\nnodes: [{name: hv1, memory: 1G}]", "e:1: the format is not berth/estate/v1: that is a scenario, which 'berth simulate' reads; what stands under its estate: can be applied"},
 		"an unknown kind":   {head + "racks: []", `e:2: unknown field "racks": known are format, clusters, billing_entities, offers, customers, vdcs, images, networks, disks, nics, nodes, vms`},
 		"a section twice":   {head + "vdcs: []\nvdcs: []", `e:3: "vdcs" is there twice, first in line 2: keep one`},
 		"an empty section":  {head + "vdcs:", `e:2: "vdcs" is empty: give it a value or leave the line out`},

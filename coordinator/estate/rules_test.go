@@ -110,7 +110,7 @@ func TestDiffRefuses(t *testing.T) {
 			prune: true,
 			text: "vms: [{name: web-1, memory: 2G, vcpus: 2, nics: [web-1-nic]}, {name: tiny, memory: 1G, vcpus: 1}]\n" +
 				"nodes: [{name: hv1}]",
-			want: "cluster/default: it is in use by node/hv1, vm/tiny and vm/web-1 and cannot be deleted: delete or relink what uses it first\n" +
+			want: "cluster/default: it is in use by node/hv1, vm/tiny and vm/web-1 and cannot be deleted: name it in the document, it is there for what is in no other cluster\n" +
 				"cluster/edge: it is in use by node/hv2 and cannot be deleted: delete or relink what uses it first\n" +
 				"network/lan: it is in use by nic/web-1-nic and cannot be deleted: delete or relink what uses it first\n" +
 				"nic/web-1-nic: it is in use by vm/web-1 and cannot be deleted: delete or relink what uses it first",

@@ -82,7 +82,11 @@ func (t *transition) gone() {
 			if len(used) == 0 {
 				continue
 			}
-			t.report(ref(r.Kind, r.Name), "", "it is in use by "+several(used)+" and cannot be deleted", "delete or relink what uses it first")
+			next := "delete or relink what uses it first"
+			if r.ID == cluster.DefaultCluster {
+				next = "name it in the document, it is there for what is in no other cluster"
+			}
+			t.report(ref(r.Kind, r.Name), "", "it is in use by "+several(used)+" and cannot be deleted", next)
 			kept = append(kept, *r)
 			users.resource(r)
 		}

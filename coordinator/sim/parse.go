@@ -37,7 +37,12 @@ func (r *reader) scenario(name string, root *yaml.Node) *Scenario {
 	s := &Scenario{Name: name, At: beginning}
 	m := r.mapping(root, "the scenario")
 	if format := m.need("format", "begin with format: "+Format); format != nil && format.Value != Format {
-		r.refuse(format, "write format: "+Format, "format is %s, which is not known here", kindOf(format))
+		next := "write format: " + Format
+		if format.Value == estate.Format {
+			next = "that is an estate, which 'berth apply' reads; 'berth export --scenario' writes a scenario"
+		}
+		r.refuse(format, next, "format is %s, which is not known here", kindOf(format))
+		return s // the rest would only be found wrong line by line
 	}
 	if seed := m.seed("seed"); seed != nil {
 		s.Seed = *seed
