@@ -109,7 +109,7 @@ func ValidateKey(kind Kind, key Key) error {
 			return invalid(field, "as a "+string(key.Class)+" key", "a name without leading #: #RAM, #CPU and #LOAD are system keys")
 		}
 		if key.Class == CustomerKey && !kind.CustomerKeys() {
-			return invalid(field, "as a customer key on a "+string(kind),
+			return invalid(field, "as a customer key on "+kind.WithArticle(),
 				"customer keys only on images, VMs, disks, networks and NICs")
 		}
 	default:

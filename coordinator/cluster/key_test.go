@@ -36,6 +36,14 @@ func TestWhoMaySetKeysWhere(t *testing.T) {
 	}
 }
 
+func TestRefusedKeysNameTheKind(t *testing.T) {
+	for kind, want := range map[Kind]string{KindOffer: "on an offer", KindVDC: "on a vdc"} {
+		if err := ValidateKey(kind, Key{Class: CustomerKey, Name: "K"}); err == nil || !strings.Contains(err.Error(), want+" is not valid") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	for _, good := range []Key{
 		{Class: SystemKey, Name: "K"},

@@ -23,6 +23,16 @@ const (
 	KindVM            Kind = "vm"
 )
 
+// WithArticle is the kind as a sentence has it: "a vdc", "an offer".
+func (k Kind) WithArticle() string {
+	switch k {
+	case KindOffer, KindImage:
+		return "an " + string(k)
+	default:
+		return "a " + string(k)
+	}
+}
+
 // CustomerKeys tells whether customers may set keys on resources of the kind. They may not where others would feel it:
 // on clusters, billing entities, customers, VDCs and offers (FCO, "Resource Placement Keys").
 func (k Kind) CustomerKeys() bool {

@@ -69,7 +69,7 @@ func (c *checker) resource(r *cluster.Resource) {
 	c.links(form, r, subject)
 	c.settings(form, r, subject)
 	if len(r.NodeKeys) > 0 && !form.HasNodeKeys {
-		c.report(subject, "node_keys", kindWord(r.Kind)+" declares keys of nodes", "declare them on a cluster")
+		c.report(subject, "node_keys", r.Kind.WithArticle()+" declares keys of nodes", "declare them on a cluster")
 	}
 	c.nodeKeys(r.NodeKeys, subject)
 	c.keys(r.Kind, r.Keys, subject)
@@ -88,7 +88,7 @@ func (c *checker) links(form Form, r *cluster.Resource, subject string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Links)) {
 		if !slices.ContainsFunc(form.Links, func(l Link) bool { return l.Name == name }) {
-			c.report(subject, name, fmt.Sprintf("%s links to no %s: links lead up the hierarchy, so that they cannot go round", kindWord(r.Kind), name),
+			c.report(subject, name, fmt.Sprintf("%s links to no %s: links lead up the hierarchy, so that they cannot go round", r.Kind.WithArticle(), name),
 				"remove the link")
 		}
 	}
@@ -104,7 +104,7 @@ func (c *checker) link(subject, name string, to, offerFor cluster.Kind, id strin
 	case found == nil:
 		c.report(subject, name, fmt.Sprintf("its %s, the %s with ID %s, does not exist", name, to, id), "link it to one that does")
 	case found.Kind != to:
-		c.report(subject, name, fmt.Sprintf("its %s is %s, want %s", name, ref(found.Kind, found.Name), kindWord(to)), "link it to "+kindWord(to))
+		c.report(subject, name, fmt.Sprintf("its %s is %s, want %s", name, ref(found.Kind, found.Name), to.WithArticle()), "link it to "+to.WithArticle())
 	case to == cluster.KindOffer && found.Settings[SettingFor] != string(offerFor):
 		c.report(subject, name, fmt.Sprintf("%s is an offer for %ss, not for %ss", ref(found.Kind, found.Name), found.Settings[SettingFor], offerFor),
 			fmt.Sprintf("name an offer with for: %s", offerFor))
@@ -128,7 +128,7 @@ func (c *checker) settings(form Form, r *cluster.Resource, subject string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
 		if !slices.ContainsFunc(form.Settings, func(s Setting) bool { return s.Name == name }) {
-			c.report(subject, name, fmt.Sprintf("%s has no setting %s", kindWord(r.Kind), name), "remove it")
+			c.report(subject, name, fmt.Sprintf("%s has no setting %s", r.Kind.WithArticle(), name), "remove it")
 		}
 	}
 	switch r.Kind {

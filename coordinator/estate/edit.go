@@ -122,7 +122,7 @@ func (e *editor) report(field, message, next string) {
 func (e *editor) link(r *cluster.Resource, name, to string) {
 	at := slices.IndexFunc(e.form.Links, func(l Link) bool { return l.Name == name })
 	if at < 0 {
-		e.report(name, fmt.Sprintf("%s links to no %s", kindWord(r.Kind), name), e.known())
+		e.report(name, fmt.Sprintf("%s links to no %s", r.Kind.WithArticle(), name), e.known())
 		return
 	}
 	if id, ok := e.named(name, e.form.Links[at].To, to); ok {
@@ -146,7 +146,7 @@ func (e *editor) named(field string, kind cluster.Kind, name string) (string, bo
 func (e *editor) setting(r *cluster.Resource, name, value string) {
 	at := slices.IndexFunc(e.form.Settings, func(s Setting) bool { return s.Name == name })
 	if at < 0 {
-		e.report(name, fmt.Sprintf("%s has no setting %s", kindWord(r.Kind), name), e.known())
+		e.report(name, fmt.Sprintf("%s has no setting %s", r.Kind.WithArticle(), name), e.known())
 		return
 	}
 	canonical, err := e.form.Settings[at].Canonical(value)
@@ -161,7 +161,7 @@ func (e *editor) unset(r *cluster.Resource, name string) {
 	link := slices.ContainsFunc(e.form.Links, func(l Link) bool { return l.Name == name })
 	setting := slices.ContainsFunc(e.form.Settings, func(s Setting) bool { return s.Name == name })
 	if !link && !setting {
-		e.report(name, fmt.Sprintf("%s has no %s", kindWord(r.Kind), name), e.known())
+		e.report(name, fmt.Sprintf("%s has no %s", r.Kind.WithArticle(), name), e.known())
 	}
 	delete(r.Links, name)
 	delete(r.Settings, name)

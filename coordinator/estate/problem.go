@@ -84,16 +84,6 @@ func sorted(problems []Problem) []Problem {
 	})
 }
 
-// kindWord is a kind with its article.
-func kindWord(kind cluster.Kind) string {
-	switch kind {
-	case cluster.KindOffer, cluster.KindImage:
-		return "an " + string(kind)
-	default:
-		return "a " + string(kind)
-	}
-}
-
 // several lists things for people, the first few by name.
 func several(things []string) string {
 	const most = 5

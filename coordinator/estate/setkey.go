@@ -40,7 +40,7 @@ func UnsetKey(keys []cluster.Key, class cluster.KeyClass, name string) ([]cluste
 func SetNodeKey(record cluster.Resource, key cluster.NodeKey) (cluster.Resource, error) {
 	if record.Kind != cluster.KindCluster {
 		return cluster.Resource{}, &cluster.InvalidError{
-			Field: "node key " + key.Name, Value: "on " + kindWord(record.Kind), Want: "a cluster: its nodes all have the key",
+			Field: "node key " + key.Name, Value: "on " + record.Kind.WithArticle(), Want: "a cluster: its nodes all have the key",
 		}
 	}
 	if err := cluster.ValidateNodeKey(key); err != nil {
