@@ -6,6 +6,7 @@ package constraint
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"berth/coordinator/placement/rule"
@@ -62,7 +63,7 @@ func exceed(available, needed units.Bytes) rule.Verdict {
 // needed is what a node must have more of than: the VM and the node's overhead.
 func needed(in *rule.Input, node int) units.Bytes { return in.Memory + in.Columns.Overhead[node] }
 
-// short says how an amount falls short. Different figures that would look the same are printed to the byte.
+// short says how an amount falls short. Different figures that would look the same are printed finer.
 func short(refusal rule.Verdict, where string, in *rule.Input, node int) string {
 	available, wanted := units.Bytes(refusal.Available), units.Bytes(refusal.Needed)
 	parts := " is needed (VM " + in.Memory.String() + ", overhead " + in.Columns.Overhead[node].String() + ")"
@@ -71,9 +72,21 @@ func short(refusal rule.Verdict, where string, in *rule.Input, node int) string 
 	case available == wanted:
 		return "exactly " + is + " " + where + ", more" + parts
 	case is == needs:
-		is, needs = strconv.FormatInt(int64(available), 10)+" B", strconv.FormatInt(int64(wanted), 10)+" B"
+		is, needs = apart(available, wanted)
 	}
 	return is + " " + where + ", more than " + needs + parts
+}
+
+// apart prints two amounts that print alike in the largest unit in which they differ.
+func apart(a, b units.Bytes) (string, string) {
+	unit, name := units.Bytes(1), " B"
+	for _, larger := range []units.Bytes{units.MiB, units.KiB} {
+		if a/larger != b/larger {
+			unit, name = larger, strings.TrimPrefix(larger.String(), "1")
+			break
+		}
+	}
+	return strconv.FormatInt(int64(a/unit), 10) + name, strconv.FormatInt(int64(b/unit), 10) + name
 }
 
 // seconds prints an age without false precision.
