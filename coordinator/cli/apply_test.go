@@ -126,15 +126,19 @@ func TestExportWritesAWholeFile(t *testing.T) {
 	if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "format: berth/estate/v1\n") {
 		t.Errorf("%v: %q", err, data)
 	}
+	into := filepath.Join(folder, "none", "x.yaml")
+	if said := w.run("export", "--to", into, "-q"); said.exit != Failed || said.errOut != "berth: write the document to "+into+": no such file or directory\n" {
+		t.Errorf("an export into no folder: %v", said)
+	}
+	if said := w.run("export", "--to", folder, "-q"); said.exit != Failed || !strings.Contains(said.errOut, folder+" is a directory: name a file in it") {
+		t.Errorf("an export over a folder: %v", said)
+	}
 	f.exportEstate = func(*berthv1.ExportEstateRequest) (*berthv1.ExportEstateResponse, error) {
 		return nil, connect.NewError(connect.CodeUnavailable, errors.New("no leader"))
 	}
 	w.patience = 0
 	if said := w.run("export", "--to", filepath.Join(folder, "second.yaml"), "-q"); said.exit == Done {
 		t.Error("an export without an answer is done")
-	}
-	if said := w.run("export", "--to", filepath.Join(folder, "none", "x.yaml"), "-q"); said.exit == Done {
-		t.Error("an export into no folder is done")
 	}
 	if entries, _ := os.ReadDir(folder); len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)

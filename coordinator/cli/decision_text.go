@@ -49,11 +49,24 @@ func placement(d *berthv1.Decision) string {
 	if winner != nil && next != nil && winner.GetTier() == next.GetTier() && winner.GetBand() == next.GetBand() {
 		if d.GetMargin() > 0 {
 			parts = append(parts, fmt.Sprintf("next best %s by %s", next.GetNode(), margin(d.GetMargin())))
-		} else {
+		} else if d.GetOmitted() > 0 { // some of the equals may be among those
 			parts = append(parts, "equal to "+next.GetNode())
+		} else {
+			parts = append(parts, fmt.Sprintf("one of %d equals", equals(d, winner)))
 		}
 	}
 	return strings.TrimSuffix("decision "+d.GetId()+"; "+strings.Join(parts, ", "), "; ")
+}
+
+// equals counts the nodes that are as good as the winner, itself included.
+func equals(d *berthv1.Decision, winner *berthv1.DecisionNode) int {
+	alike := 0
+	for _, node := range d.GetNodes() {
+		if node.GetAdmitted() && node.GetTier() == winner.GetTier() && node.GetBand() == winner.GetBand() && node.GetScore() == winner.GetScore() {
+			alike++
+		}
+	}
+	return alike
 }
 
 // margin prints a difference that is not zero.

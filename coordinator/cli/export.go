@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,7 +56,7 @@ func (a *app) export(cmd *cobra.Command, request *berthv1.ExportEstateRequest, t
 	if err != nil {
 		return err
 	}
-	if to == "" && !a.format.structured() {
+	if to == "" && (!a.format.structured() || a.format == asYAML) { // the document is YAML itself
 		_, err := cmd.OutOrStdout().Write(answer.GetDocument())
 		return err
 	}
@@ -73,9 +74,15 @@ func (a *app) export(cmd *cobra.Command, request *berthv1.ExportEstateRequest, t
 
 // writeWhole writes beside the file and renames at the end, so that there is never half a document.
 func writeWhole(path string, data []byte) (err error) {
+	if there, err := os.Stat(path); err == nil && there.IsDir() {
+		return fmt.Errorf("write the document: %s is a directory: name a file in it", path)
+	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("write the document: %w", err)
+		if failed := new(os.PathError); errors.As(err, &failed) {
+			err = failed.Err // its path is the temporary one, which nobody asked for
+		}
+		return fmt.Errorf("write the document to %s: %w", path, err)
 	}
 	defer func() {
 		if err != nil {

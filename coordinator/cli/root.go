@@ -110,7 +110,12 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	root.Version = a.version
 	root.SetVersionTemplate("berth {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			return verbless(cmd, words) // the flag belongs to a verb that there is not
+		}
+		return usage(cmd, err)
+	})
 	root.SetUsageTemplate(usageTemplate)
 	root.AddGroup(
 		&cobra.Group{ID: groupGuests, Title: "Guests:"},

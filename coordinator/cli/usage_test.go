@@ -85,6 +85,8 @@ func TestWrongUsage(t *testing.T) {
 		{"cluster set c1 --ram-ratio 2 --unset ram_ratio", "--ram-ratio and --unset ram_ratio exclude each other", "usage: berth cluster set NAME [flags]"},
 		{"vdc set v1 --unset customer", "--unset customer: use cluster, offer", "usage: berth vdc set NAME [flags]"},
 		{"offer set o1", `unknown command "set"`, "usage: berth offer COMMAND"},
+		{"offer set o1 --for vm", `unknown command "set"`, "usage: berth offer COMMAND"},
+		{"offer --for vm", "unknown flag: --for", "usage: berth offer COMMAND"},
 		{"cluster delete c1", "repeat it with --yes", "usage: berth cluster delete NAME [flags]"},
 		{"cluster node-key drop c1 DS", "repeat it with --yes", "usage: berth cluster node-key drop CLUSTER NAME [flags]"},
 		{"cluster node-key declare c1 DS --weight 3", "only a sticky node key has a weight", "usage: berth cluster node-key declare CLUSTER NAME [flags]"},

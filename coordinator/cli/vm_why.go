@@ -11,7 +11,8 @@ func (a *app) vmWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "why NAME", Short: "Tell why a VM is where it is", Args: arguments(1, "NAME"),
 		Long: `Tell why a VM is where it is: the decision that placed it last, in words and figures; or,
-where a start was refused, the decision that refused it. --full adds every figure of every node. Decisions are kept for 90 days, the newest 2000 of them.`,
+where a start was refused, the decision that refused it. --full adds every figure of every node. Decisions are kept for
+90 days, the newest 2000 of them.`,
 		Example: `  berth vm why web1
   berth vm why web1 --full`,
 		RunE: func(cmd *cobra.Command, args []string) error {
