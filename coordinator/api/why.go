@@ -70,8 +70,8 @@ func (s *Server) WhyVM(
 	}), nil
 }
 
-// refusing is the decision that left a VM without a node: the newest one about it, if that found none. The VM is the zero
-// one if there is none of the name.
+// refusing is the decision that left a VM without a node: the newest one about it, if that found none. A migration
+// that was refused left it where it was. The VM is the zero one if there is none of the name.
 func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool) {
 	if ref == "" || vm.Holder != "" || vm.Operation != "" {
 		return placement.Decision{}, false
@@ -80,7 +80,7 @@ func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool)
 		return about(ref)(r) || vm.ID != "" && r.VM == vm.ID
 	}) {
 		if !decision.DryRun {
-			return decision, decision.Winner == ""
+			return decision, decision.Winner == "" && decision.Request.Purpose != placement.ForMigrate
 		}
 	}
 	return placement.Decision{}, false

@@ -93,6 +93,17 @@ func TestWhy(t *testing.T) {
 		}
 	})
 
+	t.Run("a VM that was stopped after a refused migration was not refused a start", func(t *testing.T) {
+		moving := large
+		moving.VM, moving.VMName, moving.Purpose = "v8", "moved", placement.ForMigrate
+		d.m.decide("d8", moving)
+		d.m.addVM(cluster.VM{ID: "v8", Name: "moved", Desired: cluster.Stopped, Decision: "d1", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "moved"}))
+		if err != nil || answer.Msg.GetDecision().GetId() != "d1" {
+			t.Errorf("%v, %v", answer, err)
+		}
+	})
+
 	t.Run("a VM is where it is after a migration that failed", func(t *testing.T) {
 		moving := placement.Decision{
 			ID: "d3", At: placed.At.Add(time.Second), Outcome: placement.Placed, Winner: "n2", WinnerName: "hv2",
