@@ -195,6 +195,7 @@ func TestGoldenOutput(t *testing.T) {
 		"customer-delete":          {"customer", "delete", "acme", "--yes"},
 		"key-set":                  {"key", "set", "vm/web1", "Group1=1", "--weight", "-100", "--class", "customer"},
 		"key-set-normal":           {"key", "set", "cluster/default", "#RAM=0"},
+		"key-set-undeclared":       {"key", "set", "vm/web1", "Prem=1", "--weight", "5"},
 		"key-unset":                {"key", "unset", "vm/web1", "Group1"},
 		"key-list-vm":              {"key", "list", "vm/web1"},
 		"key-list-node":            {"key", "list", "node/node1"},

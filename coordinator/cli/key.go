@@ -132,11 +132,29 @@ func (a *app) keySet(cmd *cobra.Command, request *berthv1.SetKeyRequest) error {
 	if key.GetWeight() == 0 {
 		effect = "weight 0: it takes no part in placement"
 	}
+	if a.undeclared(cmd, s, key) {
+		a.nothing(cmd, 0, fmt.Sprintf("no node has %s yet: declare it with 'berth cluster node-key declare CLUSTER %s', or mend the name",
+			key.GetName(), key.GetName()))
+	}
 	return a.print(cmd, result{
 		message: answer, names: []string{ref},
 		text: func(p *page, _ bool) {
 			p.line("%s: %s key %s = %s, %s", ref, key.GetClass(), key.GetName(), exact(key.GetValue()), effect)
 		},
+	})
+}
+
+// undeclared tells whether the key asks for one that no cluster declares for its nodes, which may well be a slip. Customer
+// keys are met by those of other VMs, the reserved ones apart. Where it cannot be found out, nothing is said.
+func (a *app) undeclared(cmd *cobra.Command, s *session, key *berthv1.Key) bool {
+	name := key.GetName()
+	asks := key.GetClass() == string(cluster.SystemKey) && !cluster.IsSpecialKey(name) || cluster.IsReservedKey(name)
+	if !asks || key.GetWeight() == 0 {
+		return false
+	}
+	answer, err := ask(cmd.Context(), s, repeatable, client.ListResources, &berthv1.ListResourcesRequest{Kind: string(cluster.KindCluster)})
+	return err == nil && !slices.ContainsFunc(answer.GetResources(), func(r *berthv1.Resource) bool {
+		return slices.ContainsFunc(r.GetNodeKeys(), func(k *berthv1.NodeKey) bool { return k.GetName() == name })
 	})
 }
 
