@@ -122,8 +122,10 @@ func TestWithoutKeysThereIsNoScore(t *testing.T) {
 // A start that was drawn says among how many; where not every node was kept with the decision, only one of them is known.
 func TestADrawSaysAmongHowMany(t *testing.T) {
 	decision := &berthv1.Decision{Id: "d1", Round: 1, Nodes: []*berthv1.DecisionNode{
-		{Node: "a", Admitted: true, Rank: 1, Band: 1}, {Node: "b", Admitted: true, Rank: 2, Band: 1},
-		{Node: "c", Admitted: true, Rank: 3, Band: 1}, {Node: "d", Admitted: true, Rank: 4, Band: 1, Score: -1},
+		{Node: "a", Admitted: true, Rank: 1, Band: 1},
+		{Node: "b", Admitted: true, Rank: 2, Band: 1},
+		{Node: "c", Admitted: true, Rank: 3, Band: 1},
+		{Node: "d", Admitted: true, Rank: 4, Band: 1, Score: -1},
 	}}
 	if said := placement(decision); said != "decision d1; 4 nodes, round 1, one of 3 equals" {
 		t.Error(said)
