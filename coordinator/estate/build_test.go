@@ -6,7 +6,7 @@ import (
 	"berth/coordinator/cluster"
 )
 
-// Build makes a state of a document alone, its nodes included: what a scenario starts from. IDs are the names with their
+// Build makes a state of a document alone, its nodes included. IDs are the names with their
 // kind, nodes' are their names, so that they are the same every time.
 func (d *Document) Build(at time.Time) (State, []Problem) {
 	var from State
