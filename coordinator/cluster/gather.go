@@ -78,11 +78,7 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	for _, node := range nodes {
 		c.append(node)
 		for k, key := range declared {
-			value, set := node.Node.Keys[key.Name]
-			if !set {
-				value = key.Default
-			}
-			c.NodeKeys[k].Values = append(c.NodeKeys[k].Values, value)
+			c.NodeKeys[k].Values = append(c.NodeKeys[k].Values, node.Node.KeyValue(key))
 		}
 	}
 	c.Derive()

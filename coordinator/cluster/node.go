@@ -32,6 +32,14 @@ type Node struct {
 	Revision   uint64             `json:"revision"` // Raft index of the last change
 }
 
+// KeyValue is the node's value of a key that its cluster declares.
+func (n *Node) KeyValue(declared NodeKey) float64 {
+	if value, set := n.Keys[declared.Name]; set {
+		return value
+	}
+	return declared.Default
+}
+
 // NodeSettings are the knobs of a node. A nil field means the cluster's default.
 type NodeSettings struct {
 	RAMRatio *float64     `json:"ram_ratio,omitempty"`

@@ -8,11 +8,9 @@ func StickyCopies(record *Resource, node *Node) []Key {
 		if !declared.Sticky {
 			continue
 		}
-		value, set := node.Keys[declared.Name]
-		if !set {
-			value = declared.Default
+		copied := Key{
+			Class: StickyClass(declared.Name), Name: declared.Name, Value: node.KeyValue(declared), Weight: declared.Weight,
 		}
-		copied := Key{Class: StickyClass(declared.Name), Name: declared.Name, Value: value, Weight: declared.Weight}
 		if copied.Class == CustomerKey {
 			reserved = append(reserved, copied)
 		} else {

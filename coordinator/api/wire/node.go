@@ -110,11 +110,7 @@ func ledgers(view *cluster.NodeView) *berthv1.NodeLedgers {
 func KeyValues(node cluster.Node, declared []cluster.NodeKey) map[string]float64 {
 	values := make(map[string]float64, len(declared))
 	for _, k := range declared {
-		value, set := node.Keys[k.Name]
-		if !set {
-			value = k.Default
-		}
-		values[k.Name] = value
+		values[k.Name] = node.KeyValue(k)
 	}
 	return values
 }
