@@ -39,6 +39,21 @@ func (p *picture) resource(kind cluster.Kind, ref string) (cluster.Resource, err
 	return cluster.Resource{}, notFound(string(kind), ref)
 }
 
+// namedVM and namedNode find what a request names, by name or ID.
+func (p *picture) namedVM(ref string) (cluster.VM, error) {
+	if vm, known := p.VMByRef(ref); known {
+		return vm, nil
+	}
+	return cluster.VM{}, notFound("vm", ref)
+}
+
+func (p *picture) namedNode(ref string) (cluster.Node, error) {
+	if node, known := p.NodeByRef(ref); known {
+		return node, nil
+	}
+	return cluster.Node{}, notFound("node", ref)
+}
+
 // formOf reads the kind that a request names.
 func formOf(kind string) (estate.Form, error) {
 	form, known := estate.FormOf(cluster.Kind(kind))

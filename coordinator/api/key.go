@@ -136,14 +136,11 @@ func (s *Server) changeKeys(ctx context.Context, kind, name, requestID string, c
 
 func (s *Server) changeVMKeys(ctx context.Context, ref, requestID string, change keyChange) ([]cluster.Key, error) {
 	const kind = "change vm keys"
-	var (
-		keys []cluster.Key
-		err  error
-	)
-	_, err = s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
-		vm, known := p.VMByRef(ref)
-		if !known {
-			return state.Command{}, notFound("vm", ref)
+	var keys []cluster.Key
+	_, err := s.propose(ctx, requestID, func(p *picture) (state.Command, error) {
+		vm, err := p.namedVM(ref)
+		if err != nil {
+			return state.Command{}, err
 		}
 		if keys = vm.Keys; p.Answered(requestID, kind) {
 			return state.Command{}, errUnchanged
@@ -184,15 +181,15 @@ func (s *Server) ListKeys(
 	name := request.Msg.GetName()
 	switch kind := cluster.Kind(request.Msg.GetKind()); kind {
 	case cluster.KindVM:
-		vm, known := p.VMByRef(name)
-		if !known {
-			return nil, notFound("vm", name)
+		vm, err := p.namedVM(name)
+		if err != nil {
+			return nil, err
 		}
 		response.Keys, response.Sticky = wire.Keys(vm.Keys), wire.Keys(vm.Sticky)
 	case cluster.KindNode:
-		node, known := p.NodeByRef(name)
-		if !known {
-			return nil, notFound("node", name)
+		node, err := p.namedNode(name)
+		if err != nil {
+			return nil, err
 		}
 		inside := p.cluster(node.Cluster)
 		response.NodeKeys = wire.NodeKeys(inside.NodeKeys)
@@ -219,9 +216,9 @@ func (s *Server) CompiledKeys(
 	if err != nil {
 		return nil, err
 	}
-	vm, known := p.VMByRef(request.Msg.GetVm())
-	if !known {
-		return nil, notFound("vm", request.Msg.GetVm())
+	vm, err := p.namedVM(request.Msg.GetVm())
+	if err != nil {
+		return nil, err
 	}
 	resolved, err := estate.Resolve(p, vm)
 	if err != nil {

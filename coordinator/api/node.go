@@ -67,9 +67,9 @@ func (s *Server) GetNode(
 	if err != nil {
 		return nil, err
 	}
-	node, known := p.NodeByRef(request.Msg.GetNode())
-	if !known {
-		return nil, notFound("node", request.Msg.GetNode())
+	node, err := p.namedNode(request.Msg.GetNode())
+	if err != nil {
+		return nil, err
 	}
 	return connect.NewResponse(&berthv1.GetNodeResponse{
 		SchemaVersion: wire.SchemaVersion, Node: p.node(node.ID), Domains: p.soft.Domains(node.ID),
@@ -88,9 +88,9 @@ func (s *Server) SetNode(
 	}
 	var id string
 	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
-		node, known := p.NodeByRef(message.GetNode())
-		if !known {
-			return state.Command{}, notFound("node", message.GetNode())
+		node, err := p.namedNode(message.GetNode())
+		if err != nil {
+			return state.Command{}, err
 		}
 		id = node.ID
 		subject := "node/" + node.Name
@@ -191,9 +191,9 @@ func (s *Server) SetNodeMaintenance(
 	}
 	var id string
 	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
-		node, known := p.NodeByRef(message.GetNode())
-		if !known {
-			return state.Command{}, notFound("node", message.GetNode())
+		node, err := p.namedNode(message.GetNode())
+		if err != nil {
+			return state.Command{}, err
 		}
 		id = node.ID
 		if node.Maintenance == message.GetOn() && (node.MaintenanceReason == message.GetReason() || !message.GetOn()) {

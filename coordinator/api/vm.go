@@ -89,9 +89,9 @@ func (s *Server) ListVMs(
 	}
 	vms := p.VMs()
 	if ref := request.Msg.GetNode(); ref != "" {
-		node, known := p.NodeByRef(ref)
-		if !known {
-			return nil, notFound("node", ref)
+		node, err := p.namedNode(ref)
+		if err != nil {
+			return nil, err
 		}
 		vms = p.VMsOn(node.ID)
 	}
@@ -113,9 +113,9 @@ func (s *Server) GetVM(
 	if err != nil {
 		return nil, err
 	}
-	vm, known := p.VMByRef(request.Msg.GetVm())
-	if !known {
-		return nil, notFound("vm", request.Msg.GetVm())
+	vm, err := p.namedVM(request.Msg.GetVm())
+	if err != nil {
+		return nil, err
 	}
 	response := &berthv1.GetVMResponse{SchemaVersion: wire.SchemaVersion, Vm: p.vm(vm, p.running())}
 	for _, op := range p.Operations() {
@@ -141,9 +141,9 @@ func (s *Server) StopVM(
 	if err != nil {
 		return nil, err
 	}
-	vm, known := p.VMByRef(message.GetVm())
-	if !known {
-		return nil, notFound("vm", message.GetVm())
+	vm, err := p.namedVM(message.GetVm())
+	if err != nil {
+		return nil, err
 	}
 	wanted := control.StopVM{
 		VM: vm.ID, Force: message.GetForce(), Grace: time.Duration(seconds * float64(time.Second)),
@@ -178,9 +178,9 @@ func (s *Server) MigrateVM(
 	if err != nil {
 		return nil, err
 	}
-	vm, known := p.VMByRef(message.GetVm())
-	if !known {
-		return nil, notFound("vm", message.GetVm())
+	vm, err := p.namedVM(message.GetVm())
+	if err != nil {
+		return nil, err
 	}
 	node, err := p.nodeID(message.GetNode())
 	if err != nil {
@@ -206,9 +206,9 @@ func (p *picture) nodeID(ref string) (string, error) {
 	if ref == "" {
 		return "", nil
 	}
-	node, known := p.NodeByRef(ref)
-	if !known {
-		return "", notFound("node", ref)
+	node, err := p.namedNode(ref)
+	if err != nil {
+		return "", err
 	}
 	return node.ID, nil
 }

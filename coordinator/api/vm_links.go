@@ -70,9 +70,9 @@ func (s *Server) ChangeVM(
 		changes []estate.FieldChange
 	)
 	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
-		vm, known := p.VMByRef(message.GetVm())
-		if !known {
-			return state.Command{}, notFound("vm", message.GetVm())
+		vm, err := p.namedVM(message.GetVm())
+		if err != nil {
+			return state.Command{}, err
 		}
 		id = vm.ID
 		subject := "vm/" + vm.Name
@@ -85,8 +85,7 @@ func (s *Server) ChangeVM(
 		if err := resized(&vm, message); err != nil {
 			return state.Command{}, err
 		}
-		vm, err := estate.EditVM(now, vm, links)
-		if err != nil {
+		if vm, err = estate.EditVM(now, vm, links); err != nil {
 			return state.Command{}, unsound(subject, "see 'berth vm set --help'", err)
 		}
 		if changes = estate.VMFields(now, before, vm); len(changes) == 0 {
