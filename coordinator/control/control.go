@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -154,9 +153,3 @@ func errTooBusy(subject string) *Error {
 }
 
 func (c *Control) newID() string { return cluster.NewID(c.Now(), c.Random()) }
-
-func isRefusal(err error) (*Error, bool) {
-	var refusal *Error
-	ok := errors.As(err, &refusal)
-	return refusal, ok
-}

@@ -656,3 +656,9 @@ func TestAVMThatIsGoneCanBeStartedAgain(t *testing.T) {
 		}
 	})
 }
+
+func isRefusal(err error) (*Error, bool) {
+	var refusal *Error
+	ok := errors.As(err, &refusal)
+	return refusal, ok
+}

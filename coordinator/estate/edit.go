@@ -179,13 +179,6 @@ func (e *editor) known() string {
 	return "it has " + several(words)
 }
 
-// Deletable says why a resource cannot be deleted: a *RefusedError that names what uses it.
-func Deletable(now State, r cluster.Resource) error {
-	after := now
-	after.Resources = slices.DeleteFunc(slices.Clone(now.Resources), func(other cluster.Resource) bool { return other.ID == r.ID })
-	return Problems(CheckChange(now, after))
-}
-
 // VMLinks are what a VM is to be linked to, by name. What is nil stays as it is; what is empty is unlinked.
 type VMLinks struct {
 	VDC, Offer, Image *string

@@ -2,6 +2,7 @@ package estate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,12 +114,12 @@ func TestEdit(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	err = Deletable(now, acme)
+	err = deletable(now, acme)
 	if err == nil || err.Error() != "customer/acme: it is in use by vdc/acme-edge and vdc/acme-prod and cannot be deleted: delete or relink what uses it first" {
 		t.Errorf("got %v", err)
 	}
-	if mbe, _ := now.ResourceByName(cluster.KindBillingEntity, "mbe"); Deletable(now, mbe) != nil {
-		t.Errorf("the master billing entity, which nothing links to: %v", Deletable(now, mbe))
+	if mbe, _ := now.ResourceByName(cluster.KindBillingEntity, "mbe"); deletable(now, mbe) != nil {
+		t.Errorf("the master billing entity, which nothing links to: %v", deletable(now, mbe))
 	}
 }
 
@@ -163,4 +164,11 @@ func TestEditVMAndNode(t *testing.T) {
 	if err := EditNode(now, now.Nodes[0]); err != nil {
 		t.Error(err)
 	}
+}
+
+// deletable says why a resource cannot be deleted: a *RefusedError names what uses it.
+func deletable(now State, r cluster.Resource) error {
+	after := now
+	after.Resources = slices.DeleteFunc(slices.Clone(now.Resources), func(other cluster.Resource) bool { return other.ID == r.ID })
+	return Problems(CheckChange(now, after))
 }

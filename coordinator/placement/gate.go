@@ -27,13 +27,6 @@ type Gate struct {
 // MaxSteps bounds the rounds of a gate.
 const MaxSteps = cluster.MaxMSAVSteps
 
-// Bands is FCO's gate with its defaults: rounds at 80, 70 ... 0, -10.
-func Bands() Gate {
-	return Gate{
-		Kind: GateBands, Initial: cluster.DefaultInitialMSAV, Final: cluster.DefaultFinalMSAV, Steps: cluster.DefaultMSAVSteps,
-	}
-}
-
 func (g Gate) validate() error {
 	switch {
 	case g.Kind == GateOff:

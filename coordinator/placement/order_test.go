@@ -82,7 +82,7 @@ func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
 func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 	scores := map[string]float64{"a": -50, "b": 10, "c": 40, "d": 200, "e": 200}
 	e := &Engine{
-		policy: Policy{Gate: Bands(), Selector: SelectRank},
+		policy: Policy{Gate: Affinity().Gate, Selector: SelectRank},
 		planner: planner.Planner{Name: "in-turn", Tiers: func(_ *rule.Input, all []int) [][]int {
 			return [][]int{all[:3], all[3:]}
 		}},

@@ -263,8 +263,8 @@ func TestAPolicyThatIsNotValidPlacesNothing(t *testing.T) {
 		`there is no selector "raw"`:                 func(p *Policy) { p.Selector = "raw" },
 		`there is no gate ""`:                        func(p *Policy) { p.Gate = Gate{} },
 		`gate: 0 steps, want 1 to 1000`:              func(p *Policy) { p.Gate = Gate{Kind: GateBands} },
-		`gate: initial -20 and final -10`:            func(p *Policy) { p.Gate = Bands(); p.Gate.Initial = -20 },
-		`gate: initial +Inf and final -10`:           func(p *Policy) { p.Gate = Bands(); p.Gate.Initial = math.Inf(1) },
+		`gate: initial -20 and final -10`:            func(p *Policy) { p.Gate.Initial = -20 },
+		`gate: initial +Inf and final -10`:           func(p *Policy) { p.Gate.Initial = math.Inf(1) },
 		`there is no customer key scope "world"`:     func(p *Policy) { p.CustomerKeyScope = "world" },
 	} {
 		p := Affinity()
