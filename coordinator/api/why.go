@@ -80,7 +80,7 @@ func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool)
 		return about(ref)(r) || vm.ID != "" && r.VM == vm.ID
 	}) {
 		if !decision.DryRun {
-			return decision, decision.Winner == "" && decision.Request.Purpose != placement.ForMigrate
+			return decision, decision.Winner == "" && !decision.Request.Purpose.Moves()
 		}
 	}
 	return placement.Decision{}, false

@@ -30,6 +30,13 @@ type Node struct {
 	Keys       map[string]float64 `json:"keys,omitempty"`
 	EnrolledAt time.Time          `json:"enrolled_at"`
 	Revision   uint64             `json:"revision"` // Raft index of the last change
+
+	Labels []string `json:"labels,omitempty"` // by which groups take it in, ascending
+	// Management is true of a node that also carries the site's management, a coordinator for instance: even distribution
+	// leaves it SPMVMCountGrace VMs short (oVirt's SPM host).
+	Management bool `json:"management,omitempty"`
+	// Unbalanced keeps balancing away from the node: it takes no VM from there and brings none.
+	Unbalanced bool `json:"unbalanced,omitempty"`
 }
 
 // KeyValue is the node's value of a key that its cluster declares.

@@ -19,9 +19,15 @@ const (
 	KindNetwork       Kind = "network"
 	KindDisk          Kind = "disk"
 	KindNIC           Kind = "nic"
+	KindPolicy        Kind = "policy"
+	KindGroup         Kind = "group"
 	KindNode          Kind = "node"
 	KindVM            Kind = "vm"
 )
+
+// BuiltIn begins the IDs of resources that are there without a record, beside the default cluster: the built-in policies.
+// What follows is the name. The replicated state lets links lead to such IDs, whatever follows: releases may add some.
+const BuiltIn = "builtin:"
 
 // WithArticle is the kind as a sentence has it: "a vdc", "an offer".
 func (k Kind) WithArticle() string {
@@ -57,6 +63,13 @@ type Resource struct {
 
 	CreatedAt time.Time `json:"created_at"`
 	Revision  uint64    `json:"revision"`
+
+	// Members are lists of records by list name: IDs of VMs or nodes, ascending. A record that goes leaves them. Lists are
+	// plain words by list name, ascending.
+	Members map[string][]string `json:"members,omitempty"`
+	Lists   map[string][]string `json:"lists,omitempty"`
+	// BrokenSince is when the leader first saw that a group's rules do not hold; zero while they do.
+	BrokenSince time.Time `json:"broken_since,omitzero"`
 }
 
 // NodeKey finds a declared node key of a cluster.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"strconv"
+	"time"
 
 	"berth/shared/units"
 )
@@ -44,6 +45,29 @@ const (
 	SettingMSAVSteps      = "msav_steps"
 	SettingKeyScope       = "customer_key_scope"
 	SettingPhysicalLedger = "physical_ledger"
+	SettingEnforcement    = "enforcement"
+	SettingBalancing      = "balancing"
+	SettingBalanceWindow  = "balance_window"
+	SettingCooldown       = "cooldown"
+	SettingParallelMoves  = "parallel_moves"
+)
+
+// Mode is what a loop of the leader does with the moves that it finds.
+type Mode string
+
+// The modes.
+const (
+	Off       Mode = "off"
+	Manual    Mode = "manual"    // it proposes a plan, which somebody applies or discards
+	Automatic Mode = "automatic" // it carries them out, one after the other
+)
+
+// Defaults and bounds of a cluster's loops.
+const (
+	DefaultCooldown      = 30 * time.Minute // between two moves of one VM that nobody asked for
+	MaxCooldown          = 30 * 24 * time.Hour
+	DefaultParallelMoves = 2 // of a plan, out of one node, and into one
+	MaxParallelMoves     = 16
 )
 
 // Settings are those of a cluster with every default filled in.
@@ -55,6 +79,12 @@ type Settings struct {
 	MSAVSteps      int               // how many rounds
 	KeyScope       KeyScope
 	PhysicalLedger Ledger
+
+	Enforcement   Mode          // of the groups' rules
+	Balancing     Mode          // by the policy's balancer
+	BalanceWindow Window        // when balancing may move VMs; zero: always
+	Cooldown      time.Duration // before balancing or a soft repair moves a VM again
+	ParallelMoves int           // of one plan out of a node, and into one
 }
 
 // Defaults and bounds of a cluster's rounds (FCO step 4).
@@ -74,6 +104,7 @@ func DefaultSettings() Settings {
 		},
 		InitialMSAV: DefaultInitialMSAV, FinalMSAV: DefaultFinalMSAV, MSAVSteps: DefaultMSAVSteps,
 		KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
+		Enforcement: Automatic, Balancing: Manual, Cooldown: DefaultCooldown, ParallelMoves: DefaultParallelMoves,
 	}
 }
 
@@ -108,7 +139,27 @@ func SettingsOf(record *Resource) Settings {
 	if record.Settings[SettingPhysicalLedger] == string(Optimistic) {
 		s.PhysicalLedger = Optimistic
 	}
+	s.readLoops(record)
 	return s
+}
+
+func (s *Settings) readLoops(record *Resource) {
+	mode := func(name string, into *Mode) {
+		if m := Mode(record.Settings[name]); m == Off || m == Manual || m == Automatic {
+			*into = m
+		}
+	}
+	mode(SettingEnforcement, &s.Enforcement)
+	mode(SettingBalancing, &s.Balancing)
+	if window, err := ParseWindow(record.Settings[SettingBalanceWindow]); err == nil {
+		s.BalanceWindow = window
+	}
+	if cooldown, err := time.ParseDuration(record.Settings[SettingCooldown]); err == nil {
+		s.Cooldown = cooldown
+	}
+	if moves, err := strconv.Atoi(record.Settings[SettingParallelMoves]); err == nil {
+		s.ParallelMoves = moves
+	}
 }
 
 // DefaultClusterRecord is the cluster that is there until it is declared: without any setting, and with the special keys

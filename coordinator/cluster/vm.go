@@ -48,7 +48,22 @@ type VM struct {
 	Home string `json:"home,omitempty"`
 
 	Revision uint64 `json:"revision"`
+
+	Labels    []string  `json:"labels,omitempty"`    // by which groups take it in, ascending
+	Migration Migration `json:"migration,omitempty"` // who may move it while it runs; empty: Berth and people
+	Preferred []string  `json:"preferred,omitempty"` // node IDs that it had better start on
+	MovedAt   time.Time `json:"moved_at,omitzero"`   // when it last came to another node while it ran, by whomever
 }
+
+// Migration says who may move a running VM.
+type Migration string
+
+// Who may move a running VM.
+const (
+	MigrateAutomatic Migration = ""       // Berth by itself, and people
+	MigrateManual    Migration = "manual" // people only; a drain, which somebody asked for, takes it along
+	MigrateNever     Migration = "never"  // nobody: it is immovable
+)
 
 // VMSpec is what a VM is made of. Either XML is set (with Memory and VCPUs read from it) or the other fields are.
 type VMSpec struct {

@@ -70,7 +70,7 @@ func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placem
 		Cluster: resolved.Cluster, Owner: resolved.Owner,
 		SystemKeys: key.WeightedOf(resolved.System), CustomerKeys: key.WeightedOf(resolved.Customer),
 	}
-	if purpose == placement.ForMigrate {
+	if purpose.Moves() {
 		request.Current = vm.Holder
 	}
 	if cluster.SettingsOf(&resolved.Record).Storage == cluster.LocalStorage {

@@ -107,6 +107,8 @@ type Operation struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	Revision  uint64    `json:"revision"`
+
+	Plan string `json:"plan,omitempty"` // ID of the plan that the move is of
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.

@@ -16,7 +16,16 @@ const (
 	ForStart   Purpose = "start"
 	ForMigrate Purpose = "migrate"
 	ForCreate  Purpose = "create" // of a VM in a cluster with local storage: where its disk goes
+
+	// Moves that nobody asked for by name.
+	ForDrain   Purpose = "drain"   // the node is being emptied
+	ForReturn  Purpose = "return"  // it came from there before a drain
+	ForRepair  Purpose = "repair"  // a group's rule does not hold
+	ForBalance Purpose = "balance" // the cluster is uneven
 )
+
+// Moves tells whether a VM that runs is looked at, whose own node is a candidate.
+func (p Purpose) Moves() bool { return p != ForStart && p != ForCreate }
 
 // Request is what has to be placed.
 type Request struct {
@@ -37,6 +46,24 @@ type Request struct {
 	Home string `json:"home,omitempty"`
 	// IfBetter is the least gain of score for which a migration is worth it; 0: any.
 	IfBetter float64 `json:"if_better,omitempty"`
+
+	// Labels are the VM's, by which groups take it in.
+	Labels []string `json:"labels,omitempty"`
+	// Leave tells that the VM is to leave its current node: staying will not do.
+	Leave bool `json:"leave,omitempty"`
+	// Among are the only node IDs that will do, beside the current one unless Leave is set; nil: any.
+	Among     []string `json:"among,omitempty"`
+	Preferred []string `json:"preferred,omitempty"` // node IDs that are better than others
+	// Unit are the VMs that come along to the same node, because hard rules tie them to this one. Their memory and vCPUs
+	// have to fit too, and where they are now counts for no rule.
+	Unit *Unit `json:"unit,omitempty"`
+}
+
+// Unit is what comes along with a VM: a VM by itself has none.
+type Unit struct {
+	VMs    []string    `json:"vms"`    // IDs, ascending
+	Memory units.Bytes `json:"memory"` // of all of them, without the VM itself
+	VCPUs  int         `json:"vcpus"`
 }
 
 // Outcome is how a decision came out.

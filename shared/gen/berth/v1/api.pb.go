@@ -423,6 +423,9 @@ type SetNodeRequest struct {
 	Keys          map[string]float64     `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // values of keys that the node's cluster declares
 	UnsetKeys     []string               `protobuf:"bytes,6,rep,name=unset_keys,json=unsetKeys,proto3" json:"unset_keys,omitempty"`                                                  // keys to take back to the cluster's default
 	Cluster       string                 `protobuf:"bytes,7,opt,name=cluster,proto3" json:"cluster,omitempty"`                                                                       // name of the cluster to move the node to; empty: it stays
+	Labels        *Names                 `protobuf:"bytes,8,opt,name=labels,proto3" json:"labels,omitempty"`                                                                         // replaces all
+	Management    *bool                  `protobuf:"varint,9,opt,name=management,proto3,oneof" json:"management,omitempty"`                                                          // it carries the site's management
+	Unbalanced    *bool                  `protobuf:"varint,10,opt,name=unbalanced,proto3,oneof" json:"unbalanced,omitempty"`                                                         // balancing leaves it alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -504,6 +507,27 @@ func (x *SetNodeRequest) GetCluster() string {
 		return x.Cluster
 	}
 	return ""
+}
+
+func (x *SetNodeRequest) GetLabels() *Names {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *SetNodeRequest) GetManagement() bool {
+	if x != nil && x.Management != nil {
+		return *x.Management
+	}
+	return false
+}
+
+func (x *SetNodeRequest) GetUnbalanced() bool {
+	if x != nil && x.Unbalanced != nil {
+		return *x.Unbalanced
+	}
+	return false
 }
 
 type SetNodeResponse struct {
@@ -981,6 +1005,7 @@ type AddResourceRequest struct {
 	Links         map[string]string      `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by link name: the name of the other resource
 	Settings      map[string]string      `protobuf:"bytes,4,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Lists         map[string]*Names      `protobuf:"bytes,6,rep,name=lists,proto3" json:"lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by list name: words, NAME=NUMBER where the list wants that
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,6 +1075,13 @@ func (x *AddResourceRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *AddResourceRequest) GetLists() map[string]*Names {
+	if x != nil {
+		return x.Lists
+	}
+	return nil
+}
+
 type AddResourceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -1110,6 +1142,7 @@ type ChangeResourceRequest struct {
 	Settings      map[string]string      `protobuf:"bytes,4,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // likewise
 	Unset         []string               `protobuf:"bytes,5,rep,name=unset,proto3" json:"unset,omitempty"`                                                                                 // links and settings to take away
 	RequestId     string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Lists         map[string]*Names      `protobuf:"bytes,7,rep,name=lists,proto3" json:"lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // each replaces all of the list
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1184,6 +1217,13 @@ func (x *ChangeResourceRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *ChangeResourceRequest) GetLists() map[string]*Names {
+	if x != nil {
+		return x.Lists
+	}
+	return nil
 }
 
 type ChangeResourceResponse struct {
@@ -2540,6 +2580,9 @@ type StartVMRequest struct {
 	Disks         []string `protobuf:"bytes,9,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
 	Nics          []string `protobuf:"bytes,10,rep,name=nics,proto3" json:"nics,omitempty"`
 	Keys          []*Key   `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
+	Preferred     []string `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"` // names of nodes that it had better start on, of a new VM
+	Labels        []string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`       // likewise
+	Migration     string   `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never; likewise
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2651,6 +2694,27 @@ func (x *StartVMRequest) GetKeys() []*Key {
 	return nil
 }
 
+func (x *StartVMRequest) GetPreferred() []string {
+	if x != nil {
+		return x.Preferred
+	}
+	return nil
+}
+
+func (x *StartVMRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *StartVMRequest) GetMigration() string {
+	if x != nil {
+		return x.Migration
+	}
+	return ""
+}
+
 type StartVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -2732,6 +2796,9 @@ type AddVMRequest struct {
 	Keys          []*Key                 `protobuf:"bytes,9,rep,name=keys,proto3" json:"keys,omitempty"`
 	RequestId     string                 `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	DryRun        bool                   `protobuf:"varint,11,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Preferred     []string               `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"`
+	Labels        []string               `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`
+	Migration     string                 `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2843,6 +2910,27 @@ func (x *AddVMRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *AddVMRequest) GetPreferred() []string {
+	if x != nil {
+		return x.Preferred
+	}
+	return nil
+}
+
+func (x *AddVMRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *AddVMRequest) GetMigration() string {
+	if x != nil {
+		return x.Migration
+	}
+	return ""
+}
+
 type AddVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -2915,6 +3003,9 @@ type ChangeVMRequest struct {
 	MemoryBytes   *int64  `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"` // from the next start on
 	Vcpus         *int32  `protobuf:"varint,8,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`                                // likewise
 	RequestId     string  `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Labels        *Names  `protobuf:"bytes,10,opt,name=labels,proto3" json:"labels,omitempty"`             // replaces all
+	Preferred     *Names  `protobuf:"bytes,11,opt,name=preferred,proto3" json:"preferred,omitempty"`       // likewise
+	Migration     *string `protobuf:"bytes,12,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3008,6 +3099,27 @@ func (x *ChangeVMRequest) GetVcpus() int32 {
 func (x *ChangeVMRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ChangeVMRequest) GetLabels() *Names {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *ChangeVMRequest) GetPreferred() *Names {
+	if x != nil {
+		return x.Preferred
+	}
+	return nil
+}
+
+func (x *ChangeVMRequest) GetMigration() string {
+	if x != nil && x.Migration != nil {
+		return *x.Migration
 	}
 	return ""
 }
@@ -3477,6 +3589,1989 @@ func (x *DeleteVMResponse) GetSchemaVersion() string {
 	return ""
 }
 
+type StartVMsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vms           []string               `protobuf:"bytes,1,rep,name=vms,proto3" json:"vms,omitempty"`   // names or IDs of stopped VMs
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"` // explicit pin, for all
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartVMsRequest) Reset() {
+	*x = StartVMsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartVMsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartVMsRequest) ProtoMessage() {}
+
+func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
+func (*StartVMsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *StartVMsRequest) GetVms() []string {
+	if x != nil {
+		return x.Vms
+	}
+	return nil
+}
+
+func (x *StartVMsRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *StartVMsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *StartVMsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type StartVMsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Started       []*StartedVM           `protobuf:"bytes,2,rep,name=started,proto3" json:"started,omitempty"` // in the order of the request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartVMsResponse) Reset() {
+	*x = StartVMsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartVMsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartVMsResponse) ProtoMessage() {}
+
+func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
+func (*StartVMsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *StartVMsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *StartVMsResponse) GetStarted() []*StartedVM {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+// StartedVM is what came of one of several starts.
+type StartedVM struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"` // absent on a dry run and when it was refused
+	Decision      *Decision              `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"`
+	Error         *ErrorDetail           `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`     // of one that was refused
+	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"` // likewise
+	Unit          []string               `protobuf:"bytes,6,rep,name=unit,proto3" json:"unit,omitempty"`       // the others that were placed together with it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartedVM) Reset() {
+	*x = StartedVM{}
+	mi := &file_berth_v1_api_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartedVM) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartedVM) ProtoMessage() {}
+
+func (x *StartedVM) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
+func (*StartedVM) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *StartedVM) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *StartedVM) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *StartedVM) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+func (x *StartedVM) GetError() *ErrorDetail {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *StartedVM) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *StartedVM) GetUnit() []string {
+	if x != nil {
+		return x.Unit
+	}
+	return nil
+}
+
+type ListGroupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"` // name; empty: all
+	BrokenOnly    bool                   `protobuf:"varint,2,opt,name=broken_only,json=brokenOnly,proto3" json:"broken_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGroupsRequest) Reset() {
+	*x = ListGroupsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGroupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGroupsRequest) ProtoMessage() {}
+
+func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
+func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ListGroupsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ListGroupsRequest) GetBrokenOnly() bool {
+	if x != nil {
+		return x.BrokenOnly
+	}
+	return false
+}
+
+type ListGroupsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Groups        []*Group               `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"` // by cluster and name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGroupsResponse) Reset() {
+	*x = ListGroupsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGroupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGroupsResponse) ProtoMessage() {}
+
+func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
+func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ListGroupsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListGroupsResponse) GetGroups() []*Group {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+type GetGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // name or ID
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetGroupRequest) Reset() {
+	*x = GetGroupRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGroupRequest) ProtoMessage() {}
+
+func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
+func (*GetGroupRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *GetGroupRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+type GetGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Group         *Group                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetGroupResponse) Reset() {
+	*x = GetGroupResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGroupResponse) ProtoMessage() {}
+
+func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
+func (*GetGroupResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *GetGroupResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GetGroupResponse) GetGroup() *Group {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+type CreateGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         *Group                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateGroupRequest) Reset() {
+	*x = CreateGroupRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateGroupRequest) ProtoMessage() {}
+
+func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
+func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *CreateGroupRequest) GetGroup() *Group {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+func (x *CreateGroupRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *CreateGroupRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type CreateGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Group         *Group                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	Warnings      []*Conflict            `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateGroupResponse) Reset() {
+	*x = CreateGroupResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateGroupResponse) ProtoMessage() {}
+
+func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
+func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *CreateGroupResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *CreateGroupResponse) GetGroup() *Group {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+func (x *CreateGroupResponse) GetWarnings() []*Conflict {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+type ChangeGroupRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // name or ID
+	// Only what is set changes. Lists replace all that was there.
+	Vms        *Names        `protobuf:"bytes,2,opt,name=vms,proto3" json:"vms,omitempty"`
+	Hosts      *Names        `protobuf:"bytes,3,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	VmLabels   *Names        `protobuf:"bytes,4,opt,name=vm_labels,json=vmLabels,proto3" json:"vm_labels,omitempty"`
+	HostLabels *Names        `protobuf:"bytes,5,opt,name=host_labels,json=hostLabels,proto3" json:"host_labels,omitempty"`
+	VmsRule    *AffinityRule `protobuf:"bytes,6,opt,name=vms_rule,json=vmsRule,proto3" json:"vms_rule,omitempty"`
+	HostsRule  *AffinityRule `protobuf:"bytes,7,opt,name=hosts_rule,json=hostsRule,proto3" json:"hosts_rule,omitempty"`
+	Priority   *float64      `protobuf:"fixed64,8,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	Unbalanced *bool         `protobuf:"varint,9,opt,name=unbalanced,proto3,oneof" json:"unbalanced,omitempty"`
+	Name       *string       `protobuf:"bytes,10,opt,name=name,proto3,oneof" json:"name,omitempty"`
+	// Deprecated, as in Group.
+	Positive      *bool    `protobuf:"varint,11,opt,name=positive,proto3,oneof" json:"positive,omitempty"`
+	Enforcing     *bool    `protobuf:"varint,12,opt,name=enforcing,proto3,oneof" json:"enforcing,omitempty"`
+	AddVms        []string `protobuf:"bytes,13,rep,name=add_vms,json=addVms,proto3" json:"add_vms,omitempty"`
+	RemoveVms     []string `protobuf:"bytes,14,rep,name=remove_vms,json=removeVms,proto3" json:"remove_vms,omitempty"`
+	AddHosts      []string `protobuf:"bytes,15,rep,name=add_hosts,json=addHosts,proto3" json:"add_hosts,omitempty"`
+	RemoveHosts   []string `protobuf:"bytes,16,rep,name=remove_hosts,json=removeHosts,proto3" json:"remove_hosts,omitempty"`
+	DryRun        bool     `protobuf:"varint,17,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string   `protobuf:"bytes,18,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeGroupRequest) Reset() {
+	*x = ChangeGroupRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeGroupRequest) ProtoMessage() {}
+
+func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
+func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ChangeGroupRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *ChangeGroupRequest) GetVms() *Names {
+	if x != nil {
+		return x.Vms
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetHosts() *Names {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetVmLabels() *Names {
+	if x != nil {
+		return x.VmLabels
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetHostLabels() *Names {
+	if x != nil {
+		return x.HostLabels
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetVmsRule() *AffinityRule {
+	if x != nil {
+		return x.VmsRule
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetHostsRule() *AffinityRule {
+	if x != nil {
+		return x.HostsRule
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetPriority() float64 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
+func (x *ChangeGroupRequest) GetUnbalanced() bool {
+	if x != nil && x.Unbalanced != nil {
+		return *x.Unbalanced
+	}
+	return false
+}
+
+func (x *ChangeGroupRequest) GetName() string {
+	if x != nil && x.Name != nil {
+		return *x.Name
+	}
+	return ""
+}
+
+func (x *ChangeGroupRequest) GetPositive() bool {
+	if x != nil && x.Positive != nil {
+		return *x.Positive
+	}
+	return false
+}
+
+func (x *ChangeGroupRequest) GetEnforcing() bool {
+	if x != nil && x.Enforcing != nil {
+		return *x.Enforcing
+	}
+	return false
+}
+
+func (x *ChangeGroupRequest) GetAddVms() []string {
+	if x != nil {
+		return x.AddVms
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetRemoveVms() []string {
+	if x != nil {
+		return x.RemoveVms
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetAddHosts() []string {
+	if x != nil {
+		return x.AddHosts
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetRemoveHosts() []string {
+	if x != nil {
+		return x.RemoveHosts
+	}
+	return nil
+}
+
+func (x *ChangeGroupRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ChangeGroupRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ChangeGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Group         *Group                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	Warnings      []*Conflict            `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Changes       []*FieldChange         `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"` // none: it was like that already
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeGroupResponse) Reset() {
+	*x = ChangeGroupResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeGroupResponse) ProtoMessage() {}
+
+func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
+func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ChangeGroupResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ChangeGroupResponse) GetGroup() *Group {
+	if x != nil {
+		return x.Group
+	}
+	return nil
+}
+
+func (x *ChangeGroupResponse) GetWarnings() []*Conflict {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *ChangeGroupResponse) GetChanges() []*FieldChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+type DeleteGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteGroupRequest) Reset() {
+	*x = DeleteGroupRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteGroupRequest) ProtoMessage() {}
+
+func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
+func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *DeleteGroupRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *DeleteGroupRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type DeleteGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteGroupResponse) Reset() {
+	*x = DeleteGroupResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteGroupResponse) ProtoMessage() {}
+
+func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
+func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *DeleteGroupResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+type CheckGroupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"` // name; empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckGroupsRequest) Reset() {
+	*x = CheckGroupsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckGroupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckGroupsRequest) ProtoMessage() {}
+
+func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
+func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *CheckGroupsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+type CheckGroupsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Conflicts     []*Conflict            `protobuf:"bytes,2,rep,name=conflicts,proto3" json:"conflicts,omitempty"` // errors first
+	Groups        int32                  `protobuf:"varint,3,opt,name=groups,proto3" json:"groups,omitempty"`      // how many were looked at
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckGroupsResponse) Reset() {
+	*x = CheckGroupsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckGroupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckGroupsResponse) ProtoMessage() {}
+
+func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
+func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *CheckGroupsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *CheckGroupsResponse) GetConflicts() []*Conflict {
+	if x != nil {
+		return x.Conflicts
+	}
+	return nil
+}
+
+func (x *CheckGroupsResponse) GetGroups() int32 {
+	if x != nil {
+		return x.Groups
+	}
+	return 0
+}
+
+type DrainNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Parallel      int32                  `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`                             // moves at once; 0: as the cluster says
+	BandwidthBps  int64                  `protobuf:"varint,4,opt,name=bandwidth_bps,json=bandwidthBps,proto3" json:"bandwidth_bps,omitempty"` // bytes a second and move; 0: the default
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`                                  // for the maintenance
+	RequestId     string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainNodeRequest) Reset() {
+	*x = DrainNodeRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNodeRequest) ProtoMessage() {}
+
+func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
+func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *DrainNodeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DrainNodeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *DrainNodeRequest) GetParallel() int32 {
+	if x != nil {
+		return x.Parallel
+	}
+	return 0
+}
+
+func (x *DrainNodeRequest) GetBandwidthBps() int64 {
+	if x != nil {
+		return x.BandwidthBps
+	}
+	return 0
+}
+
+func (x *DrainNodeRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DrainNodeRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type DrainNodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"` // with no ID on a dry run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainNodeResponse) Reset() {
+	*x = DrainNodeResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNodeResponse) ProtoMessage() {}
+
+func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
+func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *DrainNodeResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *DrainNodeResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type UndrainNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	ReturnVms     bool                   `protobuf:"varint,2,opt,name=return_vms,json=returnVms,proto3" json:"return_vms,omitempty"`
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainNodeRequest) Reset() {
+	*x = UndrainNodeRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainNodeRequest) ProtoMessage() {}
+
+func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
+func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *UndrainNodeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *UndrainNodeRequest) GetReturnVms() bool {
+	if x != nil {
+		return x.ReturnVms
+	}
+	return false
+}
+
+func (x *UndrainNodeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *UndrainNodeRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type UndrainNodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Node          *Node                  `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"` // of the VMs that come back; absent if none was asked for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainNodeResponse) Reset() {
+	*x = UndrainNodeResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainNodeResponse) ProtoMessage() {}
+
+func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
+func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *UndrainNodeResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *UndrainNodeResponse) GetNode() *Node {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
+func (x *UndrainNodeResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type ListPlansRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`                    // name; empty: all
+	LiveOnly      bool                   `protobuf:"varint,2,opt,name=live_only,json=liveOnly,proto3" json:"live_only,omitempty"` // proposed and running ones
+	Limit         int32                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPlansRequest) Reset() {
+	*x = ListPlansRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPlansRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPlansRequest) ProtoMessage() {}
+
+func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
+func (*ListPlansRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ListPlansRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ListPlansRequest) GetLiveOnly() bool {
+	if x != nil {
+		return x.LiveOnly
+	}
+	return false
+}
+
+func (x *ListPlansRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListPlansResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plans         []*Plan                `protobuf:"bytes,2,rep,name=plans,proto3" json:"plans,omitempty"` // newest first, without moves of those that have ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPlansResponse) Reset() {
+	*x = ListPlansResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPlansResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPlansResponse) ProtoMessage() {}
+
+func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
+func (*ListPlansResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *ListPlansResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListPlansResponse) GetPlans() []*Plan {
+	if x != nil {
+		return x.Plans
+	}
+	return nil
+}
+
+type GetPlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // or node/NAME for its last drain, or last
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPlanRequest) Reset() {
+	*x = GetPlanRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPlanRequest) ProtoMessage() {}
+
+func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
+func (*GetPlanRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *GetPlanRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type GetPlanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPlanResponse) Reset() {
+	*x = GetPlanResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPlanResponse) ProtoMessage() {}
+
+func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
+func (*GetPlanResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *GetPlanResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GetPlanResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type ProposePlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`              // name; empty: default
+	Most          int32                  `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`                   // moves; 0: 50
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // keep nothing
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposePlanRequest) Reset() {
+	*x = ProposePlanRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposePlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposePlanRequest) ProtoMessage() {}
+
+func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
+func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *ProposePlanRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ProposePlanRequest) GetMost() int32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *ProposePlanRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ProposePlanRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ProposePlanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"` // without moves and ID when there is nothing to do; its reason says why
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposePlanResponse) Reset() {
+	*x = ProposePlanResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposePlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposePlanResponse) ProtoMessage() {}
+
+func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
+func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *ProposePlanResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ProposePlanResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type ApplyPlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Parallel      int32                  `protobuf:"varint,2,opt,name=parallel,proto3" json:"parallel,omitempty"` // 0: as the cluster says
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyPlanRequest) Reset() {
+	*x = ApplyPlanRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyPlanRequest) ProtoMessage() {}
+
+func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
+func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *ApplyPlanRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ApplyPlanRequest) GetParallel() int32 {
+	if x != nil {
+		return x.Parallel
+	}
+	return 0
+}
+
+func (x *ApplyPlanRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ApplyPlanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyPlanResponse) Reset() {
+	*x = ApplyPlanResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyPlanResponse) ProtoMessage() {}
+
+func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
+func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *ApplyPlanResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ApplyPlanResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type DiscardPlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardPlanRequest) Reset() {
+	*x = DiscardPlanRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardPlanRequest) ProtoMessage() {}
+
+func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
+func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *DiscardPlanRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DiscardPlanRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type DiscardPlanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardPlanResponse) Reset() {
+	*x = DiscardPlanResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardPlanResponse) ProtoMessage() {}
+
+func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
+func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *DiscardPlanResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *DiscardPlanResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type CancelPlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`        // or node/NAME for its drain
+	Abort         bool                   `protobuf:"varint,2,opt,name=abort,proto3" json:"abort,omitempty"` // moves that copy too
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelPlanRequest) Reset() {
+	*x = CancelPlanRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelPlanRequest) ProtoMessage() {}
+
+func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
+func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *CancelPlanRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CancelPlanRequest) GetAbort() bool {
+	if x != nil {
+		return x.Abort
+	}
+	return false
+}
+
+func (x *CancelPlanRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type CancelPlanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Plan          *Plan                  `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelPlanResponse) Reset() {
+	*x = CancelPlanResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelPlanResponse) ProtoMessage() {}
+
+func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
+func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *CancelPlanResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *CancelPlanResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+type WatchPlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchPlanRequest) Reset() {
+	*x = WatchPlanRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchPlanRequest) ProtoMessage() {}
+
+func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
+func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *WatchPlanRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type WatchPlanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plan          *Plan                  `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchPlanResponse) Reset() {
+	*x = WatchPlanResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchPlanResponse) ProtoMessage() {}
+
+func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
+func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *WatchPlanResponse) GetPlan() *Plan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
 type ListOperationsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunningOnly   bool                   `protobuf:"varint,1,opt,name=running_only,json=runningOnly,proto3" json:"running_only,omitempty"`
@@ -3487,7 +5582,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +5594,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +5607,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -3539,7 +5634,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +5646,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +5659,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -3590,7 +5685,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +5697,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +5710,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -3635,7 +5730,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3647,7 +5742,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3660,7 +5755,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -3686,7 +5781,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3698,7 +5793,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3711,7 +5806,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -3731,7 +5826,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3743,7 +5838,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3756,7 +5851,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -3783,7 +5878,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +5890,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +5903,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -3835,7 +5930,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +5942,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +5955,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -3887,7 +5982,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +5994,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +6007,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -3939,7 +6034,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3951,7 +6046,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3964,7 +6059,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -3990,7 +6085,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4002,7 +6097,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4015,7 +6110,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -4035,7 +6130,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4047,7 +6142,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4060,7 +6155,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -4086,7 +6181,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4098,7 +6193,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4111,7 +6206,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -4133,7 +6228,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4145,7 +6240,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4158,7 +6253,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -4198,7 +6293,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4210,7 +6305,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4223,7 +6318,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -4244,7 +6339,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4256,7 +6351,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4269,7 +6364,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -4304,7 +6399,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +6411,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +6424,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -4366,7 +6461,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4378,7 +6473,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4391,7 +6486,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -4442,7 +6537,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4454,7 +6549,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4467,7 +6562,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -4520,7 +6615,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +6627,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4545,7 +6640,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -4610,7 +6705,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +6717,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +6730,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -4683,7 +6778,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4695,7 +6790,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +6803,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -4734,7 +6829,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4746,7 +6841,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4759,7 +6854,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -4777,7 +6872,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +6884,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +6897,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 type ListMembersResponse struct {
@@ -4816,7 +6911,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4828,7 +6923,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4841,7 +6936,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -4875,7 +6970,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4887,7 +6982,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4900,7 +6995,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -4926,7 +7021,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +7033,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +7046,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -4969,7 +7064,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4981,7 +7076,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4994,7 +7089,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 type SaveSnapshotResponse struct {
@@ -5006,7 +7101,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5018,7 +7113,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5031,7 +7126,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -5050,7 +7145,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5062,7 +7157,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5075,7 +7170,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -5097,7 +7192,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5109,7 +7204,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5122,7 +7217,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -5164,7 +7259,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5176,7 +7271,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5189,7 +7284,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -5225,7 +7320,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5237,7 +7332,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5250,7 +7345,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -5298,7 +7393,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5310,7 +7405,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5323,7 +7418,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -5404,7 +7499,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5416,7 +7511,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5429,7 +7524,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -5492,7 +7587,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5504,7 +7599,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5517,7 +7612,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -5550,7 +7645,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5562,7 +7657,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5575,7 +7670,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -5589,7 +7684,7 @@ var File_berth_v1_api_proto protoreflect.FileDescriptor
 
 const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
+	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xe9\x03\n" +
 	"\x0eStatusResponse\x12%\n" +
@@ -5622,7 +7717,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fGetNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12*\n" +
-	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\xb7\x02\n" +
+	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\xc8\x03\n" +
 	"\x0eSetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x122\n" +
 	"\bsettings\x18\x02 \x01(\v2\x16.berth.v1.NodeSettingsR\bsettings\x12\x14\n" +
@@ -5632,10 +7727,20 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x04keys\x18\x05 \x03(\v2\".berth.v1.SetNodeRequest.KeysEntryR\x04keys\x12\x1d\n" +
 	"\n" +
 	"unset_keys\x18\x06 \x03(\tR\tunsetKeys\x12\x18\n" +
-	"\acluster\x18\a \x01(\tR\acluster\x1a7\n" +
+	"\acluster\x18\a \x01(\tR\acluster\x12'\n" +
+	"\x06labels\x18\b \x01(\v2\x0f.berth.v1.NamesR\x06labels\x12#\n" +
+	"\n" +
+	"management\x18\t \x01(\bH\x00R\n" +
+	"management\x88\x01\x01\x12#\n" +
+	"\n" +
+	"unbalanced\x18\n" +
+	" \x01(\bH\x01R\n" +
+	"unbalanced\x88\x01\x01\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\\\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\r\n" +
+	"\v_managementB\r\n" +
+	"\v_unbalanced\"\\\n" +
 	"\x0fSetNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\"v\n" +
@@ -5664,24 +7769,29 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"l\n" +
 	"\x13GetResourceResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
-	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\xd9\x02\n" +
+	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\xe3\x03\n" +
 	"\x12AddResourceRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12=\n" +
 	"\x05links\x18\x03 \x03(\v2'.berth.v1.AddResourceRequest.LinksEntryR\x05links\x12F\n" +
 	"\bsettings\x18\x04 \x03(\v2*.berth.v1.AddResourceRequest.SettingsEntryR\bsettings\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\x1a8\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12=\n" +
+	"\x05lists\x18\x06 \x03(\v2'.berth.v1.AddResourceRequest.ListsEntryR\x05lists\x1a8\n" +
 	"\n" +
 	"LinksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"l\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aI\n" +
+	"\n" +
+	"ListsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12%\n" +
+	"\x05value\x18\x02 \x01(\v2\x0f.berth.v1.NamesR\x05value:\x028\x01\"l\n" +
 	"\x13AddResourceResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
-	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\xf8\x02\n" +
+	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\x85\x04\n" +
 	"\x15ChangeResourceRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12@\n" +
@@ -5689,14 +7799,19 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bsettings\x18\x04 \x03(\v2-.berth.v1.ChangeResourceRequest.SettingsEntryR\bsettings\x12\x14\n" +
 	"\x05unset\x18\x05 \x03(\tR\x05unset\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\x1a8\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12@\n" +
+	"\x05lists\x18\a \x03(\v2*.berth.v1.ChangeResourceRequest.ListsEntryR\x05lists\x1a8\n" +
 	"\n" +
 	"LinksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"o\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aI\n" +
+	"\n" +
+	"ListsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12%\n" +
+	"\x05value\x18\x02 \x01(\v2\x0f.berth.v1.NamesR\x05value:\x028\x01\"o\n" +
 	"\x16ChangeResourceResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
 	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"^\n" +
@@ -5792,7 +7907,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xa1\x02\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xf5\x02\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
@@ -5806,12 +7921,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05disks\x18\t \x03(\tR\x05disks\x12\x12\n" +
 	"\x04nics\x18\n" +
 	" \x03(\tR\x04nics\x12!\n" +
-	"\x04keys\x18\v \x03(\v2\r.berth.v1.KeyR\x04keys\"\xb9\x01\n" +
+	"\x04keys\x18\v \x03(\v2\r.berth.v1.KeyR\x04keys\x12\x1c\n" +
+	"\tpreferred\x18\f \x03(\tR\tpreferred\x12\x16\n" +
+	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
+	"\tmigration\x18\x0e \x01(\tR\tmigration\"\xb9\x01\n" +
 	"\x0fStartVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
 	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x1c\n" +
-	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\x9f\x02\n" +
+	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\xf3\x02\n" +
 	"\fAddVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
@@ -5825,11 +7943,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestId\x12\x17\n" +
-	"\adry_run\x18\v \x01(\bR\x06dryRun\"\x84\x01\n" +
+	"\adry_run\x18\v \x01(\bR\x06dryRun\x12\x1c\n" +
+	"\tpreferred\x18\f \x03(\tR\tpreferred\x12\x16\n" +
+	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
+	"\tmigration\x18\x0e \x01(\tR\tmigration\"\x84\x01\n" +
 	"\rAddVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\xd3\x02\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\xdc\x03\n" +
 	"\x0fChangeVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x15\n" +
 	"\x03vdc\x18\x02 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
@@ -5840,12 +7961,18 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\a \x01(\x03H\x03R\vmemoryBytes\x88\x01\x01\x12\x19\n" +
 	"\x05vcpus\x18\b \x01(\x05H\x04R\x05vcpus\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\t \x01(\tR\trequestIdB\x06\n" +
+	"request_id\x18\t \x01(\tR\trequestId\x12'\n" +
+	"\x06labels\x18\n" +
+	" \x01(\v2\x0f.berth.v1.NamesR\x06labels\x12-\n" +
+	"\tpreferred\x18\v \x01(\v2\x0f.berth.v1.NamesR\tpreferred\x12!\n" +
+	"\tmigration\x18\f \x01(\tH\x05R\tmigration\x88\x01\x01B\x06\n" +
 	"\x04_vdcB\b\n" +
 	"\x06_offerB\b\n" +
 	"\x06_imageB\x0f\n" +
 	"\r_memory_bytesB\b\n" +
-	"\x06_vcpus\"\x88\x01\n" +
+	"\x06_vcpusB\f\n" +
+	"\n" +
+	"_migration\"\x88\x01\n" +
 	"\x10ChangeVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
@@ -5878,7 +8005,163 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"9\n" +
 	"\x10DeleteVMResponse\x12%\n" +
-	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"P\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"o\n" +
+	"\x0fStartVMsRequest\x12\x10\n" +
+	"\x03vms\x18\x01 \x03(\tR\x03vms\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"h\n" +
+	"\x10StartVMsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12-\n" +
+	"\astarted\x18\x02 \x03(\v2\x13.berth.v1.StartedVMR\astarted\"\xd9\x01\n" +
+	"\tStartedVM\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x121\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12+\n" +
+	"\x05error\x18\x04 \x01(\v2\x15.berth.v1.ErrorDetailR\x05error\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\x12\x12\n" +
+	"\x04unit\x18\x06 \x03(\tR\x04unit\"N\n" +
+	"\x11ListGroupsRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
+	"\vbroken_only\x18\x02 \x01(\bR\n" +
+	"brokenOnly\"d\n" +
+	"\x12ListGroupsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
+	"\x06groups\x18\x02 \x03(\v2\x0f.berth.v1.GroupR\x06groups\"'\n" +
+	"\x0fGetGroupRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\"`\n" +
+	"\x10GetGroupResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
+	"\x05group\x18\x02 \x01(\v2\x0f.berth.v1.GroupR\x05group\"s\n" +
+	"\x12CreateGroupRequest\x12%\n" +
+	"\x05group\x18\x01 \x01(\v2\x0f.berth.v1.GroupR\x05group\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x93\x01\n" +
+	"\x13CreateGroupResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
+	"\x05group\x18\x02 \x01(\v2\x0f.berth.v1.GroupR\x05group\x12.\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x12.berth.v1.ConflictR\bwarnings\"\xd1\x05\n" +
+	"\x12ChangeGroupRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12!\n" +
+	"\x03vms\x18\x02 \x01(\v2\x0f.berth.v1.NamesR\x03vms\x12%\n" +
+	"\x05hosts\x18\x03 \x01(\v2\x0f.berth.v1.NamesR\x05hosts\x12,\n" +
+	"\tvm_labels\x18\x04 \x01(\v2\x0f.berth.v1.NamesR\bvmLabels\x120\n" +
+	"\vhost_labels\x18\x05 \x01(\v2\x0f.berth.v1.NamesR\n" +
+	"hostLabels\x121\n" +
+	"\bvms_rule\x18\x06 \x01(\v2\x16.berth.v1.AffinityRuleR\avmsRule\x125\n" +
+	"\n" +
+	"hosts_rule\x18\a \x01(\v2\x16.berth.v1.AffinityRuleR\thostsRule\x12\x1f\n" +
+	"\bpriority\x18\b \x01(\x01H\x00R\bpriority\x88\x01\x01\x12#\n" +
+	"\n" +
+	"unbalanced\x18\t \x01(\bH\x01R\n" +
+	"unbalanced\x88\x01\x01\x12\x17\n" +
+	"\x04name\x18\n" +
+	" \x01(\tH\x02R\x04name\x88\x01\x01\x12\x1f\n" +
+	"\bpositive\x18\v \x01(\bH\x03R\bpositive\x88\x01\x01\x12!\n" +
+	"\tenforcing\x18\f \x01(\bH\x04R\tenforcing\x88\x01\x01\x12\x17\n" +
+	"\aadd_vms\x18\r \x03(\tR\x06addVms\x12\x1d\n" +
+	"\n" +
+	"remove_vms\x18\x0e \x03(\tR\tremoveVms\x12\x1b\n" +
+	"\tadd_hosts\x18\x0f \x03(\tR\baddHosts\x12!\n" +
+	"\fremove_hosts\x18\x10 \x03(\tR\vremoveHosts\x12\x17\n" +
+	"\adry_run\x18\x11 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x12 \x01(\tR\trequestIdB\v\n" +
+	"\t_priorityB\r\n" +
+	"\v_unbalancedB\a\n" +
+	"\x05_nameB\v\n" +
+	"\t_positiveB\f\n" +
+	"\n" +
+	"_enforcing\"\xc4\x01\n" +
+	"\x13ChangeGroupResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
+	"\x05group\x18\x02 \x01(\v2\x0f.berth.v1.GroupR\x05group\x12.\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x12.berth.v1.ConflictR\bwarnings\x12/\n" +
+	"\achanges\x18\x04 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\"I\n" +
+	"\x12DeleteGroupRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"<\n" +
+	"\x13DeleteGroupResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\".\n" +
+	"\x12CheckGroupsRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\"\x86\x01\n" +
+	"\x13CheckGroupsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
+	"\tconflicts\x18\x02 \x03(\v2\x12.berth.v1.ConflictR\tconflicts\x12\x16\n" +
+	"\x06groups\x18\x03 \x01(\x05R\x06groups\"\xb7\x01\n" +
+	"\x10DrainNodeRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1a\n" +
+	"\bparallel\x18\x03 \x01(\x05R\bparallel\x12#\n" +
+	"\rbandwidth_bps\x18\x04 \x01(\x03R\fbandwidthBps\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"^\n" +
+	"\x11DrainNodeResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"\x7f\n" +
+	"\x12UndrainNodeRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1d\n" +
+	"\n" +
+	"return_vms\x18\x02 \x01(\bR\treturnVms\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\x84\x01\n" +
+	"\x13UndrainNodeResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12\"\n" +
+	"\x04plan\x18\x03 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"_\n" +
+	"\x10ListPlansRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1b\n" +
+	"\tlive_only\x18\x02 \x01(\bR\bliveOnly\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"`\n" +
+	"\x11ListPlansResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
+	"\x05plans\x18\x02 \x03(\v2\x0e.berth.v1.PlanR\x05plans\" \n" +
+	"\x0eGetPlanRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\\\n" +
+	"\x0fGetPlanResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"z\n" +
+	"\x12ProposePlanRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\x05R\x04most\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"`\n" +
+	"\x13ProposePlanResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"]\n" +
+	"\x10ApplyPlanRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\bparallel\x18\x02 \x01(\x05R\bparallel\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"^\n" +
+	"\x11ApplyPlanResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"C\n" +
+	"\x12DiscardPlanRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"`\n" +
+	"\x13DiscardPlanResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"X\n" +
+	"\x11CancelPlanRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05abort\x18\x02 \x01(\bR\x05abort\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"_\n" +
+	"\x12CancelPlanResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04plan\x18\x02 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"\"\n" +
+	"\x10WatchPlanRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"7\n" +
+	"\x11WatchPlanResponse\x12\"\n" +
+	"\x04plan\x18\x01 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"P\n" +
 	"\x15ListOperationsRequest\x12!\n" +
 	"\frunning_only\x18\x01 \x01(\bR\vrunningOnly\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"t\n" +
@@ -6025,7 +8308,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\ragent_address\x18\x02 \x01(\tR\fagentAddress\x12!\n" +
 	"\fraft_address\x18\x03 \x01(\tR\vraftAddress\"$\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter2\xfa\x18\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter2\x80\"\n" +
 	"\fBerthService\x12;\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\x12D\n" +
 	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\x12>\n" +
@@ -6054,7 +8337,25 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\aStartVM\x12\x18.berth.v1.StartVMRequest\x1a\x19.berth.v1.StartVMResponse\x12;\n" +
 	"\x06StopVM\x12\x17.berth.v1.StopVMRequest\x1a\x18.berth.v1.StopVMResponse\x12D\n" +
 	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\x12A\n" +
-	"\bDeleteVM\x12\x19.berth.v1.DeleteVMRequest\x1a\x1a.berth.v1.DeleteVMResponse\x12S\n" +
+	"\bDeleteVM\x12\x19.berth.v1.DeleteVMRequest\x1a\x1a.berth.v1.DeleteVMResponse\x12A\n" +
+	"\bStartVMs\x12\x19.berth.v1.StartVMsRequest\x1a\x1a.berth.v1.StartVMsResponse\x12G\n" +
+	"\n" +
+	"ListGroups\x12\x1b.berth.v1.ListGroupsRequest\x1a\x1c.berth.v1.ListGroupsResponse\x12A\n" +
+	"\bGetGroup\x12\x19.berth.v1.GetGroupRequest\x1a\x1a.berth.v1.GetGroupResponse\x12J\n" +
+	"\vCreateGroup\x12\x1c.berth.v1.CreateGroupRequest\x1a\x1d.berth.v1.CreateGroupResponse\x12J\n" +
+	"\vChangeGroup\x12\x1c.berth.v1.ChangeGroupRequest\x1a\x1d.berth.v1.ChangeGroupResponse\x12J\n" +
+	"\vDeleteGroup\x12\x1c.berth.v1.DeleteGroupRequest\x1a\x1d.berth.v1.DeleteGroupResponse\x12J\n" +
+	"\vCheckGroups\x12\x1c.berth.v1.CheckGroupsRequest\x1a\x1d.berth.v1.CheckGroupsResponse\x12D\n" +
+	"\tDrainNode\x12\x1a.berth.v1.DrainNodeRequest\x1a\x1b.berth.v1.DrainNodeResponse\x12J\n" +
+	"\vUndrainNode\x12\x1c.berth.v1.UndrainNodeRequest\x1a\x1d.berth.v1.UndrainNodeResponse\x12D\n" +
+	"\tListPlans\x12\x1a.berth.v1.ListPlansRequest\x1a\x1b.berth.v1.ListPlansResponse\x12>\n" +
+	"\aGetPlan\x12\x18.berth.v1.GetPlanRequest\x1a\x19.berth.v1.GetPlanResponse\x12J\n" +
+	"\vProposePlan\x12\x1c.berth.v1.ProposePlanRequest\x1a\x1d.berth.v1.ProposePlanResponse\x12D\n" +
+	"\tApplyPlan\x12\x1a.berth.v1.ApplyPlanRequest\x1a\x1b.berth.v1.ApplyPlanResponse\x12J\n" +
+	"\vDiscardPlan\x12\x1c.berth.v1.DiscardPlanRequest\x1a\x1d.berth.v1.DiscardPlanResponse\x12G\n" +
+	"\n" +
+	"CancelPlan\x12\x1b.berth.v1.CancelPlanRequest\x1a\x1c.berth.v1.CancelPlanResponse\x12F\n" +
+	"\tWatchPlan\x12\x1a.berth.v1.WatchPlanRequest\x1a\x1b.berth.v1.WatchPlanResponse0\x01\x12S\n" +
 	"\x0eListOperations\x12\x1f.berth.v1.ListOperationsRequest\x1a .berth.v1.ListOperationsResponse\x12M\n" +
 	"\fGetOperation\x12\x1d.berth.v1.GetOperationRequest\x1a\x1e.berth.v1.GetOperationResponse\x12U\n" +
 	"\x0eWatchOperation\x12\x1f.berth.v1.WatchOperationRequest\x1a .berth.v1.WatchOperationResponse0\x01\x12V\n" +
@@ -6088,7 +8389,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 133)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -6145,226 +8446,334 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*MigrateVMResponse)(nil),          // 52: berth.v1.MigrateVMResponse
 	(*DeleteVMRequest)(nil),            // 53: berth.v1.DeleteVMRequest
 	(*DeleteVMResponse)(nil),           // 54: berth.v1.DeleteVMResponse
-	(*ListOperationsRequest)(nil),      // 55: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 56: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 57: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 58: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 59: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 60: berth.v1.WatchOperationResponse
-	(*CancelOperationRequest)(nil),     // 61: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 62: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 63: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 64: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 65: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 66: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 67: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 68: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 69: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 70: berth.v1.WhyVMResponse
-	(*WhyNotRequest)(nil),              // 71: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 72: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 73: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 74: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 75: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 76: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 77: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 78: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 79: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 80: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 81: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 82: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 83: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 84: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 85: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 86: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 87: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 88: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 89: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 90: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 91: berth.v1.JoinResponse
-	nil,                                // 92: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 93: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 94: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 95: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 96: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 97: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 98: berth.v1.Member
-	(*Node)(nil),                       // 99: berth.v1.Node
-	(*Domain)(nil),                     // 100: berth.v1.Domain
-	(*NodeSettings)(nil),               // 101: berth.v1.NodeSettings
-	(*Resource)(nil),                   // 102: berth.v1.Resource
-	(*Key)(nil),                        // 103: berth.v1.Key
-	(*NodeKey)(nil),                    // 104: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 105: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 106: berth.v1.EstateChange
-	(*VM)(nil),                         // 107: berth.v1.VM
-	(*Operation)(nil),                  // 108: berth.v1.Operation
-	(*VMSpec)(nil),                     // 109: berth.v1.VMSpec
-	(*Decision)(nil),                   // 110: berth.v1.Decision
-	(*FieldChange)(nil),                // 111: berth.v1.FieldChange
-	(*MigrationStats)(nil),             // 112: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 113: berth.v1.DecisionNode
-	(*Event)(nil),                      // 114: berth.v1.Event
-	(*timestamppb.Timestamp)(nil),      // 115: google.protobuf.Timestamp
+	(*StartVMsRequest)(nil),            // 55: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 56: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 57: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 58: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 59: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 60: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 61: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 62: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 63: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 64: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 65: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 66: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 67: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 68: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 69: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 70: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 71: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 72: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 73: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 74: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 75: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 76: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 77: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 78: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 79: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 80: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 81: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 82: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 83: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 84: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 85: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 86: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 87: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 88: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 89: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 90: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 91: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 92: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 93: berth.v1.WatchOperationResponse
+	(*CancelOperationRequest)(nil),     // 94: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 95: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 96: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 97: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 98: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 99: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 100: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 101: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 102: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 103: berth.v1.WhyVMResponse
+	(*WhyNotRequest)(nil),              // 104: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 105: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 106: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 107: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 108: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 109: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 110: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 111: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 112: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 113: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 114: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 115: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 116: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 117: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 118: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 119: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 120: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 121: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 122: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 123: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 124: berth.v1.JoinResponse
+	nil,                                // 125: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 126: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 127: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 128: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 129: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 130: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 131: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 132: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 133: berth.v1.Member
+	(*Node)(nil),                       // 134: berth.v1.Node
+	(*Domain)(nil),                     // 135: berth.v1.Domain
+	(*NodeSettings)(nil),               // 136: berth.v1.NodeSettings
+	(*Resource)(nil),                   // 137: berth.v1.Resource
+	(*Key)(nil),                        // 138: berth.v1.Key
+	(*NodeKey)(nil),                    // 139: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 140: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 141: berth.v1.EstateChange
+	(*VM)(nil),                         // 142: berth.v1.VM
+	(*Operation)(nil),                  // 143: berth.v1.Operation
+	(*VMSpec)(nil),                     // 144: berth.v1.VMSpec
+	(*Decision)(nil),                   // 145: berth.v1.Decision
+	(*FieldChange)(nil),                // 146: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 147: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 148: berth.v1.Group
+	(*Conflict)(nil),                   // 149: berth.v1.Conflict
+	(*AffinityRule)(nil),               // 150: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 151: berth.v1.Plan
+	(*MigrationStats)(nil),             // 152: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 153: berth.v1.DecisionNode
+	(*Event)(nil),                      // 154: berth.v1.Event
+	(*timestamppb.Timestamp)(nil),      // 155: google.protobuf.Timestamp
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	98,  // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	99,  // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	99,  // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	100, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	101, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	92,  // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	99,  // 6: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	99,  // 7: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	102, // 8: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	102, // 9: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	93,  // 10: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	94,  // 11: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	102, // 12: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	95,  // 13: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	96,  // 14: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	102, // 15: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	103, // 16: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	103, // 17: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	103, // 18: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	103, // 19: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	103, // 20: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	104, // 21: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	97,  // 22: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	105, // 23: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	105, // 24: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	104, // 25: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	102, // 26: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	102, // 27: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	106, // 28: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	107, // 29: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	107, // 30: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	108, // 31: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	109, // 32: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	103, // 33: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
-	108, // 34: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	110, // 35: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	107, // 36: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	109, // 37: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
-	103, // 38: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
-	107, // 39: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	110, // 40: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	48,  // 41: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
-	48,  // 42: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
-	107, // 43: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	111, // 44: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	108, // 45: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	108, // 46: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	110, // 47: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	108, // 48: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	108, // 49: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	108, // 50: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	112, // 51: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	108, // 52: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	110, // 53: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	110, // 54: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	110, // 55: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	110, // 56: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	113, // 57: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	75,  // 58: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	114, // 59: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	98,  // 60: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	115, // 61: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	0,   // 62: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 63: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 64: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 65: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 66: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 67: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	12,  // 68: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	14,  // 69: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	16,  // 70: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	18,  // 71: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	20,  // 72: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	22,  // 73: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	24,  // 74: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	26,  // 75: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	28,  // 76: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	30,  // 77: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	32,  // 78: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	34,  // 79: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	36,  // 80: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	38,  // 81: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	40,  // 82: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	44,  // 83: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	46,  // 84: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	42,  // 85: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	49,  // 86: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	51,  // 87: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	53,  // 88: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	55,  // 89: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	57,  // 90: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	59,  // 91: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	61,  // 92: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	63,  // 93: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	65,  // 94: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	67,  // 95: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	69,  // 96: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	71,  // 97: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	73,  // 98: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	76,  // 99: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	78,  // 100: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	80,  // 101: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	82,  // 102: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	84,  // 103: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	86,  // 104: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	88,  // 105: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	90,  // 106: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	1,   // 107: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 108: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 109: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 110: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 111: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 112: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	13,  // 113: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	15,  // 114: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	17,  // 115: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	19,  // 116: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	21,  // 117: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	23,  // 118: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	25,  // 119: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	27,  // 120: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	29,  // 121: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	31,  // 122: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	33,  // 123: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	35,  // 124: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	37,  // 125: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	39,  // 126: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	41,  // 127: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	45,  // 128: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	47,  // 129: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	43,  // 130: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	50,  // 131: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	52,  // 132: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	54,  // 133: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	56,  // 134: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	58,  // 135: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	60,  // 136: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	62,  // 137: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	64,  // 138: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	66,  // 139: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	68,  // 140: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	70,  // 141: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	72,  // 142: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	74,  // 143: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	77,  // 144: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	79,  // 145: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	81,  // 146: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	83,  // 147: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	85,  // 148: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	87,  // 149: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	89,  // 150: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	91,  // 151: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	107, // [107:152] is the sub-list for method output_type
-	62,  // [62:107] is the sub-list for method input_type
-	62,  // [62:62] is the sub-list for extension type_name
-	62,  // [62:62] is the sub-list for extension extendee
-	0,   // [0:62] is the sub-list for field type_name
+	133, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	134, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	134, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	135, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	136, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	125, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	48,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	134, // 7: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	134, // 8: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	137, // 9: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	137, // 10: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	126, // 11: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	127, // 12: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	128, // 13: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	137, // 14: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	129, // 15: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	130, // 16: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	131, // 17: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	137, // 18: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	138, // 19: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	138, // 20: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	138, // 21: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	138, // 22: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	138, // 23: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	139, // 24: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	132, // 25: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	140, // 26: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	140, // 27: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	139, // 28: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	137, // 29: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	137, // 30: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	141, // 31: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	142, // 32: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	142, // 33: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	143, // 34: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	144, // 35: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
+	138, // 36: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
+	143, // 37: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	145, // 38: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	142, // 39: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	144, // 40: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
+	138, // 41: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
+	142, // 42: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	145, // 43: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	48,  // 44: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
+	48,  // 45: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
+	48,  // 46: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
+	48,  // 47: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
+	142, // 48: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	146, // 49: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	143, // 50: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	143, // 51: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	145, // 52: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	57,  // 53: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	143, // 54: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	145, // 55: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	147, // 56: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	148, // 57: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	148, // 58: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	148, // 59: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	148, // 60: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	149, // 61: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	48,  // 62: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	48,  // 63: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	48,  // 64: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	48,  // 65: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	150, // 66: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	150, // 67: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	148, // 68: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	149, // 69: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	146, // 70: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	149, // 71: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	151, // 72: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	134, // 73: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	151, // 74: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	151, // 75: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	151, // 76: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 77: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 78: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 79: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 80: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 81: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	143, // 82: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	143, // 83: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	143, // 84: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	152, // 85: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	143, // 86: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	145, // 87: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	145, // 88: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	145, // 89: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	145, // 90: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	153, // 91: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	108, // 92: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	154, // 93: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	133, // 94: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	155, // 95: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	48,  // 96: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	48,  // 97: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 98: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 99: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 100: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 101: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 102: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 103: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	12,  // 104: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	14,  // 105: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	16,  // 106: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	18,  // 107: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	20,  // 108: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	22,  // 109: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	24,  // 110: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	26,  // 111: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	28,  // 112: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	30,  // 113: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	32,  // 114: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	34,  // 115: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	36,  // 116: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	38,  // 117: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	40,  // 118: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	44,  // 119: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	46,  // 120: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	42,  // 121: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	49,  // 122: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	51,  // 123: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	53,  // 124: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	55,  // 125: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	58,  // 126: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	60,  // 127: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	62,  // 128: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	64,  // 129: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	66,  // 130: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	68,  // 131: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	70,  // 132: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	72,  // 133: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	74,  // 134: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	76,  // 135: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	78,  // 136: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	80,  // 137: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	82,  // 138: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	84,  // 139: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	86,  // 140: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	88,  // 141: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	90,  // 142: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	92,  // 143: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	94,  // 144: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	96,  // 145: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	98,  // 146: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	100, // 147: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	102, // 148: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	104, // 149: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	106, // 150: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	109, // 151: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	111, // 152: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	113, // 153: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	115, // 154: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	117, // 155: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	119, // 156: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	121, // 157: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	123, // 158: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	1,   // 159: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 160: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 161: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 162: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 163: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 164: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	13,  // 165: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	15,  // 166: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	17,  // 167: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	19,  // 168: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	21,  // 169: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	23,  // 170: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	25,  // 171: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	27,  // 172: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	29,  // 173: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	31,  // 174: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	33,  // 175: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	35,  // 176: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	37,  // 177: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	39,  // 178: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	41,  // 179: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	45,  // 180: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	47,  // 181: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	43,  // 182: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	50,  // 183: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	52,  // 184: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	54,  // 185: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	56,  // 186: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	59,  // 187: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	61,  // 188: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	63,  // 189: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	65,  // 190: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	67,  // 191: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	69,  // 192: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	71,  // 193: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	73,  // 194: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	75,  // 195: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	77,  // 196: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	79,  // 197: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	81,  // 198: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	83,  // 199: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	85,  // 200: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	87,  // 201: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	89,  // 202: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	91,  // 203: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	93,  // 204: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	95,  // 205: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	97,  // 206: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	99,  // 207: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	101, // 208: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	103, // 209: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	105, // 210: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	107, // 211: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	110, // 212: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	112, // 213: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	114, // 214: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	116, // 215: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	118, // 216: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	120, // 217: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	122, // 218: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	124, // 219: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	159, // [159:220] is the sub-list for method output_type
+	98,  // [98:159] is the sub-list for method input_type
+	98,  // [98:98] is the sub-list for extension type_name
+	98,  // [98:98] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -6372,16 +8781,19 @@ func file_berth_v1_api_proto_init() {
 	if File_berth_v1_api_proto != nil {
 		return
 	}
+	file_berth_v1_balance_proto_init()
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
+	file_berth_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
 	file_berth_v1_api_proto_msgTypes[46].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[64].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   98,
+			NumMessages:   133,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -26,18 +26,21 @@ const (
 
 // Resource is everything in an estate that is neither a node nor a VM.
 type Resource struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	Id                string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind              string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`                                                                                                                              // cluster, billing-entity, offer, customer, vdc, image, network, disk, nic
-	Name              string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`                                                                                                                              // unique among its kind
-	Links             map[string]string      `protobuf:"bytes,4,rep,name=links,proto3" json:"links,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                  // by link name: the name of the other resource
-	Settings          map[string]string      `protobuf:"bytes,5,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                            // only what was set
-	EffectiveSettings map[string]string      `protobuf:"bytes,6,rep,name=effective_settings,json=effectiveSettings,proto3" json:"effective_settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // with every default filled in
-	NodeKeys          []*NodeKey             `protobuf:"bytes,7,rep,name=node_keys,json=nodeKeys,proto3" json:"node_keys,omitempty"`                                                                                                      // of a cluster: what all of its nodes have, by name
-	Keys              []*Key                 `protobuf:"bytes,8,rep,name=keys,proto3" json:"keys,omitempty"`                                                                                                                              // by class and name
-	CreatedAt         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`                                                                                                   // absent for the default cluster while it is not declared
-	Revision          uint64                 `protobuf:"varint,10,opt,name=revision,proto3" json:"revision,omitempty"`                                                                                                                    // 0 likewise
-	UsedBy            []string               `protobuf:"bytes,11,rep,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"`                                                                                                           // kind/name of what links to it; only GetResource fills this
+	state             protoimpl.MessageState   `protogen:"open.v1"`
+	Id                string                   `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind              string                   `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`                                                                                                                              // cluster, billing-entity, offer, customer, vdc, image, network, disk, nic
+	Name              string                   `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`                                                                                                                              // unique among its kind
+	Links             map[string]string        `protobuf:"bytes,4,rep,name=links,proto3" json:"links,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                  // by link name: the name of the other resource
+	Settings          map[string]string        `protobuf:"bytes,5,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                            // only what was set
+	EffectiveSettings map[string]string        `protobuf:"bytes,6,rep,name=effective_settings,json=effectiveSettings,proto3" json:"effective_settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // with every default filled in
+	NodeKeys          []*NodeKey               `protobuf:"bytes,7,rep,name=node_keys,json=nodeKeys,proto3" json:"node_keys,omitempty"`                                                                                                      // of a cluster: what all of its nodes have, by name
+	Keys              []*Key                   `protobuf:"bytes,8,rep,name=keys,proto3" json:"keys,omitempty"`                                                                                                                              // by class and name
+	CreatedAt         *timestamppb.Timestamp   `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`                                                                                                   // absent for the default cluster while it is not declared
+	Revision          uint64                   `protobuf:"varint,10,opt,name=revision,proto3" json:"revision,omitempty"`                                                                                                                    // 0 likewise
+	UsedBy            []string                 `protobuf:"bytes,11,rep,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"`                                                                                                           // kind/name of what links to it; only GetResource fills this
+	Lists             map[string]*ResourceList `protobuf:"bytes,12,rep,name=lists,proto3" json:"lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                 // by list name, of policies
+	EffectiveLists    map[string]*ResourceList `protobuf:"bytes,13,rep,name=effective_lists,json=effectiveLists,proto3" json:"effective_lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`         // with every default filled in
+	BuiltIn           bool                     `protobuf:"varint,14,opt,name=built_in,json=builtIn,proto3" json:"built_in,omitempty"`                                                                                                       // it is there without being declared
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -149,6 +152,72 @@ func (x *Resource) GetUsedBy() []string {
 	return nil
 }
 
+func (x *Resource) GetLists() map[string]*ResourceList {
+	if x != nil {
+		return x.Lists
+	}
+	return nil
+}
+
+func (x *Resource) GetEffectiveLists() map[string]*ResourceList {
+	if x != nil {
+		return x.EffectiveLists
+	}
+	return nil
+}
+
+func (x *Resource) GetBuiltIn() bool {
+	if x != nil {
+		return x.BuiltIn
+	}
+	return false
+}
+
+// ResourceList is one list of a resource.
+type ResourceList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Items         []string               `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceList) Reset() {
+	*x = ResourceList{}
+	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceList) ProtoMessage() {}
+
+func (x *ResourceList) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceList.ProtoReflect.Descriptor instead.
+func (*ResourceList) Descriptor() ([]byte, []int) {
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ResourceList) GetItems() []string {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
 // Key is one key on a resource or a VM. With a weight of 0 it takes no part in placement.
 type Key struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -162,7 +231,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	mi := &file_berth_v1_estate_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -174,7 +243,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	mi := &file_berth_v1_estate_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -187,7 +256,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Key) GetClass() string {
@@ -231,7 +300,7 @@ type NodeKey struct {
 
 func (x *NodeKey) Reset() {
 	*x = NodeKey{}
-	mi := &file_berth_v1_estate_proto_msgTypes[2]
+	mi := &file_berth_v1_estate_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -243,7 +312,7 @@ func (x *NodeKey) String() string {
 func (*NodeKey) ProtoMessage() {}
 
 func (x *NodeKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[2]
+	mi := &file_berth_v1_estate_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -256,7 +325,7 @@ func (x *NodeKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeKey.ProtoReflect.Descriptor instead.
 func (*NodeKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NodeKey) GetName() string {
@@ -304,7 +373,7 @@ type CompiledKey struct {
 
 func (x *CompiledKey) Reset() {
 	*x = CompiledKey{}
-	mi := &file_berth_v1_estate_proto_msgTypes[3]
+	mi := &file_berth_v1_estate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -316,7 +385,7 @@ func (x *CompiledKey) String() string {
 func (*CompiledKey) ProtoMessage() {}
 
 func (x *CompiledKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[3]
+	mi := &file_berth_v1_estate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -329,7 +398,7 @@ func (x *CompiledKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKey.ProtoReflect.Descriptor instead.
 func (*CompiledKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CompiledKey) GetName() string {
@@ -402,7 +471,7 @@ type OverriddenKey struct {
 
 func (x *OverriddenKey) Reset() {
 	*x = OverriddenKey{}
-	mi := &file_berth_v1_estate_proto_msgTypes[4]
+	mi := &file_berth_v1_estate_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -414,7 +483,7 @@ func (x *OverriddenKey) String() string {
 func (*OverriddenKey) ProtoMessage() {}
 
 func (x *OverriddenKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[4]
+	mi := &file_berth_v1_estate_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -427,7 +496,7 @@ func (x *OverriddenKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverriddenKey.ProtoReflect.Descriptor instead.
 func (*OverriddenKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OverriddenKey) GetClass() string {
@@ -478,7 +547,7 @@ type EstateChange struct {
 
 func (x *EstateChange) Reset() {
 	*x = EstateChange{}
-	mi := &file_berth_v1_estate_proto_msgTypes[5]
+	mi := &file_berth_v1_estate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +559,7 @@ func (x *EstateChange) String() string {
 func (*EstateChange) ProtoMessage() {}
 
 func (x *EstateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[5]
+	mi := &file_berth_v1_estate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +572,7 @@ func (x *EstateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EstateChange.ProtoReflect.Descriptor instead.
 func (*EstateChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *EstateChange) GetAction() string {
@@ -546,7 +615,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_berth_v1_estate_proto_msgTypes[6]
+	mi := &file_berth_v1_estate_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +627,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[6]
+	mi := &file_berth_v1_estate_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +640,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FieldChange) GetField() string {
@@ -616,7 +685,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_berth_v1_estate_proto_msgTypes[7]
+	mi := &file_berth_v1_estate_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +697,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[7]
+	mi := &file_berth_v1_estate_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +710,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Problem) GetFile() string {
@@ -683,7 +752,7 @@ var File_berth_v1_estate_proto protoreflect.FileDescriptor
 
 const file_berth_v1_estate_proto_rawDesc = "" +
 	"\n" +
-	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\x05\n" +
+	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdd\a\n" +
 	"\bResource\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -697,7 +766,10 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"created_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x1a\n" +
 	"\brevision\x18\n" +
 	" \x01(\x04R\brevision\x12\x17\n" +
-	"\aused_by\x18\v \x03(\tR\x06usedBy\x1a8\n" +
+	"\aused_by\x18\v \x03(\tR\x06usedBy\x123\n" +
+	"\x05lists\x18\f \x03(\v2\x1d.berth.v1.Resource.ListsEntryR\x05lists\x12O\n" +
+	"\x0feffective_lists\x18\r \x03(\v2&.berth.v1.Resource.EffectiveListsEntryR\x0eeffectiveLists\x12\x19\n" +
+	"\bbuilt_in\x18\x0e \x01(\bR\abuiltIn\x1a8\n" +
 	"\n" +
 	"LinksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -707,7 +779,16 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aD\n" +
 	"\x16EffectiveSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aP\n" +
+	"\n" +
+	"ListsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\x1aY\n" +
+	"\x13EffectiveListsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\"$\n" +
+	"\fResourceList\x12\x14\n" +
+	"\x05items\x18\x01 \x03(\tR\x05items\"]\n" +
 	"\x03Key\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\tR\x05class\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -762,35 +843,42 @@ func file_berth_v1_estate_proto_rawDescGZIP() []byte {
 	return file_berth_v1_estate_proto_rawDescData
 }
 
-var file_berth_v1_estate_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_berth_v1_estate_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_berth_v1_estate_proto_goTypes = []any{
 	(*Resource)(nil),              // 0: berth.v1.Resource
-	(*Key)(nil),                   // 1: berth.v1.Key
-	(*NodeKey)(nil),               // 2: berth.v1.NodeKey
-	(*CompiledKey)(nil),           // 3: berth.v1.CompiledKey
-	(*OverriddenKey)(nil),         // 4: berth.v1.OverriddenKey
-	(*EstateChange)(nil),          // 5: berth.v1.EstateChange
-	(*FieldChange)(nil),           // 6: berth.v1.FieldChange
-	(*Problem)(nil),               // 7: berth.v1.Problem
-	nil,                           // 8: berth.v1.Resource.LinksEntry
-	nil,                           // 9: berth.v1.Resource.SettingsEntry
-	nil,                           // 10: berth.v1.Resource.EffectiveSettingsEntry
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*ResourceList)(nil),          // 1: berth.v1.ResourceList
+	(*Key)(nil),                   // 2: berth.v1.Key
+	(*NodeKey)(nil),               // 3: berth.v1.NodeKey
+	(*CompiledKey)(nil),           // 4: berth.v1.CompiledKey
+	(*OverriddenKey)(nil),         // 5: berth.v1.OverriddenKey
+	(*EstateChange)(nil),          // 6: berth.v1.EstateChange
+	(*FieldChange)(nil),           // 7: berth.v1.FieldChange
+	(*Problem)(nil),               // 8: berth.v1.Problem
+	nil,                           // 9: berth.v1.Resource.LinksEntry
+	nil,                           // 10: berth.v1.Resource.SettingsEntry
+	nil,                           // 11: berth.v1.Resource.EffectiveSettingsEntry
+	nil,                           // 12: berth.v1.Resource.ListsEntry
+	nil,                           // 13: berth.v1.Resource.EffectiveListsEntry
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_berth_v1_estate_proto_depIdxs = []int32{
-	8,  // 0: berth.v1.Resource.links:type_name -> berth.v1.Resource.LinksEntry
-	9,  // 1: berth.v1.Resource.settings:type_name -> berth.v1.Resource.SettingsEntry
-	10, // 2: berth.v1.Resource.effective_settings:type_name -> berth.v1.Resource.EffectiveSettingsEntry
-	2,  // 3: berth.v1.Resource.node_keys:type_name -> berth.v1.NodeKey
-	1,  // 4: berth.v1.Resource.keys:type_name -> berth.v1.Key
-	11, // 5: berth.v1.Resource.created_at:type_name -> google.protobuf.Timestamp
-	4,  // 6: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
-	6,  // 7: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	9,  // 0: berth.v1.Resource.links:type_name -> berth.v1.Resource.LinksEntry
+	10, // 1: berth.v1.Resource.settings:type_name -> berth.v1.Resource.SettingsEntry
+	11, // 2: berth.v1.Resource.effective_settings:type_name -> berth.v1.Resource.EffectiveSettingsEntry
+	3,  // 3: berth.v1.Resource.node_keys:type_name -> berth.v1.NodeKey
+	2,  // 4: berth.v1.Resource.keys:type_name -> berth.v1.Key
+	14, // 5: berth.v1.Resource.created_at:type_name -> google.protobuf.Timestamp
+	12, // 6: berth.v1.Resource.lists:type_name -> berth.v1.Resource.ListsEntry
+	13, // 7: berth.v1.Resource.effective_lists:type_name -> berth.v1.Resource.EffectiveListsEntry
+	5,  // 8: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
+	7,  // 9: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
+	1,  // 10: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
+	1,  // 11: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_estate_proto_init() }
@@ -804,7 +892,7 @@ func file_berth_v1_estate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_estate_proto_rawDesc), len(file_berth_v1_estate_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -338,6 +338,10 @@ type Node struct {
 	Revision            uint64                 `protobuf:"varint,16,opt,name=revision,proto3" json:"revision,omitempty"`
 	Keys                map[string]float64     `protobuf:"bytes,17,rep,name=keys,proto3" json:"keys,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // value in force of every key that the cluster declares
 	OwnKeys             []string               `protobuf:"bytes,18,rep,name=own_keys,json=ownKeys,proto3" json:"own_keys,omitempty"`                                                        // names of those whose value was set on this node; the others have the default
+	Labels              []string               `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
+	Management          bool                   `protobuf:"varint,20,opt,name=management,proto3" json:"management,omitempty"`      // it carries the site's management
+	Unbalanced          bool                   `protobuf:"varint,21,opt,name=unbalanced,proto3" json:"unbalanced,omitempty"`      // balancing leaves it alone
+	PlanId              string                 `protobuf:"bytes,22,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"` // of the drain that runs; empty: none does
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -496,6 +500,34 @@ func (x *Node) GetOwnKeys() []string {
 		return x.OwnKeys
 	}
 	return nil
+}
+
+func (x *Node) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Node) GetManagement() bool {
+	if x != nil {
+		return x.Management
+	}
+	return false
+}
+
+func (x *Node) GetUnbalanced() bool {
+	if x != nil {
+		return x.Unbalanced
+	}
+	return false
+}
+
+func (x *Node) GetPlanId() string {
+	if x != nil {
+		return x.PlanId
+	}
+	return ""
 }
 
 type NodeSettings struct {
@@ -1618,17 +1650,22 @@ type VM struct {
 	Condition      string                 `protobuf:"bytes,14,opt,name=condition,proto3" json:"condition,omitempty"` // what is wrong or unusual, in words; empty when nothing is
 	Revision       uint64                 `protobuf:"varint,15,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Names of resources, here and down to nics; empty when there is none.
-	Vdc           string   `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer         string   `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image         string   `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
-	Customer      string   `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
-	BillingEntity string   `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
-	Cluster       string   `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
-	Disks         []string `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
-	Nics          []string `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
-	Keys          []*Key   `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
-	Sticky        []*Key   `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
-	Home          string   `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
+	Vdc           string                 `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer         string                 `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image         string                 `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
+	Customer      string                 `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
+	BillingEntity string                 `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
+	Cluster       string                 `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
+	Disks         []string               `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
+	Nics          []string               `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
+	Keys          []*Key                 `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
+	Sticky        []*Key                 `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
+	Home          string                 `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
+	Labels        []string               `protobuf:"bytes,27,rep,name=labels,proto3" json:"labels,omitempty"`
+	Migration     string                 `protobuf:"bytes,28,opt,name=migration,proto3" json:"migration,omitempty"`            // who may move it while it runs: automatic, manual, never
+	Preferred     []string               `protobuf:"bytes,29,rep,name=preferred,proto3" json:"preferred,omitempty"`            // names of nodes that it had better start on
+	Groups        []string               `protobuf:"bytes,30,rep,name=groups,proto3" json:"groups,omitempty"`                  // names of those that it is a member of
+	MovedAt       *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"` // when it last came to another node while it ran
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1845,6 +1882,41 @@ func (x *VM) GetHome() string {
 	return ""
 }
 
+func (x *VM) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *VM) GetMigration() string {
+	if x != nil {
+		return x.Migration
+	}
+	return ""
+}
+
+func (x *VM) GetPreferred() []string {
+	if x != nil {
+		return x.Preferred
+	}
+	return nil
+}
+
+func (x *VM) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *VM) GetMovedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MovedAt
+	}
+	return nil
+}
+
 type VMSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
@@ -2031,8 +2103,9 @@ type Operation struct {
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
-	Migration     *MigrationStats        `protobuf:"bytes,17,opt,name=migration,proto3" json:"migration,omitempty"` // of a finished migration
-	Evidence      []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`   // what each step was decided on, oldest first
+	Migration     *MigrationStats        `protobuf:"bytes,17,opt,name=migration,proto3" json:"migration,omitempty"`         // of a finished migration
+	Evidence      []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`           // what each step was decided on, oldest first
+	PlanId        string                 `protobuf:"bytes,19,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"` // of the plan that the move is of
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2193,6 +2266,13 @@ func (x *Operation) GetEvidence() []string {
 	return nil
 }
 
+func (x *Operation) GetPlanId() string {
+	if x != nil {
+		return x.PlanId
+	}
+	return ""
+}
+
 // MigrationStats are libvirt's figures of a job, running or complete.
 type MigrationStats struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
@@ -2331,6 +2411,8 @@ type Decision struct {
 	Kept           int32                  `protobuf:"varint,24,opt,name=kept,proto3" json:"kept,omitempty"`                                 // nodes whose figures were kept with the decision
 	Omitted        int32                  `protobuf:"varint,25,opt,name=omitted,proto3" json:"omitted,omitempty"`                           // nodes that were looked at and not kept
 	Cluster        string                 `protobuf:"bytes,26,opt,name=cluster,proto3" json:"cluster,omitempty"`                            // whose nodes were looked at
+	Ranks          []*RankRow             `protobuf:"bytes,27,rep,name=ranks,proto3" json:"ranks,omitempty"`                                // what each weigher gave, when several were combined
+	RankNodes      []string               `protobuf:"bytes,28,rep,name=rank_nodes,json=rankNodes,proto3" json:"rank_nodes,omitempty"`       // names of the nodes of their cells
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2547,24 +2629,155 @@ func (x *Decision) GetCluster() string {
 	return ""
 }
 
-type DecisionRequest struct {
+func (x *Decision) GetRanks() []*RankRow {
+	if x != nil {
+		return x.Ranks
+	}
+	return nil
+}
+
+func (x *Decision) GetRankNodes() []string {
+	if x != nil {
+		return x.RankNodes
+	}
+	return nil
+}
+
+// RankRow is one weigher of a decision.
+type RankRow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
-	PinnedNode    string                 `protobuf:"bytes,3,opt,name=pinned_node,json=pinnedNode,proto3" json:"pinned_node,omitempty"` // an explicit target
-	ExcludedNodes []string               `protobuf:"bytes,4,rep,name=excluded_nodes,json=excludedNodes,proto3" json:"excluded_nodes,omitempty"`
-	CurrentNode   string                 `protobuf:"bytes,5,opt,name=current_node,json=currentNode,proto3" json:"current_node,omitempty"`
-	SystemKeys    []*CompiledKey         `protobuf:"bytes,6,rep,name=system_keys,json=systemKeys,proto3" json:"system_keys,omitempty"`       // without from and overrode
-	CustomerKeys  []*CompiledKey         `protobuf:"bytes,7,rep,name=customer_keys,json=customerKeys,proto3" json:"customer_keys,omitempty"` // likewise, billing-entity keys among them
-	HomeNode      string                 `protobuf:"bytes,8,opt,name=home_node,json=homeNode,proto3" json:"home_node,omitempty"`             // has the VM's disk, in a cluster with local storage
-	IfBetter      float64                `protobuf:"fixed64,9,opt,name=if_better,json=ifBetter,proto3" json:"if_better,omitempty"`           // the least gain for which a migration was worth it
+	Weigher       string                 `protobuf:"bytes,1,opt,name=weigher,proto3" json:"weigher,omitempty"`
+	Factor        float64                `protobuf:"fixed64,2,opt,name=factor,proto3" json:"factor,omitempty"`
+	Cells         []*RankCell            `protobuf:"bytes,3,rep,name=cells,proto3" json:"cells,omitempty"` // by node, as in rank_nodes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *RankRow) Reset() {
+	*x = RankRow{}
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankRow) ProtoMessage() {}
+
+func (x *RankRow) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
+func (*RankRow) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RankRow) GetWeigher() string {
+	if x != nil {
+		return x.Weigher
+	}
+	return ""
+}
+
+func (x *RankRow) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *RankRow) GetCells() []*RankCell {
+	if x != nil {
+		return x.Cells
+	}
+	return nil
+}
+
+type RankCell struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rank          float64                `protobuf:"fixed64,1,opt,name=rank,proto3" json:"rank,omitempty"`     // higher is better; of a percentage selector, the percentage: lower is better
+	Weight        float64                `protobuf:"fixed64,2,opt,name=weight,proto3" json:"weight,omitempty"` // as the weigher gave it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankCell) Reset() {
+	*x = RankCell{}
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankCell) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankCell) ProtoMessage() {}
+
+func (x *RankCell) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
+func (*RankCell) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RankCell) GetRank() float64 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *RankCell) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+type DecisionRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes    int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Vcpus          int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	PinnedNode     string                 `protobuf:"bytes,3,opt,name=pinned_node,json=pinnedNode,proto3" json:"pinned_node,omitempty"` // an explicit target
+	ExcludedNodes  []string               `protobuf:"bytes,4,rep,name=excluded_nodes,json=excludedNodes,proto3" json:"excluded_nodes,omitempty"`
+	CurrentNode    string                 `protobuf:"bytes,5,opt,name=current_node,json=currentNode,proto3" json:"current_node,omitempty"`
+	SystemKeys     []*CompiledKey         `protobuf:"bytes,6,rep,name=system_keys,json=systemKeys,proto3" json:"system_keys,omitempty"`       // without from and overrode
+	CustomerKeys   []*CompiledKey         `protobuf:"bytes,7,rep,name=customer_keys,json=customerKeys,proto3" json:"customer_keys,omitempty"` // likewise, billing-entity keys among them
+	HomeNode       string                 `protobuf:"bytes,8,opt,name=home_node,json=homeNode,proto3" json:"home_node,omitempty"`             // has the VM's disk, in a cluster with local storage
+	IfBetter       float64                `protobuf:"fixed64,9,opt,name=if_better,json=ifBetter,proto3" json:"if_better,omitempty"`           // the least gain for which a migration was worth it
+	Unit           []string               `protobuf:"bytes,10,rep,name=unit,proto3" json:"unit,omitempty"`                                    // names of VMs that were placed together with it
+	Among          []string               `protobuf:"bytes,11,rep,name=among,proto3" json:"among,omitempty"`                                  // the only nodes that would do; empty: any
+	Leave          bool                   `protobuf:"varint,12,opt,name=leave,proto3" json:"leave,omitempty"`                                 // staying would not do
+	PreferredNodes []string               `protobuf:"bytes,13,rep,name=preferred_nodes,json=preferredNodes,proto3" json:"preferred_nodes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2789,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2802,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -2655,6 +2868,34 @@ func (x *DecisionRequest) GetIfBetter() float64 {
 	return 0
 }
 
+func (x *DecisionRequest) GetUnit() []string {
+	if x != nil {
+		return x.Unit
+	}
+	return nil
+}
+
+func (x *DecisionRequest) GetAmong() []string {
+	if x != nil {
+		return x.Among
+	}
+	return nil
+}
+
+func (x *DecisionRequest) GetLeave() bool {
+	if x != nil {
+		return x.Leave
+	}
+	return false
+}
+
+func (x *DecisionRequest) GetPreferredNodes() []string {
+	if x != nil {
+		return x.PreferredNodes
+	}
+	return nil
+}
+
 type DecisionNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -2675,7 +2916,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2928,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2941,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -2803,7 +3044,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +3056,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +3069,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -2906,7 +3147,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3159,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3172,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -3027,7 +3268,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3280,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3293,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -3131,7 +3372,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3384,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3397,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Member) GetId() string {
@@ -3252,7 +3493,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3264,7 +3505,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3277,7 +3518,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -3333,7 +3574,7 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb1\x06\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\a\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3354,7 +3595,15 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"enrolledAt\x12\x1a\n" +
 	"\brevision\x18\x10 \x01(\x04R\brevision\x12,\n" +
 	"\x04keys\x18\x11 \x03(\v2\x18.berth.v1.Node.KeysEntryR\x04keys\x12\x19\n" +
-	"\bown_keys\x18\x12 \x03(\tR\aownKeys\x1a7\n" +
+	"\bown_keys\x18\x12 \x03(\tR\aownKeys\x12\x16\n" +
+	"\x06labels\x18\x13 \x03(\tR\x06labels\x12\x1e\n" +
+	"\n" +
+	"management\x18\x14 \x01(\bR\n" +
+	"management\x12\x1e\n" +
+	"\n" +
+	"unbalanced\x18\x15 \x01(\bR\n" +
+	"unbalanced\x12\x17\n" +
+	"\aplan_id\x18\x16 \x01(\tR\x06planId\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
@@ -3506,7 +3755,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"job_active\x18\v \x01(\bR\tjobActive\x129\n" +
 	"\n" +
-	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xb0\x06\n" +
+	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xd3\a\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -3536,7 +3785,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x04nics\x18\x17 \x03(\tR\x04nics\x12!\n" +
 	"\x04keys\x18\x18 \x03(\v2\r.berth.v1.KeyR\x04keys\x12%\n" +
 	"\x06sticky\x18\x19 \x03(\v2\r.berth.v1.KeyR\x06sticky\x12\x12\n" +
-	"\x04home\x18\x1a \x01(\tR\x04home\"\xdf\x01\n" +
+	"\x04home\x18\x1a \x01(\tR\x04home\x12\x16\n" +
+	"\x06labels\x18\x1b \x03(\tR\x06labels\x12\x1c\n" +
+	"\tmigration\x18\x1c \x01(\tR\tmigration\x12\x1c\n" +
+	"\tpreferred\x18\x1d \x03(\tR\tpreferred\x12\x16\n" +
+	"\x06groups\x18\x1e \x03(\tR\x06groups\x125\n" +
+	"\bmoved_at\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\amovedAt\"\xdf\x01\n" +
 	"\x06VMSpec\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x16\n" +
@@ -3550,7 +3804,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x10\n" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
-	"\tread_only\x18\x04 \x01(\bR\breadOnly\"\xd1\x04\n" +
+	"\tread_only\x18\x04 \x01(\bR\breadOnly\"\xea\x04\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -3573,7 +3827,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"updated_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x125\n" +
 	"\bended_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x126\n" +
 	"\tmigration\x18\x11 \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
-	"\bevidence\x18\x12 \x03(\tR\bevidence\"\xb8\x03\n" +
+	"\bevidence\x18\x12 \x03(\tR\bevidence\x12\x17\n" +
+	"\aplan_id\x18\x13 \x01(\tR\x06planId\"\xb8\x03\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
@@ -3586,7 +3841,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x10downtime_seconds\x18\b \x01(\x01H\x00R\x0fdowntimeSeconds\x88\x01\x01\x12.\n" +
 	"\x10handover_seconds\x18\t \x01(\x01H\x01R\x0fhandoverSeconds\x88\x01\x01B\x13\n" +
 	"\x11_downtime_secondsB\x13\n" +
-	"\x11_handover_seconds\"\xff\x05\n" +
+	"\x11_handover_seconds\"\xc7\x06\n" +
 	"\bDecision\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x0e\n" +
@@ -3614,7 +3869,17 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\achanges\x18\x17 \x03(\tR\achanges\x12\x12\n" +
 	"\x04kept\x18\x18 \x01(\x05R\x04kept\x12\x18\n" +
 	"\aomitted\x18\x19 \x01(\x05R\aomitted\x12\x18\n" +
-	"\acluster\x18\x1a \x01(\tR\acluster\"\xe3\x02\n" +
+	"\acluster\x18\x1a \x01(\tR\acluster\x12'\n" +
+	"\x05ranks\x18\x1b \x03(\v2\x11.berth.v1.RankRowR\x05ranks\x12\x1d\n" +
+	"\n" +
+	"rank_nodes\x18\x1c \x03(\tR\trankNodes\"e\n" +
+	"\aRankRow\x12\x18\n" +
+	"\aweigher\x18\x01 \x01(\tR\aweigher\x12\x16\n" +
+	"\x06factor\x18\x02 \x01(\x01R\x06factor\x12(\n" +
+	"\x05cells\x18\x03 \x03(\v2\x12.berth.v1.RankCellR\x05cells\"6\n" +
+	"\bRankCell\x12\x12\n" +
+	"\x04rank\x18\x01 \x01(\x01R\x04rank\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\x01R\x06weight\"\xcc\x03\n" +
 	"\x0fDecisionRequest\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x1f\n" +
@@ -3626,7 +3891,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"systemKeys\x12:\n" +
 	"\rcustomer_keys\x18\a \x03(\v2\x15.berth.v1.CompiledKeyR\fcustomerKeys\x12\x1b\n" +
 	"\thome_node\x18\b \x01(\tR\bhomeNode\x12\x1b\n" +
-	"\tif_better\x18\t \x01(\x01R\bifBetter\"\xf6\x02\n" +
+	"\tif_better\x18\t \x01(\x01R\bifBetter\x12\x12\n" +
+	"\x04unit\x18\n" +
+	" \x03(\tR\x04unit\x12\x14\n" +
+	"\x05among\x18\v \x03(\tR\x05among\x12\x14\n" +
+	"\x05leave\x18\f \x01(\bR\x05leave\x12'\n" +
+	"\x0fpreferred_nodes\x18\r \x03(\tR\x0epreferredNodes\"\xf6\x02\n" +
 	"\fDecisionNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1a\n" +
@@ -3757,7 +4027,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -3781,18 +4051,20 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Operation)(nil),             // 19: berth.v1.Operation
 	(*MigrationStats)(nil),        // 20: berth.v1.MigrationStats
 	(*Decision)(nil),              // 21: berth.v1.Decision
-	(*DecisionRequest)(nil),       // 22: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 23: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 24: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 25: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 26: berth.v1.Event
-	(*Member)(nil),                // 27: berth.v1.Member
-	(*ErrorDetail)(nil),           // 28: berth.v1.ErrorDetail
-	nil,                           // 29: berth.v1.Node.KeysEntry
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*Key)(nil),                   // 31: berth.v1.Key
-	(*CompiledKey)(nil),           // 32: berth.v1.CompiledKey
-	(*Problem)(nil),               // 33: berth.v1.Problem
+	(*RankRow)(nil),               // 22: berth.v1.RankRow
+	(*RankCell)(nil),              // 23: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 24: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 25: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 26: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 27: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 28: berth.v1.Event
+	(*Member)(nil),                // 29: berth.v1.Member
+	(*ErrorDetail)(nil),           // 30: berth.v1.ErrorDetail
+	nil,                           // 31: berth.v1.Node.KeysEntry
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*Key)(nil),                   // 33: berth.v1.Key
+	(*CompiledKey)(nil),           // 34: berth.v1.CompiledKey
+	(*Problem)(nil),               // 35: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -3801,49 +4073,52 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	8,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	12, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	7,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	30, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	29, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	32, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	31, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	9,  // 8: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	10, // 9: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	30, // 10: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	32, // 10: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	11, // 11: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	30, // 12: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	32, // 12: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	13, // 13: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	13, // 14: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	13, // 15: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	14, // 16: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	11, // 17: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 18: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	30, // 19: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	32, // 19: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
 	17, // 20: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
 	2,  // 21: berth.v1.VM.state:type_name -> berth.v1.VMState
-	30, // 22: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	30, // 23: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	32, // 22: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	32, // 23: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
 	14, // 24: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	31, // 25: berth.v1.VM.keys:type_name -> berth.v1.Key
-	31, // 26: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	18, // 27: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	3,  // 28: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	30, // 29: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	30, // 30: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	30, // 31: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	20, // 32: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	30, // 33: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	4,  // 34: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	22, // 35: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	23, // 36: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	32, // 37: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	32, // 38: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	24, // 39: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	25, // 40: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	30, // 41: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	21, // 42: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	33, // 43: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	33, // 25: berth.v1.VM.keys:type_name -> berth.v1.Key
+	33, // 26: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	32, // 27: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	18, // 28: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	3,  // 29: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	32, // 30: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	32, // 31: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	32, // 32: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	20, // 33: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	32, // 34: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	4,  // 35: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	24, // 36: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	25, // 37: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	22, // 38: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	23, // 39: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	34, // 40: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	34, // 41: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	26, // 42: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	27, // 43: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	32, // 44: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	21, // 45: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	35, // 46: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -3858,16 +4133,16 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[7].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[15].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[19].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[20].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[21].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[22].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

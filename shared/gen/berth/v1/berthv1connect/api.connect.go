@@ -102,6 +102,45 @@ const (
 	BerthServiceMigrateVMProcedure = "/berth.v1.BerthService/MigrateVM"
 	// BerthServiceDeleteVMProcedure is the fully-qualified name of the BerthService's DeleteVM RPC.
 	BerthServiceDeleteVMProcedure = "/berth.v1.BerthService/DeleteVM"
+	// BerthServiceStartVMsProcedure is the fully-qualified name of the BerthService's StartVMs RPC.
+	BerthServiceStartVMsProcedure = "/berth.v1.BerthService/StartVMs"
+	// BerthServiceListGroupsProcedure is the fully-qualified name of the BerthService's ListGroups RPC.
+	BerthServiceListGroupsProcedure = "/berth.v1.BerthService/ListGroups"
+	// BerthServiceGetGroupProcedure is the fully-qualified name of the BerthService's GetGroup RPC.
+	BerthServiceGetGroupProcedure = "/berth.v1.BerthService/GetGroup"
+	// BerthServiceCreateGroupProcedure is the fully-qualified name of the BerthService's CreateGroup
+	// RPC.
+	BerthServiceCreateGroupProcedure = "/berth.v1.BerthService/CreateGroup"
+	// BerthServiceChangeGroupProcedure is the fully-qualified name of the BerthService's ChangeGroup
+	// RPC.
+	BerthServiceChangeGroupProcedure = "/berth.v1.BerthService/ChangeGroup"
+	// BerthServiceDeleteGroupProcedure is the fully-qualified name of the BerthService's DeleteGroup
+	// RPC.
+	BerthServiceDeleteGroupProcedure = "/berth.v1.BerthService/DeleteGroup"
+	// BerthServiceCheckGroupsProcedure is the fully-qualified name of the BerthService's CheckGroups
+	// RPC.
+	BerthServiceCheckGroupsProcedure = "/berth.v1.BerthService/CheckGroups"
+	// BerthServiceDrainNodeProcedure is the fully-qualified name of the BerthService's DrainNode RPC.
+	BerthServiceDrainNodeProcedure = "/berth.v1.BerthService/DrainNode"
+	// BerthServiceUndrainNodeProcedure is the fully-qualified name of the BerthService's UndrainNode
+	// RPC.
+	BerthServiceUndrainNodeProcedure = "/berth.v1.BerthService/UndrainNode"
+	// BerthServiceListPlansProcedure is the fully-qualified name of the BerthService's ListPlans RPC.
+	BerthServiceListPlansProcedure = "/berth.v1.BerthService/ListPlans"
+	// BerthServiceGetPlanProcedure is the fully-qualified name of the BerthService's GetPlan RPC.
+	BerthServiceGetPlanProcedure = "/berth.v1.BerthService/GetPlan"
+	// BerthServiceProposePlanProcedure is the fully-qualified name of the BerthService's ProposePlan
+	// RPC.
+	BerthServiceProposePlanProcedure = "/berth.v1.BerthService/ProposePlan"
+	// BerthServiceApplyPlanProcedure is the fully-qualified name of the BerthService's ApplyPlan RPC.
+	BerthServiceApplyPlanProcedure = "/berth.v1.BerthService/ApplyPlan"
+	// BerthServiceDiscardPlanProcedure is the fully-qualified name of the BerthService's DiscardPlan
+	// RPC.
+	BerthServiceDiscardPlanProcedure = "/berth.v1.BerthService/DiscardPlan"
+	// BerthServiceCancelPlanProcedure is the fully-qualified name of the BerthService's CancelPlan RPC.
+	BerthServiceCancelPlanProcedure = "/berth.v1.BerthService/CancelPlan"
+	// BerthServiceWatchPlanProcedure is the fully-qualified name of the BerthService's WatchPlan RPC.
+	BerthServiceWatchPlanProcedure = "/berth.v1.BerthService/WatchPlan"
 	// BerthServiceListOperationsProcedure is the fully-qualified name of the BerthService's
 	// ListOperations RPC.
 	BerthServiceListOperationsProcedure = "/berth.v1.BerthService/ListOperations"
@@ -193,6 +232,30 @@ type BerthServiceClient interface {
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
+	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
+	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
+	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
+	GetGroup(context.Context, *connect.Request[v1.GetGroupRequest]) (*connect.Response[v1.GetGroupResponse], error)
+	// CreateGroup refuses what contradicts other groups beyond repair, and answers with warnings about the rest.
+	CreateGroup(context.Context, *connect.Request[v1.CreateGroupRequest]) (*connect.Response[v1.CreateGroupResponse], error)
+	ChangeGroup(context.Context, *connect.Request[v1.ChangeGroupRequest]) (*connect.Response[v1.ChangeGroupResponse], error)
+	DeleteGroup(context.Context, *connect.Request[v1.DeleteGroupRequest]) (*connect.Response[v1.DeleteGroupResponse], error)
+	// CheckGroups tells all conflicts, and what the clusters cannot hold now or after a node fails.
+	CheckGroups(context.Context, *connect.Request[v1.CheckGroupsRequest]) (*connect.Response[v1.CheckGroupsResponse], error)
+	// DrainNode puts a node into maintenance and moves its VMs away. It never stops a VM.
+	DrainNode(context.Context, *connect.Request[v1.DrainNodeRequest]) (*connect.Response[v1.DrainNodeResponse], error)
+	// UndrainNode takes a node out of maintenance and, if asked to, brings its former VMs back where they still belong.
+	UndrainNode(context.Context, *connect.Request[v1.UndrainNodeRequest]) (*connect.Response[v1.UndrainNodeResponse], error)
+	ListPlans(context.Context, *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error)
+	GetPlan(context.Context, *connect.Request[v1.GetPlanRequest]) (*connect.Response[v1.GetPlanResponse], error)
+	// ProposePlan computes now what would even a cluster out, and keeps it as a proposed plan.
+	ProposePlan(context.Context, *connect.Request[v1.ProposePlanRequest]) (*connect.Response[v1.ProposePlanResponse], error)
+	ApplyPlan(context.Context, *connect.Request[v1.ApplyPlanRequest]) (*connect.Response[v1.ApplyPlanResponse], error)
+	DiscardPlan(context.Context, *connect.Request[v1.DiscardPlanRequest]) (*connect.Response[v1.DiscardPlanResponse], error)
+	// CancelPlan lets no further move begin. Moves that copy are let end, or aborted if asked to.
+	CancelPlan(context.Context, *connect.Request[v1.CancelPlanRequest]) (*connect.Response[v1.CancelPlanResponse], error)
+	// WatchPlan sends the plan at once, at every change and progress report, and ends with it.
+	WatchPlan(context.Context, *connect.Request[v1.WatchPlanRequest]) (*connect.ServerStreamForClient[v1.WatchPlanResponse], error)
 	ListOperations(context.Context, *connect.Request[v1.ListOperationsRequest]) (*connect.Response[v1.ListOperationsResponse], error)
 	GetOperation(context.Context, *connect.Request[v1.GetOperationRequest]) (*connect.Response[v1.GetOperationResponse], error)
 	// WatchOperation sends the operation at once, at every change and at every progress report, and ends with it.
@@ -389,6 +452,102 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("DeleteVM")),
 			connect.WithClientOptions(opts...),
 		),
+		startVMs: connect.NewClient[v1.StartVMsRequest, v1.StartVMsResponse](
+			httpClient,
+			baseURL+BerthServiceStartVMsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("StartVMs")),
+			connect.WithClientOptions(opts...),
+		),
+		listGroups: connect.NewClient[v1.ListGroupsRequest, v1.ListGroupsResponse](
+			httpClient,
+			baseURL+BerthServiceListGroupsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListGroups")),
+			connect.WithClientOptions(opts...),
+		),
+		getGroup: connect.NewClient[v1.GetGroupRequest, v1.GetGroupResponse](
+			httpClient,
+			baseURL+BerthServiceGetGroupProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GetGroup")),
+			connect.WithClientOptions(opts...),
+		),
+		createGroup: connect.NewClient[v1.CreateGroupRequest, v1.CreateGroupResponse](
+			httpClient,
+			baseURL+BerthServiceCreateGroupProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("CreateGroup")),
+			connect.WithClientOptions(opts...),
+		),
+		changeGroup: connect.NewClient[v1.ChangeGroupRequest, v1.ChangeGroupResponse](
+			httpClient,
+			baseURL+BerthServiceChangeGroupProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ChangeGroup")),
+			connect.WithClientOptions(opts...),
+		),
+		deleteGroup: connect.NewClient[v1.DeleteGroupRequest, v1.DeleteGroupResponse](
+			httpClient,
+			baseURL+BerthServiceDeleteGroupProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DeleteGroup")),
+			connect.WithClientOptions(opts...),
+		),
+		checkGroups: connect.NewClient[v1.CheckGroupsRequest, v1.CheckGroupsResponse](
+			httpClient,
+			baseURL+BerthServiceCheckGroupsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("CheckGroups")),
+			connect.WithClientOptions(opts...),
+		),
+		drainNode: connect.NewClient[v1.DrainNodeRequest, v1.DrainNodeResponse](
+			httpClient,
+			baseURL+BerthServiceDrainNodeProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DrainNode")),
+			connect.WithClientOptions(opts...),
+		),
+		undrainNode: connect.NewClient[v1.UndrainNodeRequest, v1.UndrainNodeResponse](
+			httpClient,
+			baseURL+BerthServiceUndrainNodeProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("UndrainNode")),
+			connect.WithClientOptions(opts...),
+		),
+		listPlans: connect.NewClient[v1.ListPlansRequest, v1.ListPlansResponse](
+			httpClient,
+			baseURL+BerthServiceListPlansProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListPlans")),
+			connect.WithClientOptions(opts...),
+		),
+		getPlan: connect.NewClient[v1.GetPlanRequest, v1.GetPlanResponse](
+			httpClient,
+			baseURL+BerthServiceGetPlanProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GetPlan")),
+			connect.WithClientOptions(opts...),
+		),
+		proposePlan: connect.NewClient[v1.ProposePlanRequest, v1.ProposePlanResponse](
+			httpClient,
+			baseURL+BerthServiceProposePlanProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ProposePlan")),
+			connect.WithClientOptions(opts...),
+		),
+		applyPlan: connect.NewClient[v1.ApplyPlanRequest, v1.ApplyPlanResponse](
+			httpClient,
+			baseURL+BerthServiceApplyPlanProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ApplyPlan")),
+			connect.WithClientOptions(opts...),
+		),
+		discardPlan: connect.NewClient[v1.DiscardPlanRequest, v1.DiscardPlanResponse](
+			httpClient,
+			baseURL+BerthServiceDiscardPlanProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DiscardPlan")),
+			connect.WithClientOptions(opts...),
+		),
+		cancelPlan: connect.NewClient[v1.CancelPlanRequest, v1.CancelPlanResponse](
+			httpClient,
+			baseURL+BerthServiceCancelPlanProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("CancelPlan")),
+			connect.WithClientOptions(opts...),
+		),
+		watchPlan: connect.NewClient[v1.WatchPlanRequest, v1.WatchPlanResponse](
+			httpClient,
+			baseURL+BerthServiceWatchPlanProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("WatchPlan")),
+			connect.WithClientOptions(opts...),
+		),
 		listOperations: connect.NewClient[v1.ListOperationsRequest, v1.ListOperationsResponse](
 			httpClient,
 			baseURL+BerthServiceListOperationsProcedure,
@@ -517,6 +676,22 @@ type berthServiceClient struct {
 	stopVM             *connect.Client[v1.StopVMRequest, v1.StopVMResponse]
 	migrateVM          *connect.Client[v1.MigrateVMRequest, v1.MigrateVMResponse]
 	deleteVM           *connect.Client[v1.DeleteVMRequest, v1.DeleteVMResponse]
+	startVMs           *connect.Client[v1.StartVMsRequest, v1.StartVMsResponse]
+	listGroups         *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
+	getGroup           *connect.Client[v1.GetGroupRequest, v1.GetGroupResponse]
+	createGroup        *connect.Client[v1.CreateGroupRequest, v1.CreateGroupResponse]
+	changeGroup        *connect.Client[v1.ChangeGroupRequest, v1.ChangeGroupResponse]
+	deleteGroup        *connect.Client[v1.DeleteGroupRequest, v1.DeleteGroupResponse]
+	checkGroups        *connect.Client[v1.CheckGroupsRequest, v1.CheckGroupsResponse]
+	drainNode          *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	undrainNode        *connect.Client[v1.UndrainNodeRequest, v1.UndrainNodeResponse]
+	listPlans          *connect.Client[v1.ListPlansRequest, v1.ListPlansResponse]
+	getPlan            *connect.Client[v1.GetPlanRequest, v1.GetPlanResponse]
+	proposePlan        *connect.Client[v1.ProposePlanRequest, v1.ProposePlanResponse]
+	applyPlan          *connect.Client[v1.ApplyPlanRequest, v1.ApplyPlanResponse]
+	discardPlan        *connect.Client[v1.DiscardPlanRequest, v1.DiscardPlanResponse]
+	cancelPlan         *connect.Client[v1.CancelPlanRequest, v1.CancelPlanResponse]
+	watchPlan          *connect.Client[v1.WatchPlanRequest, v1.WatchPlanResponse]
 	listOperations     *connect.Client[v1.ListOperationsRequest, v1.ListOperationsResponse]
 	getOperation       *connect.Client[v1.GetOperationRequest, v1.GetOperationResponse]
 	watchOperation     *connect.Client[v1.WatchOperationRequest, v1.WatchOperationResponse]
@@ -670,6 +845,86 @@ func (c *berthServiceClient) DeleteVM(ctx context.Context, req *connect.Request[
 	return c.deleteVM.CallUnary(ctx, req)
 }
 
+// StartVMs calls berth.v1.BerthService.StartVMs.
+func (c *berthServiceClient) StartVMs(ctx context.Context, req *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error) {
+	return c.startVMs.CallUnary(ctx, req)
+}
+
+// ListGroups calls berth.v1.BerthService.ListGroups.
+func (c *berthServiceClient) ListGroups(ctx context.Context, req *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error) {
+	return c.listGroups.CallUnary(ctx, req)
+}
+
+// GetGroup calls berth.v1.BerthService.GetGroup.
+func (c *berthServiceClient) GetGroup(ctx context.Context, req *connect.Request[v1.GetGroupRequest]) (*connect.Response[v1.GetGroupResponse], error) {
+	return c.getGroup.CallUnary(ctx, req)
+}
+
+// CreateGroup calls berth.v1.BerthService.CreateGroup.
+func (c *berthServiceClient) CreateGroup(ctx context.Context, req *connect.Request[v1.CreateGroupRequest]) (*connect.Response[v1.CreateGroupResponse], error) {
+	return c.createGroup.CallUnary(ctx, req)
+}
+
+// ChangeGroup calls berth.v1.BerthService.ChangeGroup.
+func (c *berthServiceClient) ChangeGroup(ctx context.Context, req *connect.Request[v1.ChangeGroupRequest]) (*connect.Response[v1.ChangeGroupResponse], error) {
+	return c.changeGroup.CallUnary(ctx, req)
+}
+
+// DeleteGroup calls berth.v1.BerthService.DeleteGroup.
+func (c *berthServiceClient) DeleteGroup(ctx context.Context, req *connect.Request[v1.DeleteGroupRequest]) (*connect.Response[v1.DeleteGroupResponse], error) {
+	return c.deleteGroup.CallUnary(ctx, req)
+}
+
+// CheckGroups calls berth.v1.BerthService.CheckGroups.
+func (c *berthServiceClient) CheckGroups(ctx context.Context, req *connect.Request[v1.CheckGroupsRequest]) (*connect.Response[v1.CheckGroupsResponse], error) {
+	return c.checkGroups.CallUnary(ctx, req)
+}
+
+// DrainNode calls berth.v1.BerthService.DrainNode.
+func (c *berthServiceClient) DrainNode(ctx context.Context, req *connect.Request[v1.DrainNodeRequest]) (*connect.Response[v1.DrainNodeResponse], error) {
+	return c.drainNode.CallUnary(ctx, req)
+}
+
+// UndrainNode calls berth.v1.BerthService.UndrainNode.
+func (c *berthServiceClient) UndrainNode(ctx context.Context, req *connect.Request[v1.UndrainNodeRequest]) (*connect.Response[v1.UndrainNodeResponse], error) {
+	return c.undrainNode.CallUnary(ctx, req)
+}
+
+// ListPlans calls berth.v1.BerthService.ListPlans.
+func (c *berthServiceClient) ListPlans(ctx context.Context, req *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error) {
+	return c.listPlans.CallUnary(ctx, req)
+}
+
+// GetPlan calls berth.v1.BerthService.GetPlan.
+func (c *berthServiceClient) GetPlan(ctx context.Context, req *connect.Request[v1.GetPlanRequest]) (*connect.Response[v1.GetPlanResponse], error) {
+	return c.getPlan.CallUnary(ctx, req)
+}
+
+// ProposePlan calls berth.v1.BerthService.ProposePlan.
+func (c *berthServiceClient) ProposePlan(ctx context.Context, req *connect.Request[v1.ProposePlanRequest]) (*connect.Response[v1.ProposePlanResponse], error) {
+	return c.proposePlan.CallUnary(ctx, req)
+}
+
+// ApplyPlan calls berth.v1.BerthService.ApplyPlan.
+func (c *berthServiceClient) ApplyPlan(ctx context.Context, req *connect.Request[v1.ApplyPlanRequest]) (*connect.Response[v1.ApplyPlanResponse], error) {
+	return c.applyPlan.CallUnary(ctx, req)
+}
+
+// DiscardPlan calls berth.v1.BerthService.DiscardPlan.
+func (c *berthServiceClient) DiscardPlan(ctx context.Context, req *connect.Request[v1.DiscardPlanRequest]) (*connect.Response[v1.DiscardPlanResponse], error) {
+	return c.discardPlan.CallUnary(ctx, req)
+}
+
+// CancelPlan calls berth.v1.BerthService.CancelPlan.
+func (c *berthServiceClient) CancelPlan(ctx context.Context, req *connect.Request[v1.CancelPlanRequest]) (*connect.Response[v1.CancelPlanResponse], error) {
+	return c.cancelPlan.CallUnary(ctx, req)
+}
+
+// WatchPlan calls berth.v1.BerthService.WatchPlan.
+func (c *berthServiceClient) WatchPlan(ctx context.Context, req *connect.Request[v1.WatchPlanRequest]) (*connect.ServerStreamForClient[v1.WatchPlanResponse], error) {
+	return c.watchPlan.CallServerStream(ctx, req)
+}
+
 // ListOperations calls berth.v1.BerthService.ListOperations.
 func (c *berthServiceClient) ListOperations(ctx context.Context, req *connect.Request[v1.ListOperationsRequest]) (*connect.Response[v1.ListOperationsResponse], error) {
 	return c.listOperations.CallUnary(ctx, req)
@@ -790,6 +1045,30 @@ type BerthServiceHandler interface {
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
+	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
+	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
+	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
+	GetGroup(context.Context, *connect.Request[v1.GetGroupRequest]) (*connect.Response[v1.GetGroupResponse], error)
+	// CreateGroup refuses what contradicts other groups beyond repair, and answers with warnings about the rest.
+	CreateGroup(context.Context, *connect.Request[v1.CreateGroupRequest]) (*connect.Response[v1.CreateGroupResponse], error)
+	ChangeGroup(context.Context, *connect.Request[v1.ChangeGroupRequest]) (*connect.Response[v1.ChangeGroupResponse], error)
+	DeleteGroup(context.Context, *connect.Request[v1.DeleteGroupRequest]) (*connect.Response[v1.DeleteGroupResponse], error)
+	// CheckGroups tells all conflicts, and what the clusters cannot hold now or after a node fails.
+	CheckGroups(context.Context, *connect.Request[v1.CheckGroupsRequest]) (*connect.Response[v1.CheckGroupsResponse], error)
+	// DrainNode puts a node into maintenance and moves its VMs away. It never stops a VM.
+	DrainNode(context.Context, *connect.Request[v1.DrainNodeRequest]) (*connect.Response[v1.DrainNodeResponse], error)
+	// UndrainNode takes a node out of maintenance and, if asked to, brings its former VMs back where they still belong.
+	UndrainNode(context.Context, *connect.Request[v1.UndrainNodeRequest]) (*connect.Response[v1.UndrainNodeResponse], error)
+	ListPlans(context.Context, *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error)
+	GetPlan(context.Context, *connect.Request[v1.GetPlanRequest]) (*connect.Response[v1.GetPlanResponse], error)
+	// ProposePlan computes now what would even a cluster out, and keeps it as a proposed plan.
+	ProposePlan(context.Context, *connect.Request[v1.ProposePlanRequest]) (*connect.Response[v1.ProposePlanResponse], error)
+	ApplyPlan(context.Context, *connect.Request[v1.ApplyPlanRequest]) (*connect.Response[v1.ApplyPlanResponse], error)
+	DiscardPlan(context.Context, *connect.Request[v1.DiscardPlanRequest]) (*connect.Response[v1.DiscardPlanResponse], error)
+	// CancelPlan lets no further move begin. Moves that copy are let end, or aborted if asked to.
+	CancelPlan(context.Context, *connect.Request[v1.CancelPlanRequest]) (*connect.Response[v1.CancelPlanResponse], error)
+	// WatchPlan sends the plan at once, at every change and progress report, and ends with it.
+	WatchPlan(context.Context, *connect.Request[v1.WatchPlanRequest], *connect.ServerStream[v1.WatchPlanResponse]) error
 	ListOperations(context.Context, *connect.Request[v1.ListOperationsRequest]) (*connect.Response[v1.ListOperationsResponse], error)
 	GetOperation(context.Context, *connect.Request[v1.GetOperationRequest]) (*connect.Response[v1.GetOperationResponse], error)
 	// WatchOperation sends the operation at once, at every change and at every progress report, and ends with it.
@@ -982,6 +1261,102 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("DeleteVM")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceStartVMsHandler := connect.NewUnaryHandler(
+		BerthServiceStartVMsProcedure,
+		svc.StartVMs,
+		connect.WithSchema(berthServiceMethods.ByName("StartVMs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListGroupsHandler := connect.NewUnaryHandler(
+		BerthServiceListGroupsProcedure,
+		svc.ListGroups,
+		connect.WithSchema(berthServiceMethods.ByName("ListGroups")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGetGroupHandler := connect.NewUnaryHandler(
+		BerthServiceGetGroupProcedure,
+		svc.GetGroup,
+		connect.WithSchema(berthServiceMethods.ByName("GetGroup")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceCreateGroupHandler := connect.NewUnaryHandler(
+		BerthServiceCreateGroupProcedure,
+		svc.CreateGroup,
+		connect.WithSchema(berthServiceMethods.ByName("CreateGroup")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceChangeGroupHandler := connect.NewUnaryHandler(
+		BerthServiceChangeGroupProcedure,
+		svc.ChangeGroup,
+		connect.WithSchema(berthServiceMethods.ByName("ChangeGroup")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceDeleteGroupHandler := connect.NewUnaryHandler(
+		BerthServiceDeleteGroupProcedure,
+		svc.DeleteGroup,
+		connect.WithSchema(berthServiceMethods.ByName("DeleteGroup")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceCheckGroupsHandler := connect.NewUnaryHandler(
+		BerthServiceCheckGroupsProcedure,
+		svc.CheckGroups,
+		connect.WithSchema(berthServiceMethods.ByName("CheckGroups")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceDrainNodeHandler := connect.NewUnaryHandler(
+		BerthServiceDrainNodeProcedure,
+		svc.DrainNode,
+		connect.WithSchema(berthServiceMethods.ByName("DrainNode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceUndrainNodeHandler := connect.NewUnaryHandler(
+		BerthServiceUndrainNodeProcedure,
+		svc.UndrainNode,
+		connect.WithSchema(berthServiceMethods.ByName("UndrainNode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListPlansHandler := connect.NewUnaryHandler(
+		BerthServiceListPlansProcedure,
+		svc.ListPlans,
+		connect.WithSchema(berthServiceMethods.ByName("ListPlans")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGetPlanHandler := connect.NewUnaryHandler(
+		BerthServiceGetPlanProcedure,
+		svc.GetPlan,
+		connect.WithSchema(berthServiceMethods.ByName("GetPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceProposePlanHandler := connect.NewUnaryHandler(
+		BerthServiceProposePlanProcedure,
+		svc.ProposePlan,
+		connect.WithSchema(berthServiceMethods.ByName("ProposePlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceApplyPlanHandler := connect.NewUnaryHandler(
+		BerthServiceApplyPlanProcedure,
+		svc.ApplyPlan,
+		connect.WithSchema(berthServiceMethods.ByName("ApplyPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceDiscardPlanHandler := connect.NewUnaryHandler(
+		BerthServiceDiscardPlanProcedure,
+		svc.DiscardPlan,
+		connect.WithSchema(berthServiceMethods.ByName("DiscardPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceCancelPlanHandler := connect.NewUnaryHandler(
+		BerthServiceCancelPlanProcedure,
+		svc.CancelPlan,
+		connect.WithSchema(berthServiceMethods.ByName("CancelPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceWatchPlanHandler := connect.NewServerStreamHandler(
+		BerthServiceWatchPlanProcedure,
+		svc.WatchPlan,
+		connect.WithSchema(berthServiceMethods.ByName("WatchPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceListOperationsHandler := connect.NewUnaryHandler(
 		BerthServiceListOperationsProcedure,
 		svc.ListOperations,
@@ -1134,6 +1509,38 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceMigrateVMHandler.ServeHTTP(w, r)
 		case BerthServiceDeleteVMProcedure:
 			berthServiceDeleteVMHandler.ServeHTTP(w, r)
+		case BerthServiceStartVMsProcedure:
+			berthServiceStartVMsHandler.ServeHTTP(w, r)
+		case BerthServiceListGroupsProcedure:
+			berthServiceListGroupsHandler.ServeHTTP(w, r)
+		case BerthServiceGetGroupProcedure:
+			berthServiceGetGroupHandler.ServeHTTP(w, r)
+		case BerthServiceCreateGroupProcedure:
+			berthServiceCreateGroupHandler.ServeHTTP(w, r)
+		case BerthServiceChangeGroupProcedure:
+			berthServiceChangeGroupHandler.ServeHTTP(w, r)
+		case BerthServiceDeleteGroupProcedure:
+			berthServiceDeleteGroupHandler.ServeHTTP(w, r)
+		case BerthServiceCheckGroupsProcedure:
+			berthServiceCheckGroupsHandler.ServeHTTP(w, r)
+		case BerthServiceDrainNodeProcedure:
+			berthServiceDrainNodeHandler.ServeHTTP(w, r)
+		case BerthServiceUndrainNodeProcedure:
+			berthServiceUndrainNodeHandler.ServeHTTP(w, r)
+		case BerthServiceListPlansProcedure:
+			berthServiceListPlansHandler.ServeHTTP(w, r)
+		case BerthServiceGetPlanProcedure:
+			berthServiceGetPlanHandler.ServeHTTP(w, r)
+		case BerthServiceProposePlanProcedure:
+			berthServiceProposePlanHandler.ServeHTTP(w, r)
+		case BerthServiceApplyPlanProcedure:
+			berthServiceApplyPlanHandler.ServeHTTP(w, r)
+		case BerthServiceDiscardPlanProcedure:
+			berthServiceDiscardPlanHandler.ServeHTTP(w, r)
+		case BerthServiceCancelPlanProcedure:
+			berthServiceCancelPlanHandler.ServeHTTP(w, r)
+		case BerthServiceWatchPlanProcedure:
+			berthServiceWatchPlanHandler.ServeHTTP(w, r)
 		case BerthServiceListOperationsProcedure:
 			berthServiceListOperationsHandler.ServeHTTP(w, r)
 		case BerthServiceGetOperationProcedure:
@@ -1281,6 +1688,70 @@ func (UnimplementedBerthServiceHandler) MigrateVM(context.Context, *connect.Requ
 
 func (UnimplementedBerthServiceHandler) DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DeleteVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.StartVMs is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListGroups is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GetGroup(context.Context, *connect.Request[v1.GetGroupRequest]) (*connect.Response[v1.GetGroupResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetGroup is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) CreateGroup(context.Context, *connect.Request[v1.CreateGroupRequest]) (*connect.Response[v1.CreateGroupResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CreateGroup is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ChangeGroup(context.Context, *connect.Request[v1.ChangeGroupRequest]) (*connect.Response[v1.ChangeGroupResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ChangeGroup is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) DeleteGroup(context.Context, *connect.Request[v1.DeleteGroupRequest]) (*connect.Response[v1.DeleteGroupResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DeleteGroup is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) CheckGroups(context.Context, *connect.Request[v1.CheckGroupsRequest]) (*connect.Response[v1.CheckGroupsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CheckGroups is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) DrainNode(context.Context, *connect.Request[v1.DrainNodeRequest]) (*connect.Response[v1.DrainNodeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DrainNode is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) UndrainNode(context.Context, *connect.Request[v1.UndrainNodeRequest]) (*connect.Response[v1.UndrainNodeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.UndrainNode is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListPlans(context.Context, *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListPlans is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GetPlan(context.Context, *connect.Request[v1.GetPlanRequest]) (*connect.Response[v1.GetPlanResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetPlan is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ProposePlan(context.Context, *connect.Request[v1.ProposePlanRequest]) (*connect.Response[v1.ProposePlanResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ProposePlan is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ApplyPlan(context.Context, *connect.Request[v1.ApplyPlanRequest]) (*connect.Response[v1.ApplyPlanResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ApplyPlan is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) DiscardPlan(context.Context, *connect.Request[v1.DiscardPlanRequest]) (*connect.Response[v1.DiscardPlanResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DiscardPlan is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) CancelPlan(context.Context, *connect.Request[v1.CancelPlanRequest]) (*connect.Response[v1.CancelPlanResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CancelPlan is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) WatchPlan(context.Context, *connect.Request[v1.WatchPlanRequest], *connect.ServerStream[v1.WatchPlanResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.WatchPlan is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) ListOperations(context.Context, *connect.Request[v1.ListOperationsRequest]) (*connect.Response[v1.ListOperationsResponse], error) {
