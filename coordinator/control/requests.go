@@ -20,6 +20,11 @@ type StartVM struct {
 	Disks, NICs       []string
 	Keys              []cluster.Key
 
+	// More of a new VM: see cluster.VM.
+	Labels    []string // ascending
+	Preferred []string // node IDs
+	Migration cluster.Migration
+
 	Node      string // ID of the only node that will do; empty: any
 	DryRun    bool
 	RequestID string
@@ -61,6 +66,14 @@ type MigrateVM struct {
 	DryRun    bool
 	RequestID string
 	Caller    string
+
+	// Of a move that belongs to a plan: what placement is asked beyond the VM, see placement.Request.
+	Plan     string            // ID
+	Purpose  placement.Purpose // empty: somebody asked for this VM by name
+	Leave    bool
+	Among    []string
+	Excluded []string // node IDs that failed it before
+	Unit     *placement.Unit
 }
 
 // Migration is what MigrateVM gave. Operation has no ID on a dry run and when the VM stays.

@@ -21,8 +21,9 @@ var layers = []struct {
 	{"transport", []string{"shared/rpc"}},
 	{"pure model: what there is", []string{"coordinator/cluster"}},
 	{"pure engines: what should happen; they do not know each other", []string{
-		"coordinator/placement/...", "coordinator/balance/...", "coordinator/operation",
+		"coordinator/placement/...", "coordinator/affinity", "coordinator/operation",
 	}},
+	{"pure: which moves the engines together propose", []string{"coordinator/balance/..."}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
 	{"pure: what would happen, in a world in memory", []string{"coordinator/sim"}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},

@@ -11,6 +11,7 @@ import (
 var pure = []string{
 	"coordinator/cluster",
 	"coordinator/placement/...",
+	"coordinator/affinity",
 	"coordinator/balance/...",
 	"coordinator/operation",
 	"coordinator/sim",
