@@ -9,9 +9,7 @@ import (
 // Clone copies the decision so that it shares no memory with the original.
 func (d *Decision) Clone() Decision {
 	out := *d
-	out.Request.Excluded = slices.Clone(d.Request.Excluded)
-	out.Request.SystemKeys = slices.Clone(d.Request.SystemKeys)
-	out.Request.CustomerKeys = slices.Clone(d.Request.CustomerKeys)
+	out.Request = d.Request.clone()
 	out.Changes = slices.Clone(d.Changes)
 	if d.Rules != nil {
 		rules := *d.Rules
@@ -22,6 +20,19 @@ func (d *Decision) Clone() Decision {
 	out.Nodes = slices.Clone(d.Nodes)
 	for i := range out.Nodes {
 		out.Nodes[i].detach()
+	}
+	return out
+}
+
+func (r *Request) clone() Request {
+	out := *r
+	out.Excluded, out.Among, out.Preferred = slices.Clone(r.Excluded), slices.Clone(r.Among), slices.Clone(r.Preferred)
+	out.SystemKeys, out.CustomerKeys = slices.Clone(r.SystemKeys), slices.Clone(r.CustomerKeys)
+	out.Labels = slices.Clone(r.Labels)
+	if r.Unit != nil {
+		unit := *r.Unit
+		unit.VMs = slices.Clone(unit.VMs)
+		out.Unit = &unit
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 )
 
@@ -77,6 +78,7 @@ func (w *write) deleteRecords(command *Command) {
 		}
 		w.remove(string(record.Table), record.ID, w.row(string(record.Table), record.ID))
 	}
+	w.forget(command.Delete)
 }
 
 // The rows are the command's own memory: it was decoded for this call and is not used afterwards.
@@ -120,6 +122,14 @@ func (w *write) putRecords(command *Command) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(command.Meta)) {
 		put(w, string(Meta), key, &metaRow{Key: key, Value: command.Meta[key], Revision: w.index})
+	}
+	for i := range command.Plans {
+		plan := &command.Plans[i]
+		plan.Revision = w.index
+		if before, exists := get[cluster.Plan](w, string(Plans), plan.ID); !plan.State.Live() && (!exists || before.State.Live()) {
+			w.applied.Plans++
+		}
+		put(w, string(Plans), plan.ID, plan)
 	}
 }
 
@@ -171,6 +181,10 @@ func (w *write) trim() {
 	for ; w.applied.Epochs > MaxEpochs; w.applied.Epochs-- {
 		oldest, _ := first[epochRow](w, tableEpochs, byAge)
 		w.remove(tableEpochs, oldest.VM, oldest)
+	}
+	for ; w.applied.Plans > MaxPlans; w.applied.Plans-- {
+		oldest, _ := first[cluster.Plan](w, string(Plans), byEnded)
+		w.remove(string(Plans), oldest.ID, oldest)
 	}
 }
 

@@ -18,7 +18,7 @@ func invalid(table Table, id, format string, args ...any) *Refusal {
 // guarded tells whether records of the table are put and deleted only under an expectation.
 func (t Table) guarded() bool {
 	switch t {
-	case Nodes, VMs, Operations, Members, Tokens, Resources:
+	case Nodes, VMs, Operations, Members, Tokens, Resources, Plans:
 		return true
 	default:
 		return false
@@ -55,6 +55,9 @@ func (c *Command) puts() []Record {
 	for key := range c.Meta {
 		puts = append(puts, Record{Meta, key})
 	}
+	for i := range c.Plans {
+		puts = append(puts, Record{Plans, c.Plans[i].ID})
+	}
 	return puts
 }
 
@@ -81,6 +84,7 @@ func (c *Command) identifiers() [][2]string {
 	for i := range c.Operations {
 		found = append(found, [2]string{"operation's VM", c.Operations[i].VM})
 		optional("request", c.Operations[i].Request)
+		optional("operation's plan", c.Operations[i].Plan)
 	}
 	for i := range c.Members {
 		found = append(found, [2]string{"member name", c.Members[i].Name})
@@ -90,6 +94,12 @@ func (c *Command) identifiers() [][2]string {
 		for _, link := range linksOfResource(&c.Resources[i]) {
 			found = append(found, [2]string{"link", link})
 		}
+		for _, member := range membersOf(&c.Resources[i]) {
+			found = append(found, [2]string{"member", member})
+		}
+	}
+	for i := range c.Plans {
+		optional("request", c.Plans[i].Request)
 	}
 	return found
 }
@@ -125,7 +135,7 @@ func checkShape(command *Command) *Refusal {
 		touched[record] = true
 	}
 	for _, record := range command.Delete {
-		if !record.Table.known() || record.Table == Operations || record.Table == Decisions {
+		if !record.Table.known() || record.Table == Operations || record.Table == Decisions || record.Table == Plans {
 			return invalid(record.Table, record.ID, "a record of %q cannot be deleted", record.Table)
 		}
 	}
@@ -189,6 +199,8 @@ func (w *write) revision(table Table, id string) uint64 {
 		return row.Revision
 	case *metaRow:
 		return row.Revision
+	case *cluster.Plan:
+		return row.Revision
 	case *decisionRow:
 		return row.Index
 	default:
@@ -218,6 +230,12 @@ func (w *write) checkChanges(command *Command) *Refusal {
 		resource := &command.Resources[i]
 		if before, exists := get[cluster.Resource](w, string(Resources), resource.ID); exists && before.Kind != resource.Kind {
 			return invalid(Resources, resource.ID, "%s %q cannot become a %s", before.Kind, before.Name, resource.Kind)
+		}
+	}
+	for i := range command.Plans {
+		plan := &command.Plans[i]
+		if before, exists := get[cluster.Plan](w, string(Plans), plan.ID); exists && !before.State.Live() && plan.State.Live() {
+			return invalid(Plans, plan.ID, "plan %q has ended (%s) and cannot be %s again", plan.ID, before.State, plan.State)
 		}
 	}
 	for i := range command.Decisions {

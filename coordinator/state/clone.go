@@ -26,6 +26,7 @@ func cloneNode(n *cluster.Node) cluster.Node {
 	out.Settings.CPURatio = pointer(n.Settings.CPURatio)
 	out.Settings.Overhead = pointer(n.Settings.Overhead)
 	out.Keys = maps.Clone(n.Keys)
+	out.Labels = slices.Clone(n.Labels)
 	return out
 }
 
@@ -33,6 +34,15 @@ func cloneResource(r *cluster.Resource) cluster.Resource {
 	out := *r
 	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)
 	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
+	out.Members, out.Lists = cloneLists(r.Members), cloneLists(r.Lists)
+	return out
+}
+
+func cloneLists(lists map[string][]string) map[string][]string {
+	out := maps.Clone(lists)
+	for name, list := range out {
+		out[name] = slices.Clone(list)
+	}
 	return out
 }
 
@@ -46,6 +56,7 @@ func cloneVM(v *cluster.VM) cluster.VM {
 	out.Spec = cloneSpec(v.Spec)
 	out.Disks, out.NICs = slices.Clone(v.Disks), slices.Clone(v.NICs)
 	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
+	out.Labels, out.Preferred = slices.Clone(v.Labels), slices.Clone(v.Preferred)
 	return out
 }
 
@@ -61,6 +72,12 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 		out.Migration.Downtime = pointer(o.Migration.Downtime)
 		out.Migration.Handover = pointer(o.Migration.Handover)
 	}
+	return out
+}
+
+func clonePlan(p *cluster.Plan) cluster.Plan {
+	out := *p
+	out.Moves = slices.Clone(p.Moves)
 	return out
 }
 

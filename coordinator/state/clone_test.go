@@ -17,6 +17,7 @@ func TestCopiesShareNoMemory(t *testing.T) {
 	t.Run("member", func(t *testing.T) { checkCopy(t, copied[cluster.Member]) })
 	t.Run("token", func(t *testing.T) { checkCopy(t, copied[cluster.Token]) })
 	t.Run("event", func(t *testing.T) { checkCopy(t, cloneEvent) })
+	t.Run("plan", func(t *testing.T) { checkCopy(t, clonePlan) })
 	t.Run("decision", func(t *testing.T) { checkCopy(t, cloneDecision) })
 }
 

@@ -22,6 +22,7 @@ const (
 	Tokens     Table = "token"
 	Resources  Table = "resource"
 	Meta       Table = "meta"
+	Plans      Table = "plan"
 )
 
 // Command is one entry of the Raft log: compare, then store, as a whole or not at all. Times, IDs and decisions are in
@@ -36,7 +37,7 @@ type Command struct {
 	At     time.Time `json:"at"`
 
 	// Expect guards the command: each record must be at this revision, or absent when it is 0. A record of Nodes, VMs,
-	// Operations, Members, Tokens or Resources that is put or deleted must be expected.
+	// Operations, Members, Tokens, Resources or Plans that is put or deleted must be expected.
 	Expect []Expectation `json:"expect,omitempty"`
 
 	Nodes      []cluster.Node        `json:"nodes,omitempty"`
@@ -49,7 +50,10 @@ type Command struct {
 	Events     []cluster.Event       `json:"events,omitempty"` // the oldest beyond MaxEvents go
 	Meta       map[string]string     `json:"meta,omitempty"`   // cluster ID and the like; needs no expectation
 
+	// Delete takes records away. A VM or node that goes leaves the members of all resources and the preferences of all VMs.
 	Delete []Record `json:"delete,omitempty"`
+
+	Plans []cluster.Plan `json:"plans,omitempty"` // the oldest ended ones beyond MaxPlans go
 }
 
 // Expectation is the revision at which a record must be. 0: the record must not exist.
@@ -71,6 +75,7 @@ const (
 	DecisionAge   = 90 * 24 * time.Hour // of stamped time
 	MaxEvents     = 10000
 	MaxOperations = 5000 // ended ones
+	MaxPlans      = 500  // ended ones
 )
 
 // Bounds of what the state remembers for its own use.

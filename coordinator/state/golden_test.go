@@ -172,6 +172,7 @@ func goldenCommands() []Command {
 	full.Settings = cluster.NodeSettings{RAMRatio: &ratio, CPURatio: &cpu, Overhead: &overhead}
 	full.Maintenance, full.MaintenanceReason = true, "new <memory> & fans"
 	full.Keys = map[string]float64{"Premium": 1, "SSD": -0.5}
+	full.Labels, full.Management, full.Unbalanced = []string{"rack-1"}, true, true
 	resource := func(id string, kind cluster.Kind, links map[string]string) cluster.Resource {
 		return cluster.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
 	}
@@ -198,6 +199,7 @@ func goldenCommands() []Command {
 	web.Sticky = []cluster.Key{{Class: cluster.SystemKey, Name: "SSD", Value: 1, Weight: 30}}
 	web.Resident = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group1", Value: 1}}
 	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
+	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, cluster.MigrateManual, []string{"n1"}, noon
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
@@ -208,7 +210,7 @@ func goldenCommands() []Command {
 	move.TargetHost, move.Leftover, move.Revert, move.Caller = "10.0.0.1", "n1", true, "operator/admin"
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
 	spec := web.Spec
-	move.Spec, move.Sticky, move.MakesHome = &spec, web.Sticky, true
+	move.Spec, move.Sticky, move.MakesHome, move.Plan = &spec, web.Sticky, true, "p1"
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,
@@ -221,6 +223,8 @@ func goldenCommands() []Command {
 	choice.Request = placement.Request{
 		Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2,
 		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2", Cluster: "default", Owner: web.Owner, Home: "n1", IfBetter: 2.5,
+		Labels: []string{"web"}, Leave: true, Among: []string{"n1"}, Preferred: []string{"n1"},
+		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1},
 		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: cluster.SystemKey, Level: "vm"}},
 		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
 	}
@@ -251,6 +255,23 @@ func goldenCommands() []Command {
 		},
 		Met: []rule.Met{{Key: 1, Posting: cluster.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
 	}
+	group := resource("r9", cluster.KindGroup, map[string]string{"cluster": "r1", "policy": cluster.BuiltIn + "none"})
+	group.Settings = map[string]string{cluster.SettingVMsRule: string(cluster.Negative), cluster.SettingVMsEnforcing: "true"}
+	group.Members = map[string][]string{cluster.MembersVMs: {"v1", "v3"}, cluster.MembersNodes: {"n4"}}
+	group.Lists, group.BrokenSince = map[string][]string{cluster.ListVMLabels: {"mail", "web"}}, noon
+	plan := cluster.Plan{
+		ID: "p1", Kind: cluster.PlanDrain, State: cluster.PlanRunning, Cluster: "default", Node: "n2", NodeName: "beta", Group: "r9",
+		Policy: "affinity", Caller: "operator/admin", Request: "r1", Reason: "new <memory> & fans", Parallel: 2, Bandwidth: 10 * units.MiB,
+		Moves: []cluster.Move{{
+			VM: "v1", VMName: "web", Source: "n2", SourceName: "beta", Target: "n1", TargetName: "alpha", Memory: units.GiB,
+			Reason: "the only node with room", Stays: true,
+		}},
+		Unit: "VMs", Before: 3, Predicted: 0.5, CreatedAt: noon, UpdatedAt: noon,
+	}
+	proposed := cluster.Plan{ID: "p2", Kind: cluster.PlanBalance, State: cluster.PlanProposed, CreatedAt: noon, UpdatedAt: noon}
+	over := plan
+	over.State, over.Observed, over.ObservedAt, over.Message, over.EndedAt = cluster.PlanDone, 1, noon, "1 moved", noon
+	over.Moves = []cluster.Move{{VM: "v1", VMName: "web", Source: "n2", SourceName: "beta", Result: cluster.MoveMoved, Attempts: 2}}
 	enrol := Command{
 		Kind:   "enrol",
 		Expect: []Expectation{expect(Nodes, "n1", 0), expect(Members, "m1", 0), expect(Tokens, "abc", 0)},
@@ -291,5 +312,19 @@ func goldenCommands() []Command {
 		remove(VMs, "v2", 16),
 		remove(Resources, "r5", 4), // refused: web's
 		{Kind: "forget", Delete: []Record{{Meta, "other"}}},
+		{
+			Kind:      "group",
+			Expect:    []Expectation{expect(VMs, "v3", 0), expect(Nodes, "n4", 0), expect(Resources, "r9", 0), expect(Plans, "p1", 0), expect(Plans, "p2", 0)},
+			VMs:       []cluster.VM{vm("v3", "mail", 1)},
+			Nodes:     []cluster.Node{node("n4", "delta")},
+			Resources: []cluster.Resource{group},
+			Plans:     []cluster.Plan{plan, proposed},
+		},
+		{
+			Kind:   "end",
+			Expect: []Expectation{expect(Plans, "p1", 24)}, Plans: []cluster.Plan{over},
+		},
+		remove(VMs, "v3", 24),   // leaves the group
+		remove(Nodes, "n4", 24), // likewise
 	}
 }

@@ -157,6 +157,14 @@ func putOperation(revision uint64, o operation.Operation) Command {
 	}
 }
 
+func plan(id string, state cluster.PlanState) cluster.Plan {
+	return cluster.Plan{ID: id, Kind: cluster.PlanDrain, State: state, Cluster: cluster.DefaultCluster, CreatedAt: noon, UpdatedAt: noon}
+}
+
+func putPlan(revision uint64, p cluster.Plan) Command {
+	return Command{Kind: "plan", Plans: []cluster.Plan{p}, Expect: []Expectation{expect(Plans, p.ID, revision)}}
+}
+
 func remove(table Table, id string, revision uint64) Command {
 	return Command{Kind: "delete", Delete: []Record{{table, id}}, Expect: []Expectation{expect(table, id, revision)}}
 }

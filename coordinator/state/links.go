@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"berth/coordinator/cluster"
 )
@@ -22,8 +23,10 @@ func partsOf(vm *cluster.VM) []string { return slices.Concat(vm.Disks, vm.NICs) 
 // linksOfResource are the IDs of the resources that a resource names.
 func linksOfResource(r *cluster.Resource) []string { return slices.Sorted(maps.Values(r.Links)) }
 
-// impliedLink tells whether a link needs no record: there is none, or it leads to the cluster that is there undeclared.
-func impliedLink(link string) bool { return link == "" || link == cluster.DefaultCluster }
+// impliedLink tells whether a link needs no record: there is none, or it leads to what is there undeclared.
+func impliedLink(link string) bool {
+	return link == "" || link == cluster.DefaultCluster || strings.HasPrefix(link, cluster.BuiltIn)
+}
 
 // dangling refuses a link to a resource that does not exist. Whoever decided on it read it before it went.
 func (w *write) dangling(of string, links []string) *Refusal {
@@ -47,6 +50,11 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 	if refusal := w.dangling(called("VM", vm.Name), linksOfVM(vm)); refusal != nil {
 		return refusal
 	}
+	for _, node := range vm.Preferred {
+		if w.row(string(Nodes), node) == nil {
+			return w.gone(Nodes, node, called("VM", vm.Name)+" prefers")
+		}
+	}
 	for _, part := range partsOf(vm) {
 		for other := range each[cluster.VM](w.txn.Get(string(VMs), byLink, part)) {
 			if other.ID != id && slices.Contains(partsOf(other), part) {
@@ -63,6 +71,11 @@ func (w *write) checkResource(id string) *Refusal {
 	if exists {
 		if refusal := w.dangling(called(string(resource.Kind), resource.Name), linksOfResource(resource)); refusal != nil {
 			return refusal
+		}
+		for _, member := range membersOf(resource) {
+			if w.row(string(VMs), member) == nil && w.row(string(Nodes), member) == nil {
+				return w.gone(VMs, member, called(string(resource.Kind), resource.Name)+" has the member")
+			}
 		}
 	} else {
 		for other := range each[cluster.Resource](w.txn.Get(string(Resources), byLink, id)) {

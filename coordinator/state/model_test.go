@@ -22,6 +22,7 @@ type model struct {
 	vms       map[string]cluster.VM
 	ops       map[string]operation.Operation
 	resources map[string]cluster.Resource
+	plans     map[string]cluster.Plan
 	decisions map[string]bool
 	meta      map[string]string
 	events    []cluster.Event
@@ -32,7 +33,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		nodes: map[string]cluster.Node{}, vms: map[string]cluster.VM{}, ops: map[string]operation.Operation{},
-		resources: map[string]cluster.Resource{},
+		resources: map[string]cluster.Resource{}, plans: map[string]cluster.Plan{},
 		decisions: map[string]bool{}, meta: map[string]string{}, epochs: map[string]uint64{}, keys: map[string]string{},
 	}
 }
@@ -47,13 +48,14 @@ func (m *model) after(command Command, index uint64) *model {
 	}
 	n := &model{
 		nodes: maps.Clone(m.nodes), vms: maps.Clone(m.vms), ops: maps.Clone(m.ops), decisions: maps.Clone(m.decisions),
-		resources: maps.Clone(m.resources),
-		meta:      maps.Clone(m.meta), events: slices.Clone(m.events), epochs: maps.Clone(m.epochs), keys: maps.Clone(m.keys),
+		resources: maps.Clone(m.resources), plans: maps.Clone(m.plans),
+		meta: maps.Clone(m.meta), events: slices.Clone(m.events), epochs: maps.Clone(m.epochs), keys: maps.Clone(m.keys),
 	}
 	revision := map[Table]func(string) uint64{
 		Nodes: func(id string) uint64 { return m.nodes[id].Revision },
 		VMs:   func(id string) uint64 { return m.vms[id].Revision }, Operations: func(id string) uint64 { return m.ops[id].Revision },
 		Resources: func(id string) uint64 { return m.resources[id].Revision },
+		Plans:     func(id string) uint64 { return m.plans[id].Revision },
 	}
 	expected := map[Record]bool{}
 	for _, e := range command.Expect {
@@ -82,6 +84,7 @@ func (m *model) after(command Command, index uint64) *model {
 			delete(n.resources, gone.ID)
 		}
 	}
+	n.forget(command.Delete, index)
 	for _, node := range command.Nodes {
 		if !touch(Nodes, node.ID) {
 			return nil
@@ -112,6 +115,14 @@ func (m *model) after(command Command, index uint64) *model {
 		resource.Revision = index
 		n.resources[resource.ID] = resource
 	}
+	for _, plan := range command.Plans {
+		before, exists := m.plans[plan.ID]
+		if !touch(Plans, plan.ID) || exists && !before.State.Live() && plan.State.Live() {
+			return nil
+		}
+		plan.Revision = index
+		n.plans[plan.ID] = plan
+	}
 	for _, decision := range command.Decisions {
 		if !touch(Decisions, decision.ID) || m.decisions[decision.ID] {
 			return nil
@@ -130,6 +141,34 @@ func (m *model) after(command Command, index uint64) *model {
 		return nil
 	}
 	return n
+}
+
+// forget takes what is gone out of every list of members and preferences.
+func (m *model) forget(deleted []Record, index uint64) {
+	without := func(list []string, tables ...Table) ([]string, bool) {
+		var kept []string
+		for _, id := range list {
+			if !slices.ContainsFunc(deleted, func(r Record) bool { return r.ID == id && slices.Contains(tables, r.Table) }) {
+				kept = append(kept, id)
+			}
+		}
+		return kept, len(kept) < len(list)
+	}
+	for id, resource := range m.resources {
+		if kept, changed := without(resource.Members["vms"], VMs, Nodes); changed {
+			resource.Revision, resource.Members = index, nil
+			if kept != nil {
+				resource.Members = map[string][]string{"vms": kept}
+			}
+			m.resources[id] = resource
+		}
+	}
+	for id, vm := range m.vms {
+		if kept, changed := without(vm.Preferred, Nodes); changed {
+			vm.Revision, vm.Preferred = index, kept
+			m.vms[id] = vm
+		}
+	}
 }
 
 // needs tells whether a deleted record is a node that something still names.
@@ -183,6 +222,12 @@ func (m *model) consistent() bool {
 func (m *model) linked() bool {
 	names, clusters := map[string]bool{}, map[string]bool{cluster.DefaultCluster: true}
 	for _, resource := range m.resources {
+		for _, member := range resource.Members["vms"] {
+			_, vm := m.vms[member]
+			if _, node := m.nodes[member]; !vm && !node {
+				return false
+			}
+		}
 		name := resourceName(resource.Kind, resource.Name)
 		if names[name] {
 			return false
@@ -201,6 +246,11 @@ func (m *model) linked() bool {
 	for _, vm := range m.vms {
 		for _, link := range append([]string{vm.VDC}, vm.Disks...) {
 			if _, exists := m.resources[link]; link != "" && !exists {
+				return false
+			}
+		}
+		for _, node := range vm.Preferred {
+			if _, exists := m.nodes[node]; !exists {
 				return false
 			}
 		}
@@ -233,6 +283,14 @@ func (m *model) compare(t *rapid.T, x *Snapshot) {
 	for _, kind := range []cluster.Kind{cluster.KindCluster, cluster.KindVDC} {
 		for _, r := range x.Resources(kind) {
 			got.resources[r.ID] = r
+		}
+	}
+	for _, p := range x.Plans() {
+		got.plans[p.ID] = p
+	}
+	for _, p := range x.LivePlans() {
+		if !m.plans[p.ID].State.Live() {
+			t.Fatalf("plan %s is live, want it ended", p.ID)
 		}
 	}
 	for _, d := range x.Decisions(0) {
@@ -271,7 +329,7 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 		}
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "changes") {
-		switch rapid.IntRange(0, 8).Draw(t, "change") {
+		switch rapid.IntRange(0, 9).Draw(t, "change") {
 		case 0:
 			n := node(id.Draw(t, "node"), id.Draw(t, "node name"))
 			n.Cluster = rapid.SampledFrom([]string{cluster.DefaultCluster, "a", "b"}).Draw(t, "cluster")
@@ -286,6 +344,7 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 			v.Holder = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "holder")
 			v.VDC = rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "vdc")
 			v.Disks = rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}, {"b", "b"}}).Draw(t, "disks")
+			v.Preferred = rapid.SampledFrom([][]string{nil, nil, nil, {"a"}, {"a", "b"}}).Draw(t, "preferred")
 			expectOf(VMs, v.ID, m.vms[v.ID].Revision)
 			command.VMs = append(command.VMs, v)
 		case 3:
@@ -306,6 +365,9 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 			if to := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "link"); to != "" {
 				r.Links = map[string]string{"to": to}
 			}
+			if members := rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}, {"b", "c"}}).Draw(t, "members"); members != nil {
+				r.Members = map[string][]string{"vms": members}
+			}
 			expectOf(Resources, r.ID, m.resources[r.ID].Revision)
 			command.Resources = append(command.Resources, r)
 		case 8:
@@ -315,6 +377,10 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 			}[record.Table]
 			expectOf(record.Table, record.ID, revision)
 			command.Delete = append(command.Delete, record)
+		case 9:
+			p := plan(id.Draw(t, "plan"), rapid.SampledFrom([]cluster.PlanState{cluster.PlanProposed, cluster.PlanRunning, cluster.PlanDone}).Draw(t, "state"))
+			expectOf(Plans, p.ID, m.plans[p.ID].Revision)
+			command.Plans = append(command.Plans, p)
 		}
 	}
 	return command

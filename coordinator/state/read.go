@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -95,6 +96,9 @@ func (x *Snapshot) Resources(kind cluster.Kind) []cluster.Resource {
 // Clusters are the declared clusters, by name.
 func (x *Snapshot) Clusters() []cluster.Resource { return x.Resources(cluster.KindCluster) }
 
+// Groups are all groups, by name.
+func (x *Snapshot) Groups() []cluster.Resource { return x.Resources(cluster.KindGroup) }
+
 // Resource is the resource with this ID.
 func (x *Snapshot) Resource(id string) (cluster.Resource, bool) {
 	return one(x, string(Resources), byID, id, cloneResource)
@@ -130,14 +134,48 @@ func (x *Snapshot) OperationByRequest(request string) (operation.Operation, bool
 	if request == "" || strings.ContainsRune(request, 0) {
 		return operation.Operation{}, false
 	}
-	var newest operation.Operation
 	made := list(x, string(Operations), byRequest, cloneOperation, request)
+	return newest(made, func(o *operation.Operation) time.Time { return o.CreatedAt })
+}
+
+// newest is the first of those that were made last; false if there is none.
+func newest[T any](made []T, at func(*T) time.Time) (T, bool) {
+	var found T
 	for i := range made {
-		if i == 0 || made[i].CreatedAt.After(newest.CreatedAt) {
-			newest = made[i]
+		if i == 0 || at(&made[i]).After(at(&found)) {
+			found = made[i]
 		}
 	}
-	return newest, len(made) > 0
+	return found, len(made) > 0
+}
+
+// OperationsOfPlan are the operations that carry the plan with this ID out, newest first.
+func (x *Snapshot) OperationsOfPlan(plan string) []operation.Operation {
+	if plan == "" || strings.ContainsRune(plan, 0) {
+		return nil
+	}
+	found := list(x, string(Operations), byPlan+prefix, cloneOperation, plan+"\x00")
+	slices.Reverse(found)
+	return found
+}
+
+// Plans are all plans that are still kept, newest first.
+func (x *Snapshot) Plans() []cluster.Plan { return last(x, string(Plans), byAge, 0, clonePlan) }
+
+// Plan is the plan with this ID.
+func (x *Snapshot) Plan(id string) (cluster.Plan, bool) {
+	return one(x, string(Plans), byID, id, clonePlan)
+}
+
+// LivePlans are the plans that are proposed or running, oldest first.
+func (x *Snapshot) LivePlans() []cluster.Plan { return list(x, string(Plans), byLive, clonePlan) }
+
+// PlanByRequest is the newest plan that was made by this request, named by its idempotency key.
+func (x *Snapshot) PlanByRequest(request string) (cluster.Plan, bool) {
+	if request == "" || strings.ContainsRune(request, 0) {
+		return cluster.Plan{}, false
+	}
+	return newest(list(x, string(Plans), byRequest, clonePlan, request), func(p *cluster.Plan) time.Time { return p.CreatedAt })
 }
 
 // Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.

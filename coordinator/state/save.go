@@ -52,6 +52,7 @@ var sections = []section{
 	{tableEvents, rowOf[eventRow]},
 	{tableKeys, rowOf[keyRow]},
 	{tableEpochs, rowOf[epochRow]},
+	{string(Plans), rowOf[cluster.Plan]},
 }
 
 func rowOf[Row any](record []byte) (any, error) {

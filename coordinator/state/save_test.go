@@ -40,6 +40,8 @@ func lived(t testing.TB) *member {
 	})
 	m.stored(putVM(0, vm("v2", "old", 7)))
 	m.stored(remove(VMs, "v2", m.index))
+	m.stored(putPlan(0, plan("p1", cluster.PlanRunning)))
+	m.stored(putPlan(0, plan("p2", cluster.PlanDone)))
 	m.stored(Command{
 		Expect:     []Expectation{expect(VMs, "v3", 0), expect(Operations, "o2", 0)},
 		VMs:        []cluster.VM{vm("v3", "db", 1)},
@@ -189,6 +191,8 @@ func TestWhatThisReleaseDoesNotKnowIsRefusedNotSkipped(t *testing.T) {
 		"does not exist":        craft("operation", `{"id":"o1","vm":"v1","phase":"dispatched"}`),
 		"counts its history":    craft("decision", `{"index":1,"sequence":0,"decision":{"id":"d1"}}`),
 		"it has format 2":       append([]byte(magic+"\x00\x02"), make([]byte, 64)...),
+		`has the member "v1"`:   craft("resource", `{"id":"r1","kind":"group","name":"a","members":{"vms":["v1"]}}`),
+		`prefers node "n1"`:     craft("vm", `{"id":"v1","name":"a","preferred":["n1"]}`),
 	} {
 		if _, err := Load(bytes.NewReader(data)); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), says) {
 			t.Errorf("want an error that says %s, got: %v", says, err)

@@ -24,13 +24,16 @@ const (
 const (
 	byID      = "id"
 	byName    = "name"
-	byRequest = "request" // operations by the caller's idempotency key
+	byRequest = "request" // operations and plans by the caller's idempotency key
 	byHolder  = "holder"  // VMs by the node that may run them
 	byLink    = "link"    // resources and VMs by the resources that they name
 	byCluster = "cluster" // nodes by the name of their cluster
 	byAge     = "age"     // oldest first
+	byMember  = "member"  // resources by the VMs and nodes among their members
+	byPlan    = "plan"    // operations by the plan that they carry out, oldest first
 	byLiveVM  = "live"    // live operations by VM
-	byEnded   = "ended"   // ended operations, first ended first
+	byLive    = "living"  // live plans, oldest first
+	byEnded   = "ended"   // ended operations, first ended first; ended plans, oldest first
 )
 
 // decisionRow is a decision with its place in the history.
@@ -82,6 +85,7 @@ type appliedRow struct {
 	Ended     int `json:"ended"`
 	Keys      int `json:"keys"`
 	Epochs    int `json:"epochs"`
+	Plans     int `json:"plans,omitempty"` // ended ones
 }
 
 // keyOf is a memdb index over rows of type T. Its key function tells whether the row is in the index.
@@ -199,6 +203,9 @@ func newSchema() *memdb.DBSchema {
 			unique(byID, func(o *operation.Operation) ([]byte, bool) { return text(o.ID), true }),
 			shared(byAge, func(o *operation.Operation) ([]byte, bool) { return moment(o.CreatedAt), true }),
 			shared(byRequest, func(o *operation.Operation) ([]byte, bool) { return text(o.Request), o.Request != "" }),
+			shared(byPlan, func(o *operation.Operation) ([]byte, bool) {
+				return append(text(o.Plan), moment(o.CreatedAt)...), o.Plan != ""
+			}),
 			shared(byLiveVM, func(o *operation.Operation) ([]byte, bool) { return text(o.VM), o.Live() }),
 			shared(byEnded, func(o *operation.Operation) ([]byte, bool) { return number(o.Revision), !o.Live() })),
 		table(string(Decisions),
@@ -212,9 +219,16 @@ func newSchema() *memdb.DBSchema {
 		table(string(Resources),
 			unique(byID, func(r *cluster.Resource) ([]byte, bool) { return text(r.ID), true }),
 			shared(byName, func(r *cluster.Resource) ([]byte, bool) { return text(resourceName(r.Kind, r.Name)), true }),
-			several(byLink, linksOfResource)),
+			several(byLink, linksOfResource),
+			several(byMember, membersOf)),
 		table(string(Meta),
 			unique(byID, func(m *metaRow) ([]byte, bool) { return text(m.Key), true })),
+		table(string(Plans),
+			unique(byID, func(p *cluster.Plan) ([]byte, bool) { return text(p.ID), true }),
+			shared(byAge, func(p *cluster.Plan) ([]byte, bool) { return moment(p.CreatedAt), true }),
+			shared(byRequest, func(p *cluster.Plan) ([]byte, bool) { return text(p.Request), p.Request != "" }),
+			shared(byLive, func(p *cluster.Plan) ([]byte, bool) { return moment(p.CreatedAt), p.State.Live() }),
+			shared(byEnded, func(p *cluster.Plan) ([]byte, bool) { return moment(p.CreatedAt), !p.State.Live() })),
 		table(tableEvents,
 			unique(byID, func(e *eventRow) ([]byte, bool) { return place(e.Event.Index, e.Sequence), true })),
 		table(tableKeys,

@@ -26,6 +26,9 @@ func (x *Snapshot) verify() error {
 	if err := x.verifyLinks(resources); err != nil {
 		return err
 	}
+	if err := x.verifyMembers(resources); err != nil {
+		return err
+	}
 	live := x.LiveOperations()
 	if vm := twice(live, func(o operation.Operation) string { return o.VM }); vm != "" {
 		return refuse("two operations work on VM %q", vm)
@@ -41,6 +44,7 @@ func (x *Snapshot) verify() error {
 	counted.Ended = x.count(string(Operations)) - len(live)
 	counted.Keys = x.count(tableKeys)
 	counted.Epochs = x.count(tableEpochs)
+	counted.Plans = x.count(string(Plans)) - len(x.LivePlans())
 	if got, want := counted.counts(), x.applied.counts(); got != want {
 		return refuse("it counts its history as %v, the records are %v", want, got)
 	}
@@ -87,8 +91,31 @@ func (x *Snapshot) verifyLinks(resources []cluster.Resource) error {
 	return nil
 }
 
-func (a *appliedRow) counts() [5]int {
-	return [5]int{a.Decisions, a.Events, a.Ended, a.Keys, a.Epochs}
+func (x *Snapshot) verifyMembers(resources []cluster.Resource) error {
+	there := func(id string) bool {
+		_, vm := x.VM(id)
+		_, node := x.Node(id)
+		return vm || node
+	}
+	for i := range resources {
+		for _, member := range membersOf(&resources[i]) {
+			if !there(member) {
+				return refuse("%s %q has the member %q, which does not exist", resources[i].Kind, resources[i].Name, member)
+			}
+		}
+	}
+	for _, vm := range x.VMs() {
+		for _, node := range vm.Preferred {
+			if _, exists := x.Node(node); !exists {
+				return refuse("VM %q prefers node %q, which does not exist", vm.Name, node)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *appliedRow) counts() [6]int {
+	return [6]int{a.Decisions, a.Events, a.Ended, a.Keys, a.Epochs, a.Plans}
 }
 
 // twice is a text that two of the values give; empty if there is none.

@@ -1,0 +1,79 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// membersOf are the IDs of the VMs and nodes that a resource has in its lists. What a list is for, and whether it may hold
+// one or the other, is not the state's to know.
+func membersOf(r *cluster.Resource) []string {
+	return slices.Concat(slices.Collect(maps.Values(r.Members))...)
+}
+
+// forget takes the VMs and nodes that were deleted out of the members of all resources, and the nodes out of what VMs
+// prefer. It is done here and not by whoever deletes them: a group that takes a VM in meanwhile would keep it for ever.
+// The command's own records come afterwards and stay as they are.
+func (w *write) forget(deleted []Record) {
+	gone := make(map[string]bool)
+	resources := make(map[string]*cluster.Resource)
+	nodes := false
+	for _, record := range deleted {
+		if record.Table != VMs && record.Table != Nodes {
+			continue
+		}
+		gone[record.ID] = true
+		nodes = nodes || record.Table == Nodes
+		for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byMember, record.ID)) {
+			resources[resource.ID] = resource
+		}
+	}
+	isGone := func(id string) bool { return gone[id] }
+	for _, id := range slices.Sorted(maps.Keys(resources)) {
+		changed := cloneResource(resources[id])
+		for name, list := range changed.Members {
+			if list = slices.DeleteFunc(list, isGone); len(list) == 0 {
+				delete(changed.Members, name)
+			} else {
+				changed.Members[name] = list
+			}
+		}
+		if len(changed.Members) == 0 {
+			changed.Members = nil // as a restored record has it
+		}
+		changed.Revision = w.index
+		put(w, string(Resources), id, &changed)
+	}
+	if nodes {
+		w.forgetPreferred(isGone)
+	}
+}
+
+// forgetPreferred looks at every VM: nodes go rarely, and an index would cost every start.
+func (w *write) forgetPreferred(isGone func(node string) bool) {
+	var prefer []*cluster.VM
+	for vm := range each[cluster.VM](w.txn.Get(string(VMs), byID)) {
+		if slices.ContainsFunc(vm.Preferred, isGone) {
+			prefer = append(prefer, vm)
+		}
+	}
+	for _, vm := range prefer {
+		changed := cloneVM(vm)
+		if changed.Preferred = slices.DeleteFunc(changed.Preferred, isGone); len(changed.Preferred) == 0 {
+			changed.Preferred = nil
+		}
+		changed.Revision = w.index
+		put(w, string(VMs), changed.ID, &changed)
+	}
+}
+
+// gone refuses to name a VM or a node that does not exist. Whoever decided on it read it before it went.
+func (w *write) gone(table Table, id, named string) *Refusal {
+	return &Refusal{
+		Code: Stale, Table: table, ID: id,
+		Message: fmt.Sprintf("%s %q, which does not exist (any more)", named, id),
+	}
+}
