@@ -32,14 +32,35 @@ const (
 
 // Conflict is a contradiction between groups (placement-semantics 4.5), or what the cluster cannot hold.
 type Conflict struct {
-	Kind     string // a stable word, see Conflicts and Lint
+	Kind     string // a stable word, one of those below
 	Severity Severity
-	Groups   []string // names, ascending
+	Groups   []string // names, ascending: those whose rules clash
+	Ties     []string // names, ascending: groups whose VM rules make the others clash, where these are about nodes
 	VMs      []string // IDs, ascending
 	Nodes    []string // IDs, ascending
 	Text     string   // one sentence with the names
 	Next     string   // what to do about it
 }
+
+// Kinds of conflict: what Conflicts finds.
+const (
+	RequiredAndForbidden = "nodes-required-and-forbidden" // hard node rules leave a VM no node
+	WantedAndAvoided     = "nodes-wanted-and-avoided"     // node rules disagree about a node, and one is soft or another node is left
+	TogetherAgainstNodes = "together-against-nodes"       // VMs tied together, and node rules that part them
+	ApartAgainstNodes    = "apart-against-nodes"          // VMs kept apart, and node rules that leave them too few nodes
+	DifferentNodes       = "different-nodes"              // positive node rules of one VM name different nodes
+	TogetherAndApart     = "together-and-apart"           // VM rules tie VMs together and keep them apart
+)
+
+// Kinds of conflict: what Lint finds.
+const (
+	NoNodeLeft   = "no-node-left"  // no node that takes VMs keeps the hard rules of a VM
+	TooFewNodes  = "too-few-nodes" // more VMs apart than nodes that they may be on
+	CannotHold   = "cannot-hold"   // hard rules that could hold each by itself, but not all at once
+	NoSpareNode  = "no-spare-node" // the rules can hold now, and not after one node fails
+	SingleNode   = "single-node"   // a hard rule binds VMs to one node
+	NamesNothing = "names-no-node" // a node rule without a node: it does nothing
+)
 
 // Conflicts are the contradictions among the groups of one cluster.
 func Conflicts(groups []cluster.Group, names Names) []Conflict { return nil }
@@ -84,5 +105,11 @@ func Candidates(groups []cluster.Group, where Where, fixed func(vm string) bool,
 }
 
 // Improves tells whether the soft rules are better kept once the VM is on the target instead of where it is: placement
-// semantics 4.4, "a soft candidate counts only if".
-func Improves(groups []cluster.Group, vm, target string, where Where) bool { return false }
+// semantics 4.4, "a soft candidate counts only if". First says which rules are asked first, those that weigh more in the
+// policy: the others decide only where these make no difference, so that no two repairs undo each other.
+func Improves(groups []cluster.Group, vm, target string, where Where, first Scope) bool { return false }
+
+// RuleOf is a rule as the published interface puts it in flags, each of which may be left out. Enabled set to false wins over
+// positive and keeps enforcing. What is left out stays as the rule was; one that was disabled and is enabled without a word
+// about positive is positive.
+func RuleOf(was cluster.Rule, enabled, positive, enforcing *bool) cluster.Rule { return was }

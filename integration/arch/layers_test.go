@@ -20,8 +20,9 @@ var layers = []struct {
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
 	{"transport", []string{"shared/rpc"}},
 	{"pure model: what there is", []string{"coordinator/cluster"}},
+	{"pure: what groups of it want", []string{"coordinator/affinity"}},
 	{"pure engines: what should happen; they do not know each other", []string{
-		"coordinator/placement/...", "coordinator/affinity", "coordinator/operation",
+		"coordinator/placement/...", "coordinator/operation",
 	}},
 	{"pure: which moves the engines together propose", []string{"coordinator/balance/..."}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
