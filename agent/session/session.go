@@ -17,6 +17,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"berth/agent/hypervisor"
 	"berth/agent/telemetry"
@@ -62,13 +63,16 @@ type Config struct {
 }
 
 // Limits of looking for the leader. An election takes about a second: the first tries are quick, so that a failover costs
-// little; the later ones leave a struggling coordinator alone.
+// little; the later ones leave a struggling coordinator alone. A coordinator that knows no leader does not count as
+// struggling: it answers when it knows one, or after some seconds, and so it sets the pace itself.
 const (
 	quickTries   = 12
 	quickPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	welcomeWait  = 5 * time.Second
 	pulseEvery   = time.Second
+	// repeatEvery is how often it is logged that the same coordinator does not answer.
+	repeatEvery = time.Minute
 )
 
 // Session keeps one stream to the leader open.
@@ -77,6 +81,8 @@ type Session struct {
 	events   chan hypervisor.Event
 	resync   chan struct{}
 	sequence uint64
+	round    []string                   // the addresses in the order in which they are asked
+	troubles map[string]*rate.Sometimes // of the log, by address, since the last session
 }
 
 // New makes a session that Run opens.
@@ -84,8 +90,9 @@ func New(config Config) *Session {
 	return &Session{
 		Config: config,
 		// A burst of events beyond this becomes one full inventory.
-		events: make(chan hypervisor.Event, 256),
-		resync: make(chan struct{}, 1),
+		events:   make(chan hypervisor.Event, 256),
+		resync:   make(chan struct{}, 1),
+		troubles: make(map[string]*rate.Sometimes),
 	}
 }
 
@@ -100,7 +107,7 @@ func (s *Session) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		address := next
 		if address == "" {
-			address = s.Addresses[rand.IntN(len(s.Addresses))]
+			address = s.choose()
 		}
 		next = ""
 		served, redirect, err := s.connect(ctx, address)
@@ -112,9 +119,9 @@ func (s *Session) Run(ctx context.Context) error {
 			next = redirect.GetLeaderAddress()
 			s.Logger.Debug("sent on to the leader", "from", address, "to", next)
 		case err != nil:
-			s.Logger.Warn("session ended", "coordinator", address, "error", err)
+			s.complain(address, err)
 		}
-		if served {
+		if served || redirect != nil && next == "" {
 			tries = 0
 		}
 		tries++
@@ -127,6 +134,26 @@ func (s *Session) Run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// choose is the coordinator to ask next: each has its turn, in an order that every agent draws for itself. So one that is
+// alive is never further away than the dead ones are many.
+func (s *Session) choose() string {
+	if len(s.round) != len(s.Addresses) {
+		s.round = slices.Clone(s.Addresses)
+		rand.Shuffle(len(s.round), func(i, k int) { s.round[i], s.round[k] = s.round[k], s.round[i] })
+	}
+	address := s.round[0]
+	s.round = append(s.round[1:], address)
+	return address
+}
+
+// complain logs why there is no session with a coordinator: at once, and then now and then.
+func (s *Session) complain(address string, err error) {
+	if s.troubles[address] == nil {
+		s.troubles[address] = &rate.Sometimes{First: 1, Interval: repeatEvery}
+	}
+	s.troubles[address].Do(func() { s.Logger.Warn("session ended", "coordinator", address, "error", err) })
 }
 
 // pause is a full-jitter back-off, so that a thousand agents do not come back at once.
@@ -146,7 +173,7 @@ func (s *Session) remember(addresses []string) {
 	if slices.Equal(known, slices.Sorted(slices.Values(s.Addresses))) {
 		return
 	}
-	s.Addresses = known
+	s.Addresses, s.round = known, nil
 	if s.Remember != nil {
 		s.Remember(known)
 	}
@@ -218,6 +245,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 		return false, nil, fmt.Errorf("the coordinator belongs to cluster %s, this node to %s", id, s.ClusterID)
 	}
 	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
+	clear(s.troubles)
 	s.remember(welcome.GetAgentAddresses())
 	redirect, err = c.run(ctx, cancel, welcome)
 	return true, redirect, err

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"io"
 	"sync"
 	"testing"
@@ -106,16 +107,18 @@ type agent struct {
 	once        sync.Once
 	deaf        bool // never reads
 	result      chan error
+	leave       context.CancelFunc // goes away while the server does not read
 }
 
 // dial starts the service of a new stream for the agent.
 func (r *rig) dial(node string) *agent {
+	ctx, leave := context.WithCancel(context.Background())
 	a := &agent{
 		node: node, incarnation: "boot-1", up: make(chan any, 100), down: make(chan any, 1000),
-		interrupted: make(chan struct{}), result: make(chan error, 1),
+		interrupted: make(chan struct{}), result: make(chan error, 1), leave: leave,
 	}
 	go func() {
-		a.result <- r.serve(a.identity(), a, func() { a.once.Do(func() { close(a.interrupted) }) })
+		a.result <- r.serve(ctx, a.identity(), a, func() { a.once.Do(func() { close(a.interrupted) }) })
 	}()
 	return a
 }
@@ -167,6 +170,13 @@ func (a *agent) telemetry() {
 }
 
 func (a *agent) hangUp() { a.up <- io.EOF }
+
+// follow makes this member know that another one leads, or none.
+func (r *rig) follow(leader string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leader = leader
+}
 
 // heard is everything that the server has sent so far.
 func (a *agent) heard() []*berthv1.SessionResponse {

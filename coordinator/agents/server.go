@@ -2,8 +2,10 @@ package agents
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
@@ -53,9 +55,20 @@ const maxMessage = 16 << 20
 // compressFrom is the size from which compressing a message is worth its time.
 const compressFrom = 4096
 
+const (
+	// leaderPatience is how long an agent is kept waiting for a leader. An election takes about a second, and an agent
+	// gives a coordinator up that says nothing for five.
+	leaderPatience = 3 * time.Second
+	// leaderPoll is how long it takes on average until a waiting agent is told. Each has its own times, so that the
+	// leader does not get all of them in one moment.
+	leaderPoll = 200 * time.Millisecond
+)
+
 // Server serves berth.v1.AgentService. It is safe for concurrent use.
 type Server struct {
 	Config
+	stopping chan struct{}
+	stop     sync.Once
 
 	mu       sync.Mutex
 	term     uint64 // 0: this member does not lead
@@ -64,7 +77,14 @@ type Server struct {
 
 // New makes a Server that sends all agents elsewhere until Lead is called.
 func New(config Config) *Server {
-	return &Server{Config: config, sessions: make(map[string]*session)}
+	return &Server{Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session)}
+}
+
+// Stop closes all sessions, and keeps no agent waiting any more. It does not wait for them to be gone. It may be called
+// more than once.
+func (s *Server) Stop() {
+	s.stop.Do(func() { close(s.stopping) })
+	s.Follow()
 }
 
 // Handler serves the agents' port. The listener has to demand and verify client certificates.
@@ -147,16 +167,47 @@ func (s *Server) Session(
 		return denied("", "use the certificate that the node got when it was enrolled in this cluster",
 			"this port is for the agents of cluster %s", s.ClusterID)
 	}
-	return s.serve(caller, stream, interrupter(ctx))
+	return s.serve(ctx, caller, stream, interrupter(ctx))
+}
+
+// settle opens the session of an agent that has said hello, or gives the redirect that the agent has to follow. As long
+// as no leader is known it waits: an agent that had to ask again and again would have to ask seldom, and would be missing
+// for as long when there is a leader.
+func (s *Server) settle(
+	ctx context.Context, x *session, hello *berthv1.Hello, sequence uint64,
+) (redirect *berthv1.SessionResponse, err error) {
+	patience := time.NewTimer(leaderPatience)
+	defer patience.Stop()
+	for {
+		if admitted, err := s.admit(x, hello, sequence); admitted || err != nil {
+			return nil, err
+		}
+		redirect := s.redirect()
+		if redirect.GetRedirect().GetLeaderAddress() != "" {
+			return redirect, nil
+		}
+		select {
+		case <-time.After(leaderPoll/2 + rand.N(leaderPoll)):
+		case <-patience.C:
+			return redirect, nil
+		case <-s.stopping:
+			return redirect, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // admit opens the session of an agent that has said hello. Without an error, admitted is false when this member does not
-// lead: the agent has then to be sent elsewhere.
+// lead. Only the leader can tell that a node is not enrolled: the others' state may lack it yet.
 func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admitted bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.term == 0 {
 		return false, nil
+	}
+	if err := s.enrolled(x.node, "node/"+x.name); err != nil {
+		return false, err
 	}
 	if x.reports, err = s.Inventory.OpenSession(x.node, hello, sequence); err != nil {
 		return false, err
@@ -190,7 +241,7 @@ func (s *Server) welcome(term uint64) *berthv1.SessionResponse {
 	}}}
 }
 
-// redirect sends an agent to the leader. While this member is about to lead, there is none yet.
+// redirect sends an agent to the leader. While this member is about to lead, or knows no leader, it has no address.
 func (s *Server) redirect() *berthv1.SessionResponse {
 	leader, all := s.addresses()
 	return &berthv1.SessionResponse{Message: &berthv1.SessionResponse_Redirect{Redirect: &berthv1.Redirect{

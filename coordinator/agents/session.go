@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type duplex interface {
 // session is one agent's stream.
 type session struct {
 	node      string
+	name      string // of the node, for people
 	term      uint64
 	reports   *inventory.Session
 	interrupt func()
@@ -84,10 +86,10 @@ func (x *session) write(stream duplex) {
 }
 
 // serve runs the session of an agent whose certificate is good. Interrupt makes a blocked Receive return at once and a
-// blocked Send soon.
-func (s *Server) serve(caller pki.Identity, stream duplex, interrupt func()) error {
+// blocked Send soon. The context ends when the agent hangs up.
+func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, interrupt func()) error {
 	x := &session{
-		node: caller.ID, interrupt: interrupt,
+		node: caller.ID, name: caller.Name, interrupt: interrupt,
 		queue: make(chan *berthv1.SessionResponse, queueLength), ended: make(chan struct{}),
 	}
 	// Once the request is served, its stream must not be touched: after this, end does nothing.
@@ -99,17 +101,18 @@ func (s *Server) serve(caller pki.Identity, stream duplex, interrupt func()) err
 		x.end(err)
 		return x.result()
 	}
+	silence.Stop() // an agent that has said hello waits for an answer
 	if err := s.check(caller, first.GetHello()); err != nil {
 		return err
 	}
-	admitted, err := s.admit(x, first.GetHello(), first.GetSequence())
+	redirect, err := s.settle(ctx, x, first.GetHello(), first.GetSequence())
 	switch {
 	case errors.Is(err, inventory.ErrStaleSession):
 		return replaced()
 	case err != nil:
 		return err
-	case !admitted:
-		return stream.Send(s.redirect())
+	case redirect != nil:
+		return stream.Send(redirect)
 	}
 	log := s.Log.With("node", caller.Name, "node_id", x.node)
 	log.Info("session opened", "version", first.GetHello().GetVersion(), "incarnation", first.GetHello().GetIncarnation())
@@ -135,7 +138,7 @@ func (s *Server) serve(caller pki.Identity, stream duplex, interrupt func()) err
 	return x.result()
 }
 
-// check judges a hello against the certificate and the state.
+// check judges a hello against the certificate.
 func (s *Server) check(caller pki.Identity, hello *berthv1.Hello) error {
 	subject := "node/" + caller.Name
 	switch {
@@ -150,10 +153,10 @@ func (s *Server) check(caller pki.Identity, hello *berthv1.Hello) error {
 		return denied(subject, "enrol the node again with a new token",
 			"the agent says that it is node %q, its certificate says %q", hello.GetNodeId(), caller.ID)
 	}
-	return s.enrolled(caller.ID, subject)
+	return nil
 }
 
-// enrolled refuses a node that has been removed, or that this member does not know.
+// enrolled refuses a node that has been removed. Only what the leader knows is good for that.
 func (s *Server) enrolled(node, subject string) error {
 	if _, known := s.Records.Snapshot().Node(node); known {
 		return nil

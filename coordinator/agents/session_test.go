@@ -21,7 +21,7 @@ func TestAFollowerSendsAgentsToTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "n1")
 		for leader, want := range map[string]string{"m2": "m2:7421", "": "", "m1": ""} {
-			r.leader = leader
+			r.follow(leader)
 			a := r.dial("n1")
 			a.hello()
 			if err := <-a.result; err != nil {
@@ -34,6 +34,69 @@ func TestAFollowerSendsAgentsToTheLeader(t *testing.T) {
 			if diff := cmp.Diff([]string{"m1:7421", "m2:7421"}, heard[0].GetRedirect().GetAgentAddresses()); diff != "" {
 				t.Errorf("addresses (-want +got):\n%s", diff)
 			}
+		}
+	})
+}
+
+// However long there was no leader: the agents that wait here are told of it within a moment.
+func TestAnAgentWaitsForALeader(t *testing.T) {
+	const moment = 2 * leaderPoll
+	for name, tc := range map[string]struct {
+		happens func(*rig, *agent)
+		after   time.Duration // and a moment: when the agent is answered
+		want    string
+	}{
+		"another member leads": {func(r *rig, _ *agent) { r.follow("m2") }, time.Second, "m2:7421"},
+		"this member leads":    {func(r *rig, _ *agent) { r.Lead(3) }, time.Second, "welcome"},
+		"nobody leads":         {func(*rig, *agent) {}, leaderPatience, ""},
+		"this member stops":    {func(r *rig, _ *agent) { r.Stop() }, time.Second, ""},
+		"the agent goes away":  {func(_ *rig, a *agent) { a.leave() }, time.Second, "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, "n1")
+				a := r.dial("n1")
+				a.hello()
+				time.AfterFunc(time.Second, func() { tc.happens(r, a) })
+				time.Sleep(tc.after - 1)
+				synctest.Wait()
+				if heard := a.heard(); len(heard) != 0 || len(a.result) != 0 {
+					t.Fatalf("answered too early: %v", heard)
+				}
+				time.Sleep(moment)
+				synctest.Wait()
+				got := "nothing"
+				for _, response := range a.heard() {
+					got = response.GetRedirect().GetLeaderAddress()
+					if response.GetWelcome() != nil {
+						got = "welcome"
+						a.hangUp()
+					}
+				}
+				if got != tc.want {
+					t.Errorf("heard %q, want %q", got, tc.want)
+				}
+				<-a.result
+			})
+		})
+	}
+}
+
+// What a member that has just started does not know yet is no reason to send a node away.
+func TestOnlyTheLeaderSaysThatANodeIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.follow("m2")
+		a := r.dial("n9")
+		a.hello()
+		if err := <-a.result; err != nil || len(a.heard()) != 1 {
+			t.Errorf("a follower ended the stream with %v, want a redirect", err)
+		}
+		a = r.dial("n9")
+		r.Lead(2)
+		a.hello()
+		if err := <-a.result; rpc.Detail(err).GetCode() != rpc.Denied {
+			t.Errorf("the leader ended the stream with %v, want a refusal", err)
 		}
 	})
 }
@@ -233,7 +296,7 @@ func TestASlowAgentLosesItsSessionAndHoldsNobodyUp(t *testing.T) {
 			result: make(chan error, 1), deaf: true,
 		}
 		go func() {
-			a.result <- r.serve(a.identity(), a, func() { a.once.Do(func() { close(a.interrupted) }) })
+			a.result <- r.serve(t.Context(), a.identity(), a, func() { a.once.Do(func() { close(a.interrupted) }) })
 		}()
 		a.hello()
 		synctest.Wait()

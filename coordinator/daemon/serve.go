@@ -63,7 +63,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	d.log.Info("coordinator stops")
 	d.handOver()
 	d.api.Stop()
-	d.agents.Follow()
+	d.agents.Stop()
 	closeServers(endRequests, apiServer, agentServer)
 	err = d.closeConsensus()
 	d.peers.CloseIdleConnections()
