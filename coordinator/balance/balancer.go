@@ -1,9 +1,13 @@
 package balance
 
 import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"berth/coordinator/cluster"
 )
 
 // Balancer is one way to tell whether a cluster is even, and which VMs had better move.
@@ -12,9 +16,13 @@ type Balancer struct {
 	Doc        string // one sentence for people
 	Unit       string // of its figure of a cluster
 	Parameters []Parameter
+	// Settles is how long after a move its effect can be measured. 0: as soon as the nodes have reported.
+	Settles time.Duration
 
-	// Propose looks at the cluster and proposes moves, the best first. It is pure. With none, why says why not.
-	Propose func(s *Situation) (proposals []Proposal, why string)
+	// Propose offers moves of one pass, the best first, until one is taken. It is pure. If none was, why says why not.
+	Propose func(s *Situation, take func(Proposal) bool) (why string)
+	// Improve is Propose for a whole plan, which somebody asked for: it evens out what no pass would touch. Nil: Propose.
+	Improve func(s *Situation, take func(Proposal) bool) (why string)
 	// Figure is how uneven the cluster is; lower is better.
 	Figure func(s *Situation) float64
 }
@@ -25,29 +33,121 @@ type Parameter struct {
 	Doc         string
 	Default     float64
 	Least, Most float64
-	Whole       bool // only whole numbers
-}
-
-// Situation is what a balancer sees. Nodes are indexes into the columns.
-type Situation struct {
-	Columns    *cluster.Columns
-	Parameters map[string]float64 // all of the balancer's
-	VMs        []Resting          // of all nodes, by ID
-	Out        []bool             // by node: it takes part in no move: excluded, not up, migrating already
-	At         time.Time
-	History    *History
-}
-
-// Resting is a VM on its node.
-type Resting struct {
-	VM
-	At      int  // its node
-	Movable bool // balancing may move it now
+	Whole       bool   // only whole numbers
+	Below       string // what comes of less than Least, in words
 }
 
 // Proposal is one move that would help.
 type Proposal struct {
 	VM      int   // index into the situation's VMs
-	Targets []int // nodes that would be better off; the engine chooses among them, and its own
+	Targets []int // nodes that would be better off, ascending; the engine chooses among them, and the VM's own
 	Reason  string
 }
+
+// None is the name of a policy's balancer that balances nothing.
+const None = "none"
+
+// Chosen is the balancer of a policy with its parameters. The zero value balances nothing.
+type Chosen struct {
+	Balancer   string             `json:"balancer"`
+	Parameters map[string]float64 `json:"parameters,omitempty"` // those that are not set have their defaults
+}
+
+// Nothing tells whether the policy has no balancer.
+func (c Chosen) Nothing() bool { return c.Balancer == "" || c.Balancer == None }
+
+// Parameter is one of the balancer's parameters, set or by default; false if the balancer has none of that name.
+func (c Chosen) Parameter(name string) (float64, bool) {
+	balancer, _ := ByName(c.Balancer)
+	at := slices.IndexFunc(balancer.Parameters, func(p Parameter) bool { return p.Name == name })
+	if at < 0 {
+		return 0, false
+	}
+	if value, set := c.Parameters[name]; set {
+		return value, true
+	}
+	return balancer.Parameters[at].Default, true
+}
+
+// parameters are all of them with every default filled in.
+func (c Chosen) parameters(balancer Balancer) map[string]float64 {
+	all := make(map[string]float64, len(balancer.Parameters))
+	for _, p := range balancer.Parameters {
+		all[p.Name] = p.Default
+	}
+	maps.Copy(all, c.Parameters)
+	return all
+}
+
+// InvalidError says what is wrong with a policy's balancer.
+type InvalidError struct {
+	Field string // what is wrong: balancer, or a parameter's name
+	Value string
+	Want  string
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%s is %s, want %s", e.Field, e.Value, e.Want)
+}
+
+// Validate names the first thing that is wrong with a policy's balancer: an unknown name, a parameter that the balancer has
+// not, a value out of range. The error is an *InvalidError.
+func Validate(c Chosen) error {
+	if c.Nothing() {
+		for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
+			return &InvalidError{Field: name, Value: number(c.Parameters[name]), Want: "nothing: without a balancer there are no parameters"}
+		}
+		return nil
+	}
+	balancer, known := ByName(c.Balancer)
+	if !known {
+		return &InvalidError{Field: "balancer", Value: strconv.Quote(c.Balancer), Want: "one of " + strings.Join(names(), ", ")}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
+		at := slices.IndexFunc(balancer.Parameters, func(p Parameter) bool { return p.Name == name })
+		if at < 0 {
+			return &InvalidError{
+				Field: name, Value: number(c.Parameters[name]),
+				Want: fmt.Sprintf("a parameter of %s: %s", balancer.Name, strings.Join(balancer.parameterNames(), ", ")),
+			}
+		}
+		if err := balancer.Parameters[at].check(c.Parameters[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check tells whether the parameter may have the value. NaN is out of every range.
+func (p *Parameter) check(value float64) error {
+	if value >= p.Least && value <= p.Most && (!p.Whole || value == math.Trunc(value)) {
+		return nil
+	}
+	want := fmt.Sprintf("a number from %s to %s", number(p.Least), number(p.Most))
+	if p.Whole {
+		want = "a whole " + strings.TrimPrefix(want, "a ")
+	}
+	if p.Below != "" && value < p.Least {
+		want += ": " + p.Below
+	}
+	return &InvalidError{Field: p.Name, Value: number(value), Want: want}
+}
+
+func (b *Balancer) parameterNames() []string {
+	var all []string
+	for _, p := range b.Parameters {
+		all = append(all, p.Name)
+	}
+	return all
+}
+
+func names() []string {
+	known := []string{None}
+	for _, b := range all {
+		known = append(known, b.Name)
+	}
+	return known
+}
+
+// number is a figure as people write it.
+func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -1,9 +1,11 @@
 package balance
 
 import (
+	"slices"
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
 	"berth/shared/units"
 )
 
@@ -16,6 +18,16 @@ type Preflight struct {
 	// Estimate is how long the copies take at the bandwidth, so many at once; 0 when the bandwidth is not known.
 	Estimate time.Duration
 	Warnings []string // in words: a hard VM rule that does not hold meanwhile, a group that cannot hold without the node
+	// Refused says why the node cannot be drained at all and what to do about it: it is the last one, or a hard rule keeps
+	// its VMs on it. Empty: it can.
+	Refused string
+}
+
+// WithoutVMRules is the policy of a drain that ignores hard rules among VMs (placement-semantics 4.7): they weigh, and no
+// longer forbid.
+func WithoutVMRules(policy placement.Policy) placement.Policy {
+	policy.Constraints = slices.DeleteFunc(slices.Clone(policy.Constraints), func(name string) bool { return name == "vm-affinity" })
+	return policy
 }
 
 // Drain plans how a node is emptied, on planned state: where each VM would go, largest first, VMs that hard rules tie

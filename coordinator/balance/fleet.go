@@ -16,8 +16,12 @@ type Fleet struct {
 	Settings cluster.Settings
 	Policy   placement.Policy
 	Balancer Chosen
-	Groups   []cluster.Group // of the cluster, labels expanded, by name
-	VMs      []VM            // Berth's own that a node holds, by ID
+	// DrainIgnoresVMRules tells that hard rules among VMs do not keep a VM on a node that is emptied: enforcement repairs
+	// them afterwards (placement-semantics 4.7). Hard rules about nodes always hold.
+	DrainIgnoresVMRules bool
+
+	Groups []cluster.Group // of the cluster, labels expanded, by name
+	VMs    []VM            // Berth's own that a node holds, by ID
 	// Recent are the cluster's plans, newest first: what was moved, what was predicted and what came of it.
 	Recent []cluster.Plan
 	// History is kept by the caller from pass to pass, one for each cluster.
@@ -44,10 +48,4 @@ type VM struct {
 	Migration  cluster.Migration
 	Unbalanced bool      // it, its node or one of its groups is left alone by balancing
 	MovedAt    time.Time // zero: never
-}
-
-// Chosen is the balancer of a policy with its parameters. The zero value balances nothing.
-type Chosen struct {
-	Balancer   string             `json:"balancer"`
-	Parameters map[string]float64 `json:"parameters,omitempty"` // those that are not set have their defaults
 }

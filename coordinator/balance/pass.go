@@ -1,15 +1,22 @@
 package balance
 
 import (
+	"time"
+
 	"berth/coordinator/affinity"
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
 )
 
-// Found is what a pass came to: at most one move.
+// Interval is how often the leader makes a pass.
+const Interval = time.Minute
+
+// Found is what a pass came to: at most one VM, or one unit of VMs, to move.
 type Found struct {
-	Kind     cluster.PlanKind // PlanRepair or PlanBalance; empty: no move
-	Move     cluster.Move
+	Kind cluster.PlanKind // PlanRepair or PlanBalance; empty: no move
+	// Moves is the one move, and those of the VMs that hard rules tie to that VM on the same node: they go to the same
+	// target, one after the other.
+	Moves    []cluster.Move
 	Decision placement.Decision // that chose the target; with no ID
 	Group    string             // ID: of a repair
 	Hard     bool               // of a repair
