@@ -355,6 +355,46 @@ type fakeControl struct {
 	stop      func(control.StopVM) (operation.Operation, error)
 	migrate   func(control.MigrateVM) (control.Migration, error)
 	cancelled string
+
+	batch   func(control.StartVMs) ([]control.StartedVM, error)
+	drain   func(control.DrainNode) (control.Drained, error)
+	undrain func(control.UndrainNode) (cluster.Plan, error)
+	propose func(control.ProposePlan) (cluster.Plan, error)
+	ended   func(verb string, request any) (cluster.Plan, error) // of apply, discard and cancel
+	passes  map[string]control.LastPass                          // by cluster
+}
+
+func (f *fakeControl) StartVMs(_ context.Context, request control.StartVMs) ([]control.StartedVM, error) {
+	return f.batch(request)
+}
+
+func (f *fakeControl) DrainNode(_ context.Context, request control.DrainNode) (control.Drained, error) {
+	return f.drain(request)
+}
+
+func (f *fakeControl) UndrainNode(_ context.Context, request control.UndrainNode) (cluster.Plan, error) {
+	return f.undrain(request)
+}
+
+func (f *fakeControl) ProposePlan(_ context.Context, request control.ProposePlan) (cluster.Plan, error) {
+	return f.propose(request)
+}
+
+func (f *fakeControl) ApplyPlan(_ context.Context, request control.ApplyPlan) (cluster.Plan, error) {
+	return f.ended("apply", request)
+}
+
+func (f *fakeControl) DiscardPlan(_ context.Context, request control.DiscardPlan) (cluster.Plan, error) {
+	return f.ended("discard", request)
+}
+
+func (f *fakeControl) CancelPlan(_ context.Context, request control.CancelPlan) (cluster.Plan, error) {
+	return f.ended("cancel", request)
+}
+
+func (f *fakeControl) LastPass(cluster string) (control.LastPass, bool) {
+	pass, known := f.passes[cluster]
+	return pass, known
 }
 
 func (f *fakeControl) AddVM(_ context.Context, request control.AddVM) (control.Added, error) {

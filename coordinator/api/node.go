@@ -180,14 +180,21 @@ func applySettings(s *cluster.NodeSettings, wanted cluster.NodeSettings, reset [
 	return said, nil
 }
 
+// checkReason judges the reason that somebody gives for a maintenance.
+func checkReason(subject, reason string) error {
+	if len(reason) > maxReason {
+		return invalid(subject, "say it shorter", fmt.Errorf("a reason of %d bytes is longer than %d", len(reason), maxReason))
+	}
+	return nil
+}
+
 // SetNodeMaintenance closes a node to new VMs, or opens it again. VMs that run there stay.
 func (s *Server) SetNodeMaintenance(
 	ctx context.Context, request *connect.Request[berthv1.SetNodeMaintenanceRequest],
 ) (*connect.Response[berthv1.SetNodeMaintenanceResponse], error) {
 	message := request.Msg
-	if len(message.GetReason()) > maxReason {
-		return nil, invalid("node/"+message.GetNode(), "say it shorter",
-			fmt.Errorf("a reason of %d bytes is longer than %d", len(message.GetReason()), maxReason))
+	if err := checkReason("node/"+message.GetNode(), message.GetReason()); err != nil {
+		return nil, err
 	}
 	var id string
 	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {

@@ -59,6 +59,16 @@ type Control interface {
 	StopVM(ctx context.Context, request control.StopVM) (operation.Operation, error)
 	MigrateVM(ctx context.Context, request control.MigrateVM) (control.Migration, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
+
+	StartVMs(ctx context.Context, request control.StartVMs) ([]control.StartedVM, error)
+	DrainNode(ctx context.Context, request control.DrainNode) (control.Drained, error)
+	UndrainNode(ctx context.Context, request control.UndrainNode) (cluster.Plan, error)
+	ProposePlan(ctx context.Context, request control.ProposePlan) (cluster.Plan, error)
+	ApplyPlan(ctx context.Context, request control.ApplyPlan) (cluster.Plan, error)
+	DiscardPlan(ctx context.Context, request control.DiscardPlan) (cluster.Plan, error)
+	CancelPlan(ctx context.Context, request control.CancelPlan) (cluster.Plan, error)
+	// LastPass is what the last look of the leader's loop at a cluster, by its name, came to.
+	LastPass(cluster string) (control.LastPass, bool)
 }
 
 // Config is what the API stands on.

@@ -170,9 +170,9 @@ func (s *Server) MigrateVM(
 	if message.GetNode() != "" && message.GetIfBetter() != 0 {
 		return nil, refusal(rpc.Invalid, "vm/"+message.GetVm(), "leave out one of them", "a VM that is to go to a named node goes whatever it gains")
 	}
-	if message.GetBandwidthBps() < 0 {
-		return nil, invalid("vm/"+message.GetVm(), "give bytes a second, or nothing for the default",
-			fmt.Errorf("a bandwidth of %d is negative", message.GetBandwidthBps()))
+	bandwidth, err := bandwidthOf("vm/"+message.GetVm(), message.GetBandwidthBps())
+	if err != nil {
+		return nil, err
 	}
 	p, err := s.verified(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) MigrateVM(
 		return nil, err
 	}
 	wanted := control.MigrateVM{
-		VM: vm.ID, Node: node, Bandwidth: units.Bytes(message.GetBandwidthBps()), DryRun: message.GetDryRun(),
+		VM: vm.ID, Node: node, Bandwidth: bandwidth, DryRun: message.GetDryRun(),
 		IfBetter: message.GetIfBetter(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
 	}
 	migration, err := whenLeading(ctx, s, func() (control.Migration, error) { return s.Control.MigrateVM(ctx, wanted) })
@@ -199,6 +199,14 @@ func (s *Server) MigrateVM(
 		response.Operation = wire.Operation(migration.Operation)
 	}
 	return connect.NewResponse(response), nil
+}
+
+// bandwidthOf reads the bandwidth that a request asks for, in bytes a second; 0: libvirt's default.
+func bandwidthOf(subject string, asked int64) (units.Bytes, error) {
+	if asked < 0 {
+		return 0, invalid(subject, "give bytes a second, or nothing for the default", fmt.Errorf("a bandwidth of %d is negative", asked))
+	}
+	return units.Bytes(asked), nil
 }
 
 // nodeID resolves a name or ID. Empty stays empty.

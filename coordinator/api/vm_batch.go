@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/wire"
+	"berth/coordinator/control"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// maxBatch bounds how many VMs one call starts.
+const maxBatch = 1000
+
+// StartVMs starts several VMs that exist. What is refused of one is told of that one: the others start.
+func (s *Server) StartVMs(
+	ctx context.Context, request *connect.Request[berthv1.StartVMsRequest],
+) (*connect.Response[berthv1.StartVMsResponse], error) {
+	message := request.Msg
+	switch n := len(message.GetVms()); {
+	case n == 0:
+		return nil, invalid("vm", "name the VMs to start", errors.New("no VM is named"))
+	case n > maxBatch:
+		return nil, invalid("vm", "start them in several calls", fmt.Errorf("%d VMs are more than %d, which one call starts", n, maxBatch))
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := control.StartVMs{
+		DryRun: message.GetDryRun(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+	}
+	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+		return nil, err
+	}
+	named := make(map[string]bool, len(message.GetVms()))
+	for _, ref := range message.GetVms() {
+		vm, err := p.namedVM(ref)
+		if err != nil {
+			return nil, err
+		}
+		if named[vm.ID] {
+			return nil, refusal(rpc.Invalid, "vm/"+vm.Name, "name it once", "VM %q is named twice", vm.Name)
+		}
+		named[vm.ID] = true
+		wanted.VMs = append(wanted.VMs, vm.ID)
+	}
+	started, err := whenLeading(ctx, s, func() ([]control.StartedVM, error) { return s.Control.StartVMs(ctx, wanted) })
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.StartVMsResponse{SchemaVersion: wire.SchemaVersion}
+	for _, one := range started {
+		response.Started = append(response.Started, startedMessage(one))
+	}
+	return connect.NewResponse(response), nil
+}
+
+func startedMessage(one control.StartedVM) *berthv1.StartedVM {
+	message := &berthv1.StartedVM{Vm: one.VMName, Unit: one.Unit}
+	if one.Err != nil {
+		refused := answer(one.Err)
+		message.Error, message.Message = rpc.Detail(refused), refused.Message()
+	}
+	if one.Operation.ID != "" {
+		message.Operation = wire.Operation(one.Operation)
+	}
+	if one.Decision.ID != "" || one.Err == nil {
+		message.Decision = wire.Decision(one.Decision)
+	}
+	return message
+}
