@@ -23,6 +23,11 @@ func confirm(cmd *cobra.Command, yes bool, question string) error {
 	if !isTerminal(cmd.InOrStdin()) {
 		return Usagef(cmd, "this cannot be taken back and there is no terminal to ask on: repeat it with --yes")
 	}
+	return askFirst(cmd, question)
+}
+
+// askFirst asks on the terminal that the command was typed on.
+func askFirst(cmd *cobra.Command, question string) error {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if err != nil {

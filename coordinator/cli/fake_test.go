@@ -44,6 +44,7 @@ type fake struct {
 	calls []any // the requests, in order
 
 	estateFake
+	planFake
 
 	status      func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error)
 	listNodes   func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)
@@ -231,6 +232,8 @@ type world struct {
 	in        io.Reader
 	env       map[string]string
 	patience  time.Duration // long, because a machine that tests is a busy one
+
+	nextInterrupt func(context.Context) (context.Context, context.CancelFunc) // nil: that of the product
 }
 
 func newWorld(t *testing.T, coordinators ...*fake) (*world, []*server) {
@@ -345,6 +348,9 @@ func (w *world) runTo(ctx context.Context, out, errOut io.Writer, args ...string
 	a := newApp(Options{Version: "1.2.3"})
 	a.now = func() time.Time { return noon }
 	a.patience = w.patience
+	if w.nextInterrupt != nil {
+		a.nextInterrupt = w.nextInterrupt
+	}
 	env := map[string]string{clientconfig.Variable: w.config}
 	for name, value := range w.env {
 		env[name] = value

@@ -97,49 +97,73 @@ func ended(op *berthv1.Operation) bool {
 	return true
 }
 
-// follow watches an operation until it has ended. When the stream breaks, because its coordinator died or lost the lead,
-// it is opened again on any coordinator until the timeout. It always returns the last that is known of the operation.
+// follow watches an operation until it has ended. It always returns the last that is known of the operation.
 func follow(
 	ctx context.Context, s *session, op *berthv1.Operation, timeout time.Duration, progress reporter,
 ) (*berthv1.Operation, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	progress.update(&berthv1.WatchOperationResponse{Operation: op})
-	for told := false; !ended(op); {
+	err := watch(ctx, s, client.WatchOperation, &berthv1.WatchOperationRequest{Id: op.GetId()}, watcher[berthv1.WatchOperationResponse]{
+		over: func() bool { return ended(op) },
+		see: func(seen *berthv1.WatchOperationResponse) {
+			if seen.GetOperation() != nil {
+				op = seen.GetOperation()
+			}
+			progress.update(seen)
+		},
+		lost: func() {
+			progress.note("lost sight of the operation; it goes on, looking for it on the other coordinators")
+		},
+	})
+	return op, err
+}
+
+// watcher is who looks at a stream.
+type watcher[A any] struct {
+	over func() bool // nothing more will come
+	see  func(*A)
+	lost func() // told once, when the stream broke and is looked for elsewhere
+}
+
+// watch reads a stream until it is over. When the stream breaks, because its coordinator died or lost the lead, it is
+// opened again on any coordinator until the context ends, whose cause is then returned.
+func watch[Q, A any](
+	ctx context.Context, s *session,
+	open func(client, context.Context, *connect.Request[Q]) (*connect.ServerStreamForClient[A], error), question *Q, w watcher[A],
+) error {
+	for told := false; !w.over(); {
 		err := s.call(ctx, repeatable, func(ctx context.Context, c client) error {
-			stream, err := c.WatchOperation(ctx, connect.NewRequest(&berthv1.WatchOperationRequest{Id: op.GetId()}))
+			stream, err := open(c, ctx, connect.NewRequest(question))
 			if err != nil {
 				return err
 			}
 			defer stream.Close()
 			for stream.Receive() {
-				if stream.Msg().GetOperation() != nil {
-					op = stream.Msg().GetOperation()
-				}
-				progress.update(stream.Msg())
+				w.see(stream.Msg())
 			}
-			if ended(op) {
+			if w.over() {
 				return nil // whatever ended the stream
 			}
 			return stream.Err()
 		})
 		switch {
-		case ended(op):
-			return op, nil
+		case w.over():
+			return nil
 		case ctx.Err() != nil:
-			return op, context.Cause(ctx)
+			return context.Cause(ctx)
 		case err != nil && answered(err) && !cutShort(err):
-			return op, err
+			return err
 		}
-		if deadline, _ := ctx.Deadline(); !told && time.Until(deadline) > roundPause { // else there is no time to look for it
+		if deadline, limited := ctx.Deadline(); !told && (!limited || time.Until(deadline) > roundPause) { // else there is no time
 			told = true
-			progress.note("lost sight of the operation; it goes on, looking for it on the other coordinators")
+			w.lost()
 		}
 		if !pause(ctx, roundPause) {
-			return op, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
-	return op, nil
+	return nil
 }
 
 // cutShort tells a stream that its server ended, by our own deadline or because it stops, from a refusal.

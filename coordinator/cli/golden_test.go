@@ -18,6 +18,7 @@ func steady() *fake {
 	operation := func(kind string) *berthv1.Operation { return cannedOperation(kind, running) }
 	return &fake{
 		estateFake: cannedEstate(),
+		planFake:   cannedPlans(),
 		status:     func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) { return cannedStatus(), nil },
 		listNodes: func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
 			return &berthv1.ListNodesResponse{SchemaVersion: "1", Nodes: cannedNodes()}, nil

@@ -13,7 +13,8 @@ import (
 func (a *app) nodeCommand() *cobra.Command {
 	return noun("node COMMAND", "See and set up the nodes that carry VMs", `
 A node is a hypervisor host with an agent. 'berth token create --for agent' prints the line that makes a host one.`,
-		a.nodeListCommand(), a.nodeShowCommand(), a.nodeSetCommand(), a.nodeMaintenanceCommand(), a.nodeRemoveCommand())
+		a.nodeListCommand(), a.nodeShowCommand(), a.nodeSetCommand(), a.nodeMaintenanceCommand(), a.nodeDrainCommand(),
+		a.nodeUndrainCommand(), a.nodeRemoveCommand())
 }
 
 func (a *app) nodeListCommand() *cobra.Command {
@@ -104,7 +105,8 @@ func (a *app) nodeMaintenanceCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "maintenance NODE on|off", Short: "Take a node out of placement, or back in", Args: arguments(2, "NODE", "on|off"),
-		Long: `Take a node out of placement, or back in. In maintenance it gets no further VMs; those that it runs stay.`,
+		Long: `Take a node out of placement, or back in. In maintenance it gets no further VMs; those that it runs stay. 'berth node
+drain' moves them away as well.`,
 		Example: `  berth node maintenance node2 on --reason "new memory on Tuesday"
   berth node maintenance node2 off`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -27,6 +27,8 @@ type app struct {
 	env     func(string) string
 	// patience is how long to look for a coordinator that answers.
 	patience time.Duration
+	// nextInterrupt makes a context that ends with the next interrupt from now on.
+	nextInterrupt func(context.Context) (context.Context, context.CancelFunc)
 
 	// Flags of every command.
 	clientConfig string
@@ -47,7 +49,9 @@ func newApp(o Options) *app {
 	if version == "" {
 		version = buildinfo.Version()
 	}
-	return &app{version: version, now: time.Now, env: os.Getenv, patience: connectPatience, format: asTable}
+	return &app{
+		version: version, now: time.Now, env: os.Getenv, patience: connectPatience, nextInterrupt: nextInterrupt, format: asTable,
+	}
 }
 
 // Run runs one command line, without the program's name, and returns the exit code. When ctx ends, the command does.
@@ -135,7 +139,8 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	coordinator.AddCommand(o.CoordinatorCommands...)
 	in(groupGuests, a.vmCommand(), a.operationCommand(), a.decisionCommand())
 	in(groupEstate, append(a.estateCommands(), a.keyCommand(), a.applyCommand(), a.exportCommand())...)
-	in(groupCluster, a.statusCommand(), a.capacityCommand(), a.simulateCommand(), a.nodeCommand(), coordinator, a.eventsCommand())
+	in(groupCluster, a.statusCommand(), a.capacityCommand(), a.simulateCommand(), a.nodeCommand(), a.planCommand(), coordinator,
+		a.eventsCommand())
 	in(groupAccess, a.loginCommand(), a.contextCommand(), a.tokenCommand())
 	root.AddCommand(a.versionCommand())
 	root.InitDefaultHelpCmd()

@@ -22,7 +22,7 @@ func TestWrongUsage(t *testing.T) {
 	for _, c := range []struct{ line, say, usage string }{
 		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
 		{"nod list", `unknown command "nod", did you mean nic or node?`, "usage: berth COMMAND"},
-		{"node", "COMMAND is missing: list, maintenance, remove, set, show", "usage: berth node COMMAND"},
+		{"node", "COMMAND is missing: drain, list, maintenance, remove, set, show, undrain", "usage: berth node COMMAND"},
 		{"node lst", `unknown command "lst", did you mean list or set?`, "usage: berth node COMMAND"},
 		{"vm list extra", `unexpected argument "extra"`, "usage: berth vm list [flags]"},
 		{"vm list --colour", "unknown flag: --colour", "usage: berth vm list [flags]"},
@@ -149,6 +149,24 @@ func TestWrongUsage(t *testing.T) {
 		{"node set node1 --key Premium=1 --key Premium=2", "--key Premium=2: Premium is there twice", "usage: berth node set NODE [flags]"},
 		{"node set node1 --key Premium=1 --unset-key Premium", "--key Premium and --unset-key Premium exclude each other", "usage: berth node set NODE [flags]"},
 		{"node set node1 --cluster=", "--cluster: CLUSTER is missing", "usage: berth node set NODE [flags]"},
+
+		{"node drain", "NODE is missing", "usage: berth node drain NODE [flags]"},
+		{"node drain node1", "this moves VMs and there is no terminal to ask on: look with --dry-run, and repeat it with --yes", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --parallel 0", "--parallel 0: want 1 to 16", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --bandwidth 5", "--bandwidth 5: want at least 1 MiB a second", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --abort", "--abort is for --cancel", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --cancel --reason x", "--cancel and --reason exclude each other", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --dry-run --no-wait", "--dry-run moves nothing and has nothing to wait for", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --yes --timeout 0s", "--timeout 0s: want more than nothing; without it there is no limit", "usage: berth node drain NODE [flags]"},
+		{"node drain node1 --yes --no-wait --timeout 1m", "--timeout and --no-wait exclude each other", "usage: berth node drain NODE [flags]"},
+		{"node undrain node1 --dry-run", "--dry-run is for --return", "usage: berth node undrain NODE [flags]"},
+		{"node undrain node1 --no-wait", "--no-wait is for --return", "usage: berth node undrain NODE [flags]"},
+		{"plan", "COMMAND is missing: apply, cancel, discard, list, new, show, watch", "usage: berth plan COMMAND"},
+		{"plan apply", "ID is missing", "usage: berth plan apply ID [flags]"},
+		{"plan apply last --parallel 17", "--parallel 17: want 1 to 16", "usage: berth plan apply ID [flags]"},
+		{"plan apply last --wait --no-wait", "--wait and --no-wait exclude each other", "usage: berth plan apply ID [flags]"},
+		{"plan new --most 0", "--most 0: want 1 to 10000", "usage: berth plan new [flags]"},
+		{"plan list --limit 0", "--limit 0: want 1 to 10000", "usage: berth plan list [flags]"},
 
 		{"decision list --limit 0", "--limit 0: want 1 to 10000", "usage: berth decision list [flags]"},
 		{"events --backlog -1", "--backlog -1: want 0 to 10000", "usage: berth events [flags]"},
@@ -290,6 +308,7 @@ func TestHelpIsComplete(t *testing.T) {
 		"help": {}, "help-vm": {"vm", "--help"}, "help-vm-start": {"vm", "start", "--help"}, "help-login": {"help", "login"},
 		"help-key": {"key", "--help"}, "help-cluster": {"cluster", "--help"}, "help-vdc-add": {"vdc", "add", "--help"}, "help-apply": {"apply", "--help"},
 		"help-billing-entity": {"billing-entity", "--help"}, "help-cluster-set": {"cluster", "set", "--help"},
+		"help-node-drain": {"node", "drain", "--help"}, "help-plan": {"plan", "--help"},
 	} {
 		said := w.run(args...)
 		if said.exit != Done || said.errOut != "" {

@@ -50,15 +50,9 @@ well. On a terminal a bar shows how the migration gets on.`,
 				return Usagef(cmd, "--full is for --dry-run; 'berth decision show last --full' explains what was done")
 			}
 			request.IfBetter = ifBetter
-			if cmd.Flags().Changed("bandwidth") {
-				limit, err := units.ParseBytes(strings.TrimSuffix(bandwidth, "/s"))
-				if err != nil {
-					return Usagef(cmd, "--bandwidth: %w", err)
-				}
-				if limit < units.MiB {
-					return Usagef(cmd, "--bandwidth %s: want at least %v a second", bandwidth, units.MiB)
-				}
-				request.BandwidthBps = int64(limit)
+			var err error
+			if request.BandwidthBps, err = bandwidthFlag(cmd, bandwidth); err != nil {
+				return err
 			}
 			return a.vmMigrate(cmd, request, wait, full)
 		},
