@@ -15,6 +15,7 @@ type Records struct {
 	Nodes        []Node
 	VMs          []VM
 	Reservations []Reservation
+	Groups       []Resource // of KindGroup
 }
 
 // NewView joins the records with the facts and does all accounting. Times in facts and at are the coordinator's; facts
@@ -37,16 +38,16 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 		charges[id] = make([]charge, 0, 2*len(facts[id].Domains))
 	}
 	vms := make(map[string]*VM, len(records.VMs))
+	view.roster = newRoster(&records, vms)
 	for i := range records.VMs {
 		vm := &records.VMs[i]
 		vms[vm.ID] = vm
 		if vm.Holder != "" {
-			charges[vm.Holder] = append(charges[vm.Holder], charge{
-				Allocation: Allocation{
-					VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Resident: vm.Resident, Owner: vm.Owner,
-				},
-				since: vm.StartedAt,
-			})
+			claim := charge{
+				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs}, since: vm.StartedAt,
+			}
+			claim.know(vm)
+			charges[vm.Holder] = append(charges[vm.Holder], claim)
 		}
 	}
 	for _, held := range records.Reservations {
@@ -54,7 +55,8 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 			VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: true,
 		}}
 		if vm := vms[held.VM]; vm != nil {
-			one.Resident, one.Owner = vm.Resident, vm.Owner
+			one.know(vm)
+			view.roster.comes(vm, held.Node)
 		}
 		charges[held.Node] = append(charges[held.Node], one)
 	}
@@ -63,7 +65,11 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 		claimed := charges[node.ID]
 		for i := range known.Domains {
 			if domain := &known.Domains[i]; domain.State.Holds() {
-				claimed = append(claimed, chargeOf(domain, vms[domain.UUID], node.ID))
+				record := vms[domain.UUID]
+				claimed = append(claimed, chargeOf(domain, record, node.ID))
+				if domain.State.lives() {
+					view.roster.comes(record, node.ID)
+				}
 			}
 		}
 		view.Nodes = append(view.Nodes, newNodeView(node, view.clusterOf(node).Settings, known, claimed))
@@ -77,6 +83,13 @@ type charge struct {
 	Allocation
 	since    time.Time // when it began to take memory
 	arriving bool      // a migration is filling it
+	domain   *Domain   // nil: it is not of a domain
+}
+
+// know takes over what the VM's record says of it.
+func (c *charge) know(record *VM) {
+	c.Resident, c.Owner = record.Resident, record.Owner
+	c.Fixed, c.Labels = record.Migration == MigrateNever, record.Labels
 }
 
 // chargeOf is a domain's claim. A domain that is paused by a migration on a node that does not hold the VM is its
@@ -89,9 +102,10 @@ func chargeOf(domain *Domain, record *VM, node string) charge {
 		},
 		since:    domain.Since,
 		arriving: domain.State == DomainPausedMigration && (record == nil || record.Holder != node),
+		domain:   domain,
 	}
 	if record != nil {
-		claim.Resident, claim.Owner = record.Resident, record.Owner
+		claim.know(record)
 	}
 	return claim
 }
@@ -109,7 +123,7 @@ func newNodeView(node Node, defaults Settings, facts NodeFacts, claimed []charge
 			view.PhysicalFree = add(view.PhysicalFree, -view.Borrowed)
 		}
 	}
-	view.Allocations = merge(claimed, facts)
+	view.Allocations = merge(claimed, facts, defaults.PhysicalLedger)
 	for i := range view.Allocations {
 		view.PromisedUsed = add(view.PromisedUsed, view.Allocations[i].Memory)
 		view.VCPUsUsed += view.Allocations[i].VCPUs
@@ -143,7 +157,7 @@ func ballooned(domain *Domain) units.Bytes {
 }
 
 // merge makes one allocation a VM out of its claims: the largest size, the latest start.
-func merge(claimed []charge, facts NodeFacts) []Allocation {
+func merge(claimed []charge, facts NodeFacts, ledger Ledger) []Allocation {
 	if len(claimed) == 0 {
 		return nil
 	}
@@ -158,15 +172,39 @@ func merge(claimed []charge, facts NodeFacts) []Allocation {
 			one.VCPUs = max(one.VCPUs, other.VCPUs)
 			one.InFlight = one.InFlight || other.InFlight
 			one.arriving = one.arriving || other.arriving
+			if one.domain == nil {
+				one.domain = other.domain
+			}
 			if other.since.After(one.since) {
 				one.since = other.since
 			}
 		}
 		one.Young = one.arriving || !facts.Telemetry || !one.since.Before(facts.TelemetryAt)
+		one.measure(ledger)
 		merged = append(merged, one.Allocation)
 		first = next
 	}
 	return merged
+}
+
+// measure works out what of the node's figures is the VM's. With the pessimistic ledger, what its balloon holds back is taken
+// for used, and free again once it is gone.
+func (c *charge) measure(ledger Ledger) {
+	switch {
+	case c.Young || c.InFlight:
+		c.Frees = c.Memory
+	case c.domain != nil && c.domain.Resident != nil:
+		c.Frees = max(0, min(*c.domain.Resident, c.Memory))
+	}
+	if c.domain == nil {
+		return
+	}
+	if ledger == Pessimistic {
+		c.Frees = add(c.Frees, ballooned(c.domain))
+	}
+	if c.domain.CPU != nil {
+		c.CPU = max(0, *c.domain.CPU)
+	}
 }
 
 // physicalCharge is what the allocation takes off the physical ledger: nothing once the telemetry has seen it.

@@ -18,6 +18,12 @@ type Columns struct {
 
 	// Residents are the customer keys of the VMs on the nodes. Nil: there are none.
 	Residents *Residents `json:"-"`
+	// Groups are the cluster's affinity groups. Nil: it has none.
+	Groups *Groups `json:"-"`
+	// CPUs are how many a node has, and AtWork how many of them are at work, more than there are if work has to wait: what
+	// Load is made of. Nil: the use of a VM that comes or goes is not known to change it.
+	CPUs   []int     `json:"-"`
+	AtWork []float64 `json:"-"`
 
 	// Room is how much larger than a VM's memory each ledger has to be: free less overhead, the smaller of the two, and
 	// MinInt64 on a node that does not stand well or whose inputs are not known. Freshness is not in it: it ages.
@@ -56,6 +62,11 @@ type Figures struct {
 	VCPUs       []int           `json:"vcpus"` // used
 	Load        []float64       `json:"load"`  // 0 to 1
 	NodeKeys    []NodeKeyColumn `json:"node_keys,omitempty"`
+
+	// Count is how many VMs are on the node or on their way to it, foreign ones included; Management tells which nodes carry
+	// the site's management. Nil in decisions of releases that did not look at them.
+	Count      []int  `json:"count,omitempty"`
+	Management []bool `json:"management,omitempty"`
 }
 
 // NodeKeyColumn is one declared node key: the value of each node.
@@ -124,6 +135,12 @@ func (f *Figures) Select(nodes []int) Figures {
 	if f.Reasons != nil {
 		picked.Reasons = pick(f.Reasons, nodes)
 	}
+	if f.Count != nil {
+		picked.Count = pick(f.Count, nodes)
+	}
+	if f.Management != nil {
+		picked.Management = pick(f.Management, nodes)
+	}
 	for _, column := range f.NodeKeys {
 		column.Values = pick(column.Values, nodes)
 		picked.NodeKeys = append(picked.NodeKeys, column)
@@ -174,25 +191,69 @@ func (c *Columns) deriveOne(i int) {
 	}
 }
 
-// Charge takes a VM's full size off both ledgers of a node, and adds what it shows to others: the what-if of a placement.
-// Columns that others read, as those of a view are, are cloned first.
-func (c *Columns) Charge(i int, memory units.Bytes, vcpus int, owner Owner, resident []ResidentKey) {
-	c.Used[i], c.Free[i], c.VCPUs[i] = add(c.Used[i], memory), add(c.Free[i], -memory), c.VCPUs[i]+vcpus
-	if len(resident) > 0 {
+// Charge puts a VM on a node as placing it there would: its full size is taken off both ledgers, it counts, it shows its
+// keys to others and is where its groups look for it, and the CPUs that it uses, if known, are at work there. Columns that
+// others read, as those of a view are, are cloned first.
+func (c *Columns) Charge(i int, one Allocation) {
+	c.Used[i], c.Free[i], c.VCPUs[i] = add(c.Used[i], one.Memory), add(c.Free[i], -one.Memory), c.VCPUs[i]+one.VCPUs
+	if len(one.Resident) > 0 {
 		if c.Residents == nil {
 			c.Residents = NewResidents()
 		}
-		c.Residents.Add(i, owner, resident)
+		c.Residents.Add(i, one.Owner, one.Resident)
 	}
+	c.Groups.charge(&one, c.IDs[i])
+	c.count(i, 1)
+	c.work(i, one.CPU)
 	c.deriveOne(i)
+}
+
+// Discharge takes a VM off a node as View.Without does: the promised ledger gets its full size back, the physical one what
+// it frees. The allocation is the node's (NodeView.Holds), or what Move made of it.
+func (c *Columns) Discharge(i int, one Allocation) {
+	c.Used[i], c.VCPUs[i] = add(c.Used[i], -one.Memory), c.VCPUs[i]-one.VCPUs
+	if c.Known[i]&KnowsFree != 0 {
+		c.Free[i] = add(c.Free[i], one.Frees)
+	}
+	if len(one.Resident) > 0 && c.Residents != nil {
+		c.Residents.Remove(i, one.Owner, one.Resident)
+	}
+	c.Groups.discharge(one.VM, c.IDs[i])
+	c.count(i, -1)
+	c.work(i, -one.CPU)
+	c.deriveOne(i)
+}
+
+// Move discharges a VM from one node and charges another with it. It returns the VM as it is on that one: charged in full.
+func (c *Columns) Move(from, to int, one Allocation) Allocation {
+	c.Discharge(from, one)
+	one.InFlight, one.Frees = true, one.Memory
+	c.Charge(to, one)
+	return one
+}
+
+func (c *Columns) count(i, by int) {
+	if c.Count != nil {
+		c.Count[i] += by
+	}
+}
+
+// work adds to the CPUs that are at work.
+func (c *Columns) work(i int, cpus float64) {
+	if cpus == 0 || c.CPUs == nil || c.CPUs[i] <= 0 || c.Known[i]&KnowsLoad == 0 {
+		return
+	}
+	c.AtWork[i] = max(0, c.AtWork[i]+cpus)
+	c.Load[i] = share(c.AtWork[i], float64(c.CPUs[i]))
 }
 
 // Clone copies the columns so that charging the copy changes nothing for others.
 func (c *Columns) Clone() *Columns {
 	copied := *c
 	copied.Used, copied.Free, copied.VCPUs = slices.Clone(c.Used), slices.Clone(c.Free), slices.Clone(c.VCPUs)
+	copied.Count, copied.Load, copied.AtWork = slices.Clone(c.Count), slices.Clone(c.Load), slices.Clone(c.AtWork)
 	copied.Room, copied.RAM, copied.CPU = slices.Clone(c.Room), slices.Clone(c.RAM), slices.Clone(c.CPU)
-	copied.Busy, copied.Residents = slices.Clone(c.Busy), c.Residents.clone()
+	copied.Busy, copied.Residents, copied.Groups = slices.Clone(c.Busy), c.Residents.clone(), c.Groups.clone()
 	return &copied
 }
 

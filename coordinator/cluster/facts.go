@@ -50,6 +50,9 @@ func (s DomainState) Holds() bool {
 	}
 }
 
+// lives tells whether a domain in this state is a guest that runs, or will as soon as it is let.
+func (s DomainState) lives() bool { return s.Holds() && s != DomainCrashed && s != DomainUnknown }
+
 // Domain is a libvirt domain as its node's agent sees it, Berth's own or not.
 type Domain struct {
 	UUID      string

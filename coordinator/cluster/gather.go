@@ -36,7 +36,9 @@ func (v *View) columns(name string) *Columns {
 	if v.base != nil {
 		columns := v.base.Columns(name)
 		if at, found := columns.Index(v.reduced.Node.ID); found {
-			return columns.reduced(at, v.reduced, v.gone)
+			reduced := columns.reduced(at, v.reduced, v.gone)
+			reduced.Groups = v.groupsIn(name)
+			return reduced
 		}
 		return columns
 	}
@@ -52,11 +54,12 @@ func (v *View) columns(name string) *Columns {
 // reduced is a copy in which a VM is gone from a node: what NodeView.without changes is all that differs.
 func (c *Columns) reduced(at int, node *NodeView, gone *Allocation) *Columns {
 	shared := *c
-	shared.Residents = nil // they are taken from the shared ones
+	shared.Residents, shared.Groups = nil, nil // they are taken from the shared ones
 	copied := shared.Clone()
-	copied.Load, copied.Residents = slices.Clone(c.Load), c.Residents.without(at, gone)
+	copied.Residents = c.Residents.without(at, gone)
 	copied.Used[at], copied.Free[at], copied.VCPUs[at] = node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed
-	copied.Load[at], _ = loadOf(&node.Facts)
+	copied.Count[at] = len(node.Allocations)
+	copied.Load[at], copied.AtWork[at], _ = loadOf(&node.Facts)
 	copied.deriveOne(at)
 	return copied
 }
@@ -68,8 +71,9 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 		cluster = newClusterView(Resource{Kind: KindCluster, Name: name})
 	}
 	declared := cluster.Record.NodeKeys
-	c := &Columns{Figures: Figures{Cluster: name}, Residents: residentsOf(nodes)}
+	c := &Columns{Figures: Figures{Cluster: name}, Residents: residentsOf(nodes), Groups: v.groupsIn(name)}
 	c.grow(len(nodes))
+	c.CPUs, c.AtWork = make([]int, 0, len(nodes)), make([]float64, 0, len(nodes))
 	for _, key := range declared {
 		c.NodeKeys = append(c.NodeKeys, NodeKeyColumn{
 			Name: key.Name, Sticky: key.Sticky, Weight: key.Weight, Values: make([]float64, 0, len(nodes)),
@@ -93,6 +97,7 @@ func (f *Figures) grow(n int) {
 	f.Memory, f.RAMRatio, f.Overhead = slices.Grow(f.Memory, n), slices.Grow(f.RAMRatio, n), slices.Grow(f.Overhead, n)
 	f.Promised, f.Used, f.Free = slices.Grow(f.Promised, n), slices.Grow(f.Used, n), slices.Grow(f.Free, n)
 	f.VCPULimit, f.VCPUs, f.Load = slices.Grow(f.VCPULimit, n), slices.Grow(f.VCPUs, n), slices.Grow(f.Load, n)
+	f.Count, f.Management = slices.Grow(f.Count, n), slices.Grow(f.Management, n)
 }
 
 func (c *Columns) append(node *NodeView) {
@@ -106,7 +111,7 @@ func (c *Columns) append(node *NodeView) {
 	if c.Reasons != nil {
 		c.Reasons = append(c.Reasons, reason)
 	}
-	load, loadKnown := loadOf(facts)
+	load, atWork, loadKnown := loadOf(facts)
 	c.Known = append(c.Known, knownOf(node, loadKnown))
 	c.InventoryAt, c.TelemetryAt = append(c.InventoryAt, nanos(facts.InventoryAt)), append(c.TelemetryAt, nanos(facts.TelemetryAt))
 	c.Memory, c.RAMRatio = append(c.Memory, facts.Memory), append(c.RAMRatio, node.Settings.RAMRatio)
@@ -114,7 +119,8 @@ func (c *Columns) append(node *NodeView) {
 	c.Promised, c.Used = append(c.Promised, node.PromisedLimit), append(c.Used, node.PromisedUsed)
 	c.Free = append(c.Free, node.PhysicalFree)
 	c.VCPULimit, c.VCPUs = append(c.VCPULimit, node.VCPULimit), append(c.VCPUs, node.VCPUsUsed)
-	c.Load = append(c.Load, load)
+	c.Load, c.AtWork, c.CPUs = append(c.Load, load), append(c.AtWork, atWork), append(c.CPUs, facts.CPUs)
+	c.Count, c.Management = append(c.Count, len(node.Allocations)), append(c.Management, node.Node.Management)
 }
 
 func nanos(t time.Time) int64 {
@@ -163,18 +169,18 @@ func knownOf(node *NodeView, load bool) Known {
 }
 
 // loadOf is how busy a node is, 0 to 1: its load average over one minute by its CPUs, or the busy share of its CPUs where
-// no load average could be read. It is false when neither is known.
-func loadOf(facts *NodeFacts) (float64, bool) {
-	load := Unknown
+// no load average could be read. It is false when neither is known. atWork is the same in CPUs, and not cut off at 1.
+func loadOf(facts *NodeFacts) (load, atWork float64, known bool) {
+	load = Unknown
 	switch {
 	case !facts.Telemetry:
 	case facts.Load1 != nil && facts.Inventory && facts.CPUs > 0:
-		load = share(*facts.Load1, float64(facts.CPUs))
+		load, atWork = share(*facts.Load1, float64(facts.CPUs)), *facts.Load1
 	case facts.CPUBusy != nil:
-		load = share(*facts.CPUBusy, 1)
+		load, atWork = share(*facts.CPUBusy, 1), *facts.CPUBusy*float64(facts.CPUs)
 	}
 	if load == Unknown {
-		return 0, false
+		return 0, 0, false
 	}
-	return load, true
+	return load, atWork, true
 }

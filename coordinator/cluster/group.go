@@ -34,6 +34,10 @@ func (r Rule) Soft() bool { return r.Enabled() && !r.Enforcing }
 // Enabled tells whether the rule says anything.
 func (r Rule) Enabled() bool { return r.Polarity == Positive || r.Polarity == Negative }
 
+// LinkCluster is the link by which a group, and whatever else is of one cluster, names it: by ID; without, it is of the
+// default cluster.
+const LinkCluster = "cluster"
+
 // Names of a group's settings, member lists and lists, as in estates, on the command line and in records.
 const (
 	SettingVMsRule        = "vms_rule"
@@ -102,7 +106,7 @@ func ruleOf(polarity, enforcing string) Rule {
 	return rule
 }
 
-// HasVM tells whether a VM of the group's cluster is a member, by name on the list or by label.
+// HasVM tells whether a VM of the group's cluster is a member, by ID on the list or by label.
 func (g *Group) HasVM(vm *VM) bool { return listed(g.VMs, vm.ID) || shares(g.VMLabels, vm.Labels) }
 
 // HasNode tells whether a node of the group's cluster is a member.
@@ -113,26 +117,65 @@ func (g *Group) HasNode(node *Node) bool {
 // Expand is the groups with everything that carries one of their labels among the members, in the order of their names. VMs
 // and nodes are those of the groups' cluster; members that are none of them are left out.
 func Expand(groups []Group, vms []VM, nodes []Node) []Group {
-	expanded := slices.Clone(groups)
+	var knownVMs, knownNodes carriers
+	for i := range vms {
+		knownVMs.know(vms[i].ID, vms[i].Labels)
+	}
+	for i := range nodes {
+		knownNodes.know(nodes[i].ID, nodes[i].Labels)
+	}
+	expanded := expand(groups, &knownVMs, &knownNodes)
 	slices.SortFunc(expanded, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	return expanded
+}
+
+// expand is the groups in their order with their members listed.
+func expand(groups []Group, vms, nodes *carriers) []Group {
+	expanded := slices.Clone(groups)
 	for i := range expanded {
 		g := &expanded[i]
-		listed := *g
-		g.VMs, g.Nodes = nil, nil
-		for v := range vms {
-			if listed.HasVM(&vms[v]) {
-				g.VMs = append(g.VMs, vms[v].ID)
-			}
-		}
-		for n := range nodes {
-			if listed.HasNode(&nodes[n]) {
-				g.Nodes = append(g.Nodes, nodes[n].ID)
-			}
-		}
-		slices.Sort(g.VMs)
-		slices.Sort(g.Nodes)
+		g.VMs, g.Nodes = vms.members(g.VMs, g.VMLabels), nodes.members(g.Nodes, g.NodeLabels)
 	}
 	return expanded
+}
+
+// carriers are VMs or nodes by what makes them members of a group.
+type carriers struct {
+	there func(id string) bool // nil: those that are known
+	known map[string]bool
+	by    map[string][]string // IDs by label
+}
+
+func (c *carriers) know(id string, labels []string) {
+	if c.known == nil {
+		c.known = make(map[string]bool)
+	}
+	c.known[id] = true
+	c.carry(id, labels)
+}
+
+func (c *carriers) carry(id string, labels []string) {
+	if c.by == nil && len(labels) > 0 {
+		c.by = make(map[string][]string)
+	}
+	for _, label := range labels {
+		c.by[label] = append(c.by[label], id)
+	}
+}
+
+// members are those that are listed and there, and those that carry one of the labels, ascending.
+func (c *carriers) members(listed, labels []string) []string {
+	var members []string
+	for _, id := range listed {
+		if c.known[id] || c.there != nil && c.there(id) {
+			members = append(members, id)
+		}
+	}
+	for _, label := range labels {
+		members = append(members, c.by[label]...)
+	}
+	slices.Sort(members)
+	return slices.Compact(members)
 }
 
 func listed(ascending []string, id string) bool {

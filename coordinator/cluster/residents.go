@@ -60,16 +60,34 @@ func (r *Residents) without(node int, gone *Allocation) *Residents {
 // Add records what one VM on a node shows.
 func (r *Residents) Add(node int, owner Owner, keys []ResidentKey) {
 	for _, key := range keys {
-		r.add(residentList{class: key.Class, of: KindCustomer, owner: owner.Customer, name: key.Name}, node, key.Value)
-		r.add(residentList{of: KindCluster, name: key.Name}, node, key.Value)
-		if key.Class == BillingEntityKey {
-			r.add(residentList{class: key.Class, of: KindBillingEntity, owner: owner.BillingEntity, name: key.Name}, node, key.Value)
+		lists, n := listsOf(owner, key)
+		for _, list := range lists[:n] {
+			r.lists[list] = posted(r.list(list), node, key.Value)
 		}
 	}
 }
 
-func (r *Residents) add(list residentList, node int, value float64) {
-	r.lists[list] = posted(r.list(list), node, value)
+// Remove takes what one VM on a node shows back.
+func (r *Residents) Remove(node int, owner Owner, keys []ResidentKey) {
+	for _, key := range keys {
+		lists, n := listsOf(owner, key)
+		for _, list := range lists[:n] {
+			r.lists[list] = removed(r.list(list), node, key.Value)
+		}
+	}
+}
+
+// listsOf are the lists that a key of an owner's VM stands in, and how many these are.
+func listsOf(owner Owner, key ResidentKey) (lists [3]residentList, n int) {
+	lists = [3]residentList{
+		{class: key.Class, of: KindCustomer, owner: owner.Customer, name: key.Name},
+		{of: KindCluster, name: key.Name},
+		{class: key.Class, of: KindBillingEntity, owner: owner.BillingEntity, name: key.Name},
+	}
+	if key.Class != BillingEntityKey {
+		return lists, 2
+	}
+	return lists, 3
 }
 
 // list is one list, gathered now if nobody asked for it before.
@@ -143,22 +161,30 @@ func (r *Residents) look() {
 func (l *residentList) less(postings []Posting, node int, gone *Allocation) []Posting {
 	for k := range gone.Resident {
 		key := &gone.Resident[k]
-		if key.Name != l.name || !l.owns(gone) || !l.has(key) {
-			continue
+		if key.Name == l.name && l.owns(gone) && l.has(key) {
+			postings = removed(postings, node, key.Value)
 		}
-		at, found := searchPosting(postings, key.Value)
-		if !found {
-			continue
-		}
-		p := &postings[at]
-		i, _ := slices.BinarySearch(p.Nodes, int32(node))
-		if p.Counts[i]--; p.Counts[i] > 0 {
-			continue
-		}
-		p.Nodes, p.Counts = slices.Delete(p.Nodes, i, i+1), slices.Delete(p.Counts, i, i+1)
-		if len(p.Nodes) == 0 {
-			postings = slices.Delete(postings, at, at+1)
-		}
+	}
+	return postings
+}
+
+// removed is the list, which nobody else has, with one VM less that shows the value.
+func removed(postings []Posting, node int, value float64) []Posting {
+	at, found := searchPosting(postings, value)
+	if !found {
+		return postings
+	}
+	p := &postings[at]
+	i, there := slices.BinarySearch(p.Nodes, int32(node))
+	if !there {
+		return postings
+	}
+	if p.Counts[i]--; p.Counts[i] > 0 {
+		return postings
+	}
+	p.Nodes, p.Counts = slices.Delete(p.Nodes, i, i+1), slices.Delete(p.Counts, i, i+1)
+	if len(p.Nodes) == 0 {
+		postings = slices.Delete(postings, at, at+1)
 	}
 	return postings
 }

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"berth/shared/units"
 )
@@ -12,6 +14,11 @@ func TestSettingsOfACluster(t *testing.T) {
 	defaults := Settings{
 		Storage: SharedStorage, Nodes: EffectiveSettings{RAMRatio: 1, CPURatio: 8, Overhead: units.GiB},
 		InitialMSAV: 80, FinalMSAV: -10, MSAVSteps: 10, KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
+		Enforcement: Automatic, Balancing: Manual, Cooldown: 30 * time.Minute, ParallelMoves: 2,
+	}
+	nightly, err := ParseWindow("22:00-06:00")
+	if err != nil {
+		t.Fatal(err)
 	}
 	record := func(settings map[string]string) *Resource { return &Resource{Kind: KindCluster, Settings: settings} }
 	for name, c := range map[string]struct {
@@ -28,14 +35,16 @@ func TestSettingsOfACluster(t *testing.T) {
 			record(map[string]string{
 				"storage": "local", "ram_ratio": "1.5", "cpu_ratio": "16", "overhead": "1536", "initial_msav": "100", "final_msav": "0.5",
 				"msav_steps": "3", "customer_key_scope": "cluster", "physical_ledger": "optimistic",
+				"enforcement": "off", "balancing": "automatic", "balance_window": "22:00-06:00", "cooldown": "1h", "parallel_moves": "4",
 			}),
 			Settings{
 				Storage: LocalStorage, Nodes: EffectiveSettings{RAMRatio: 1.5, CPURatio: 16, Overhead: 1536},
 				InitialMSAV: 100, FinalMSAV: 0.5, MSAVSteps: 3, KeyScope: ScopeCluster, PhysicalLedger: Optimistic,
+				Enforcement: Off, Balancing: Automatic, BalanceWindow: nightly, Cooldown: time.Hour, ParallelMoves: 4,
 			},
 		},
 	} {
-		if diff := cmp.Diff(c.want, SettingsOf(c.record)); diff != "" {
+		if diff := cmp.Diff(c.want, SettingsOf(c.record), cmpopts.EquateComparable(Window{})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -14,6 +14,7 @@ type View struct {
 
 	clusters map[string]*clusterView // by name
 	gathered *gathered
+	roster   *roster // nil in a what-if: its base has it
 
 	// A what-if is another view but for one VM that is gone from one node.
 	base    *View
@@ -79,6 +80,11 @@ type Allocation struct {
 	Young    bool // not yet wholly in the telemetry: charged in full on the physical ledger
 	InFlight bool // a reservation of a live operation
 	Foreign  bool // not Berth's own
+	Fixed    bool // nobody may move it
+
+	CPU    float64     // CPUs that it uses now; 0 when that is not known
+	Frees  units.Bytes // what the physical ledger gets back when it leaves, as far as that is known
+	Labels []string    // by which groups take it in
 
 	// Resident are the customer keys that the VM shows to others, and Owner whose they are.
 	Resident []ResidentKey

@@ -3,8 +3,6 @@ package cluster
 import (
 	"cmp"
 	"slices"
-
-	"berth/shared/units"
 )
 
 // Node finds a node by ID. It is nil when the view has no such node.
@@ -68,35 +66,23 @@ func (n *NodeView) without(vm string) (reduced *NodeView, gone *Allocation) {
 	}
 	domain := n.Facts.Domain(vm)
 	if n.PhysicalKnown {
-		reduced.PhysicalFree = add(reduced.PhysicalFree, given(gone, domain))
+		reduced.PhysicalFree = add(reduced.PhysicalFree, gone.Frees)
 		if domain != nil { // what its balloon holds back is nobody's once it is gone
-			back := min(ballooned(domain), n.Borrowed)
-			reduced.Borrowed, reduced.PhysicalFree = add(reduced.Borrowed, -back), add(reduced.PhysicalFree, back)
+			reduced.Borrowed = add(reduced.Borrowed, -min(ballooned(domain), n.Borrowed))
 		}
 	}
-	if domain != nil && domain.CPU != nil {
-		reduced.Facts.Load1 = lessened(n.Facts.Load1, *domain.CPU)
+	if gone.CPU > 0 {
+		reduced.Facts.Load1 = lessened(n.Facts.Load1, gone.CPU)
 		if n.Facts.CPUs > 0 {
-			reduced.Facts.CPUBusy = lessened(n.Facts.CPUBusy, *domain.CPU/float64(n.Facts.CPUs))
+			reduced.Facts.CPUBusy = lessened(n.Facts.CPUBusy, gone.CPU/float64(n.Facts.CPUs))
 		}
 	}
 	return reduced, gone
 }
 
-// given is what the physical ledger gets back: the charge, or once the telemetry has seen the VM, what it has.
-func given(gone *Allocation, domain *Domain) units.Bytes {
-	if gone.Young || gone.InFlight {
-		return gone.Memory
-	}
-	if domain == nil || domain.Resident == nil {
-		return 0
-	}
-	return max(0, min(*domain.Resident, gone.Memory))
-}
-
 func lessened(figure *float64, by float64) *float64 {
-	if figure == nil || by <= 0 {
-		return figure
+	if figure == nil {
+		return nil
 	}
 	less := max(0, *figure-by)
 	return &less

@@ -57,7 +57,7 @@ func (s Setting) Canonical(value string) (string, error) {
 const (
 	LinkBillingEntity = "billing_entity"
 	LinkCustomer      = "customer"
-	LinkCluster       = "cluster"
+	LinkCluster       = cluster.LinkCluster
 	LinkVDC           = "vdc"
 	LinkNetwork       = "network"
 	LinkOffer         = "offer"

@@ -42,7 +42,7 @@ func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 	}
 	s.mu.RUnlock()
 	made.view = cluster.NewView(now, snapshot.Index(), cluster.Records{
-		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations,
+		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations, Groups: snapshot.Groups(),
 	}, facts)
 	s.last.Store(made)
 	return made.view

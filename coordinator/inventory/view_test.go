@@ -108,7 +108,7 @@ func TestWhatIfsLeaveASharedViewAlone(t *testing.T) {
 		before := show()
 		view.Without("u1", "n1")
 		columns := view.Columns(cluster.DefaultCluster).Clone()
-		columns.Charge(0, units.GiB, 1, cluster.Owner{}, guest.Resident)
+		columns.Charge(0, cluster.Allocation{Memory: units.GiB, VCPUs: 1, Resident: guest.Resident})
 		if after := show(); after != before {
 			t.Errorf("the view became\n%s\nit was\n%s", after, before)
 		}

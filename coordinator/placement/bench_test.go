@@ -132,7 +132,7 @@ func BenchmarkSequence(b *testing.B) {
 				if choice.Node < 0 {
 					b.Fatal("no node fits")
 				}
-				columns.Charge(choice.Node, request.Memory, request.VCPUs, cluster.Owner{}, nil)
+				columns.Charge(choice.Node, cluster.Allocation{Memory: request.Memory, VCPUs: request.VCPUs})
 				if placed++; placed == 10*n { // far from full
 					columns, placed = original.Clone(), 0
 				}

@@ -40,7 +40,9 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 	for choice.Node >= 0 && capacity.Count < most {
 		counts[choice.Node]++
 		capacity.Count++
-		columns.Charge(choice.Node, request.Memory, request.VCPUs, request.Owner, resident)
+		columns.Charge(choice.Node, cluster.Allocation{
+			Memory: request.Memory, VCPUs: request.VCPUs, Owner: request.Owner, Resident: resident,
+		})
 		choice = e.Choose(columns, at, &request, uint64(capacity.Count)+1)
 	}
 	capacity.Cut = choice.Node >= 0

@@ -130,9 +130,9 @@ func TestAChargedVMTakesItsRoom(t *testing.T) {
 	engine := newEngine(t, Affinity())
 	request := &Request{Memory: 40 * units.GiB, SystemKeys: specials()}
 	first := engine.Choose(columns, noon, request, 1)
-	columns.Charge(first.Node, request.Memory, 4, cluster.Owner{}, nil)
+	columns.Charge(first.Node, cluster.Allocation{Memory: request.Memory, VCPUs: 4})
 	second := engine.Choose(columns, noon, request, 1)
-	columns.Charge(second.Node, request.Memory, 4, cluster.Owner{}, nil)
+	columns.Charge(second.Node, cluster.Allocation{Memory: request.Memory, VCPUs: 4})
 	if third := engine.Choose(columns, noon, request, 1); first.Node == second.Node || third.Node != -1 || third.FailedPhase != PhaseConstraint {
 		t.Errorf("%+v, %+v, %+v", first, second, third)
 	}

@@ -24,6 +24,10 @@ type Policy struct {
 
 	// CustomerKeyScope is whose VMs a customer key can meet.
 	CustomerKeyScope cluster.KeyScope `json:"customer_key_scope"`
+
+	// ManagerGrace is by how many VMs a node that carries the site's management is to have less than others: the weigher
+	// vm-count adds it (oVirt's SPMVMCountGrace).
+	ManagerGrace int `json:"manager_grace,omitempty"`
 }
 
 // Factor is one weigher of a policy. The factor counts only beside other weighers.
@@ -38,8 +42,50 @@ const (
 	customerScore = "customer-keys" // which decides inside the band
 )
 
+// The names of the built-in policies.
+const (
+	PolicyAffinity      = "affinity"              // FCO: rounds of system keys, then customer keys
+	PolicyEvenLoad      = "evenly-distributed"    // oVirt: by CPU load and memory
+	PolicyEvenVMs       = "vm-evenly-distributed" // oVirt: by how many VMs a node has
+	PolicyNone          = "none"                  // whatever passes the constraints is drawn
+	defaultManagerGrace = 5                       // oVirt's SpmVmGrace
+)
+
 // Affinity is the built-in policy with the settings that a cluster has by default.
 func Affinity() Policy { return PolicyFor(cluster.DefaultSettings()) }
+
+// Builtins are the names of the built-in policies, the default one first.
+func Builtins() []string { return []string{PolicyAffinity, PolicyEvenLoad, PolicyEvenVMs, PolicyNone} }
+
+// DefaultBalancer is the name of the balancer that goes with a built-in policy; "none" of any other name.
+func DefaultBalancer(policy string) string {
+	switch policy {
+	case PolicyEvenLoad:
+		return "even-load"
+	case PolicyEvenVMs:
+		return "even-vm-count"
+	default:
+		return "none"
+	}
+}
+
+// Builtin is a built-in policy by name, for a cluster with these settings: all constraints, hard rules of groups included,
+// and by default no more than weighers that oVirt's and FCO's designs give it. Each call gives a copy of its own.
+func Builtin(name string, settings cluster.Settings) (Policy, bool) {
+	p := PolicyFor(settings)
+	p.Name = name
+	switch name {
+	case PolicyAffinity:
+		return p, true
+	case PolicyEvenLoad, PolicyEvenVMs:
+		p.Gate = Gate{Kind: GateOff}
+	case PolicyNone:
+		p.Gate, p.Weighers = Gate{Kind: GateOff}, nil
+	default:
+		return Policy{}, false
+	}
+	return p, true
+}
 
 // PolicyFor is the built-in policy after FCO for a cluster with these settings: all constraints, the rounds of system keys,
 // and the customer keys among the nodes of the round. Each call gives a copy of its own.
@@ -49,7 +95,7 @@ func PolicyFor(settings cluster.Settings) Policy {
 		names = append(names, c.Name)
 	}
 	return Policy{
-		Name:             "affinity",
+		Name:             PolicyAffinity,
 		Constraints:      names,
 		Planner:          "first-fit",
 		Gate:             Gate{Kind: GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps},

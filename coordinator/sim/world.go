@@ -57,8 +57,11 @@ type guest struct {
 func (w *world) view() *cluster.View {
 	records := cluster.Records{Nodes: w.state.Nodes, VMs: slices.Clone(w.state.VMs)}
 	for _, resource := range w.state.Resources {
-		if resource.Kind == cluster.KindCluster {
+		switch resource.Kind {
+		case cluster.KindCluster:
 			records.Clusters = append(records.Clusters, resource)
+		case cluster.KindGroup:
+			records.Groups = append(records.Groups, resource)
 		}
 	}
 	facts := make(map[string]cluster.NodeFacts, len(w.nodes))

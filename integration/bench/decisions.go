@@ -232,7 +232,9 @@ func measureSequence(ctx context.Context, b *bench) (rows []row, err error) {
 				if choice.Node < 0 {
 					return rows, errNoNode
 				}
-				charged.columns.Charge(choice.Node, d.request.Memory, d.request.VCPUs, d.request.Owner, shown)
+				charged.columns.Charge(choice.Node, cluster.Allocation{
+					Memory: d.request.Memory, VCPUs: d.request.VCPUs, Owner: d.request.Owner, Resident: shown,
+				})
 			}
 			rate = append(rate, float64(placements)/time.Since(begun).Seconds())
 		}
