@@ -48,6 +48,7 @@ func (in *Inputs) clone() *Inputs {
 	out.Memory, out.RAMRatio, out.Overhead = slices.Clone(in.Memory), slices.Clone(in.RAMRatio), slices.Clone(in.Overhead)
 	out.Promised, out.Used, out.Free = slices.Clone(in.Promised), slices.Clone(in.Used), slices.Clone(in.Free)
 	out.VCPULimit, out.VCPUs, out.Load = slices.Clone(in.VCPULimit), slices.Clone(in.VCPUs), slices.Clone(in.Load)
+	out.Count, out.Management = slices.Clone(in.Count), slices.Clone(in.Management)
 	out.NodeKeys = slices.Clone(in.NodeKeys)
 	for i := range out.NodeKeys {
 		out.NodeKeys[i].Values = slices.Clone(out.NodeKeys[i].Values)

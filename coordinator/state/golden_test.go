@@ -244,6 +244,7 @@ func goldenCommands() []Command {
 		Kind: placement.ChangeMove, Text: "with VM db moved", Node: "n1", Key: "SSD", Figure: 0.25, VM: "v2", To: "n2",
 	}}
 	rules := placement.Affinity()
+	rules.ManagerGrace = 5
 	choice.Rules = &rules
 	choice.Inputs = &placement.Inputs{
 		Figures: cluster.Figures{
@@ -252,6 +253,7 @@ func goldenCommands() []Command {
 			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
 			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
 			NodeKeys: []cluster.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
+			Count:    []int{8}, Management: []bool{true},
 		},
 		Met: []rule.Met{{Key: 1, Posting: cluster.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
 	}
