@@ -91,9 +91,9 @@ func runs(plans ...*berthv1.Plan) func(context.Context, *berthv1.WatchPlanReques
 	}
 }
 
-// cannedPlans answers what is asked about plans and drains: all goes well, but for one VM that cannot move.
+// cannedPlans answers what is asked about plans, drains and groups: all goes well, but for one VM that cannot move.
 func cannedPlans() planFake {
-	return planFake{
+	f := planFake{
 		drainNode: func(r *berthv1.DrainNodeRequest) (*berthv1.DrainNodeResponse, error) {
 			if r.GetDryRun() {
 				return &berthv1.DrainNodeResponse{SchemaVersion: "1", Plan: preflightOf()}, nil
@@ -153,6 +153,8 @@ func cannedPlans() planFake {
 			)(ctx, r, send)
 		},
 	}
+	cannedGroupAnswers(&f)
+	return f
 }
 
 // homecoming brings one VM back to node1; another one is better off where it is.

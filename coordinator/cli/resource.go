@@ -16,6 +16,9 @@ import (
 func (a *app) estateCommands() []*cobra.Command {
 	var nouns []*cobra.Command
 	for _, form := range estate.Forms() {
+		if form.Kind == cluster.KindGroup {
+			continue // it has verbs of its own
+		}
 		nouns = append(nouns, a.resourceCommand(form))
 	}
 	return nouns

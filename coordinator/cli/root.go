@@ -138,7 +138,7 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	coordinator := a.coordinatorCommand()
 	coordinator.AddCommand(o.CoordinatorCommands...)
 	in(groupGuests, a.vmCommand(), a.operationCommand(), a.decisionCommand())
-	in(groupEstate, append(a.estateCommands(), a.keyCommand(), a.applyCommand(), a.exportCommand())...)
+	in(groupEstate, append(a.estateCommands(), a.groupCommand(), a.keyCommand(), a.applyCommand(), a.exportCommand())...)
 	in(groupCluster, a.statusCommand(), a.capacityCommand(), a.simulateCommand(), a.nodeCommand(), a.planCommand(), coordinator,
 		a.eventsCommand())
 	in(groupAccess, a.loginCommand(), a.contextCommand(), a.tokenCommand())

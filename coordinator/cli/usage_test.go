@@ -168,6 +168,24 @@ func TestWrongUsage(t *testing.T) {
 		{"plan new --most 0", "--most 0: want 1 to 10000", "usage: berth plan new [flags]"},
 		{"plan list --limit 0", "--limit 0: want 1 to 10000", "usage: berth plan list [flags]"},
 
+		{"group", "COMMAND is missing: check, create, delete, edit, list, show", "usage: berth group COMMAND"},
+		{"group create", "NAME is missing", "usage: berth group create NAME [flags]"},
+		{"group create we/b", `group name "we/b" is not valid`, "usage: berth group create NAME [flags]"},
+		{"group create web --vms-rule sideways", "--vms-rule sideways: use positive, negative, disabled", "usage: berth group create NAME [flags]"},
+		{"group create web --vms-enforcing", "--vms-enforcing without --vms-rule: say positive or negative", "usage: berth group create NAME [flags]"},
+		{"group create web --vm a,a", "--vm a: it is there twice", "usage: berth group create NAME [flags]"},
+		{"group create web --node hv1,", "--node: a name is empty", "usage: berth group create NAME [flags]"},
+		{"group create web --vm-label=", "--vm-label: a name is missing", "usage: berth group create NAME [flags]"},
+		{"group create web --priority NaN", "--priority NaN: want more than 0, at most 1e+06", "usage: berth group create NAME [flags]"},
+		{"group create web --priority 0", "--priority 0: want more than 0", "usage: berth group create NAME [flags]"},
+		{"group edit web", "say what to change: --vm, --node", "usage: berth group edit NAME [flags]"},
+		{"group edit web --vm a --add-vm b", "--add-vm goes with neither --vm nor --unset vm", "usage: berth group edit NAME [flags]"},
+		{"group edit web --unset vm --remove-vm b", "--remove-vm goes with neither --vm nor --unset vm", "usage: berth group edit NAME [flags]"},
+		{"group edit web --unset rule", "--unset rule: use vm, node, vm-label, node-label", "usage: berth group edit NAME [flags]"},
+		{"group edit web --node hv1 --unset node", "--node and --unset node exclude each other", "usage: berth group edit NAME [flags]"},
+		{"group edit web --name we/b", `group name "we/b" is not valid`, "usage: berth group edit NAME [flags]"},
+		{"group delete web", "repeat it with --yes", "usage: berth group delete NAME [flags]"},
+
 		{"decision list --limit 0", "--limit 0: want 1 to 10000", "usage: berth decision list [flags]"},
 		{"events --backlog -1", "--backlog -1: want 0 to 10000", "usage: berth events [flags]"},
 		{"coordinator remove coord3", "repeat it with --yes", "usage: berth coordinator remove NAME [flags]"},
@@ -309,6 +327,7 @@ func TestHelpIsComplete(t *testing.T) {
 		"help-key": {"key", "--help"}, "help-cluster": {"cluster", "--help"}, "help-vdc-add": {"vdc", "add", "--help"}, "help-apply": {"apply", "--help"},
 		"help-billing-entity": {"billing-entity", "--help"}, "help-cluster-set": {"cluster", "set", "--help"},
 		"help-node-drain": {"node", "drain", "--help"}, "help-plan": {"plan", "--help"},
+		"help-group": {"group", "--help"}, "help-group-create": {"group", "create", "--help"},
 	} {
 		said := w.run(args...)
 		if said.exit != Done || said.errOut != "" {
