@@ -1,0 +1,102 @@
+package affinity
+
+import (
+	"cmp"
+
+	"berth/coordinator/cluster"
+)
+
+// Improves tells whether the soft rules are better kept once the VM is on the target instead of where it is: placement
+// semantics 4.4, "a soft candidate counts only if". First says which rules are asked first, those that weigh more in the
+// policy: the others decide only where these make no difference, so that no two repairs undo each other.
+//
+// Of the rules of nodes, the higher priority that differs decides: fewer of them broken than now. Of the rules of VMs
+// likewise: more that should be together with the VM are on the target than where it is, or the target is free of those that
+// it should be apart from and its own node is not.
+func Improves(groups []cluster.Group, vm, target string, where Where, first Scope) bool {
+	source, runs := where[vm]
+	if !runs || source == target {
+		return false
+	}
+	nodes, vms := 0, 0
+	for level := range levels(groups, vm) {
+		if nodes == 0 {
+			nodes = nodesGain(level, source, target)
+		}
+		if vms == 0 {
+			vms = vmsGain(level, vm, source, target, where)
+		}
+	}
+	if first == OfVMs {
+		return cmp.Or(vms, nodes) > 0
+	}
+	return cmp.Or(nodes, vms) > 0
+}
+
+// levels are the groups that the VM is in, those of one priority at a time, the highest first.
+func levels(groups []cluster.Group, vm string) func(func([]*cluster.Group) bool) {
+	return func(yield func([]*cluster.Group) bool) {
+		var level []*cluster.Group
+		for _, g := range byPriority(groups) {
+			if !has(g.VMs, vm) {
+				continue
+			}
+			if len(level) > 0 && level[0].Priority != g.Priority {
+				if !yield(level) {
+					return
+				}
+				level = nil
+			}
+			level = append(level, g)
+		}
+		if len(level) > 0 {
+			yield(level)
+		}
+	}
+}
+
+// nodesGain is how many soft rules of nodes less are broken on the target.
+func nodesGain(level []*cluster.Group, source, target string) int {
+	gain := 0
+	for _, g := range level {
+		if !nodesRule(g).Soft() {
+			continue
+		}
+		switch from, to := onRight(g, source), onRight(g, target); {
+		case !from && to:
+			gain++
+		case from && !to:
+			gain--
+		}
+	}
+	return gain
+}
+
+// vmsGain is what soft rules of VMs win on the target, in pairs of VMs. What a rule that keeps VMs apart wins counts only
+// if the target is free of them: a move from a crowd into a smaller one keeps the rule broken. It never counts more than
+// there is, so the pairs that are as they should be grow with every move that this finds good.
+func vmsGain(level []*cluster.Group, vm, source, target string, where Where) int {
+	gain := 0
+	for _, g := range level {
+		if !g.VMsRule.Soft() {
+			continue
+		}
+		from, to := 0, 0
+		for _, other := range g.VMs {
+			switch node := where[other]; {
+			case other == vm:
+			case node == source:
+				from++
+			case node == target:
+				to++
+			}
+		}
+		switch {
+		case g.VMsRule.Polarity == cluster.Positive:
+			gain += to - from
+		case to == 0 || to > from:
+			gain += from - to
+		}
+	}
+	return gain
+}
