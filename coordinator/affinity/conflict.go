@@ -121,7 +121,7 @@ func (c *contradictions) add(found Conflict, groups []int, parts []string, tail 
 // sentence joins what groups say, at most some of them, and what comes of it.
 func sentence(parts []string, tail string) string {
 	if len(parts) > mostNamed {
-		parts = append(slices.Clone(parts[:mostNamed-1]), count(len(parts)-mostNamed+1, "more rule")+" too")
+		parts = append(slices.Clone(parts[:mostNamed-1]), count(len(parts)-mostNamed+1, "more rule")+" say the like")
 	}
 	if n := len(parts); n > 1 {
 		parts = []string{strings.Join(parts[:n-1], ", ") + ", and " + parts[n-1]}

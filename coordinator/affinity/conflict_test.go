@@ -135,6 +135,15 @@ func TestManyNamesBecomeANumber(t *testing.T) {
 	}
 }
 
+func TestManyRulesBecomeANumber(t *testing.T) {
+	got := Conflicts(parse(t, "a: v on? x", "b: v on? x", "c: v on? x", "d: v on? x", "e: v on? x", "f: v on? x", "g: v on? x", "h: v on? x", "i: v off x"), same)
+	want := "group a wants v on x, group b wants v on x, group c wants v on x, group d wants v on x, group e wants v on x, " +
+		"group f wants v on x, group g wants v on x, and 2 more rules say the like: both cannot hold"
+	if len(got) != 1 || got[0].Text != want {
+		t.Errorf("told %s, want %s", told(got), want)
+	}
+}
+
 // Nothing that is told depends on the order in which the groups come.
 func TestOrderOfGroupsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,7 +19,7 @@ func Improves(groups []cluster.Group, vm, target string, where Where, first Scop
 		return false
 	}
 	nodes, vms := 0, 0
-	for level := range levels(groups, vm) {
+	for _, level := range levels(groups, vm) {
 		if nodes == 0 {
 			nodes = nodesGain(level, source, target)
 		}
@@ -34,25 +34,19 @@ func Improves(groups []cluster.Group, vm, target string, where Where, first Scop
 }
 
 // levels are the groups that the VM is in, those of one priority at a time, the highest first.
-func levels(groups []cluster.Group, vm string) func(func([]*cluster.Group) bool) {
-	return func(yield func([]*cluster.Group) bool) {
-		var level []*cluster.Group
-		for _, g := range byPriority(groups) {
-			if !has(g.VMs, vm) {
-				continue
-			}
-			if len(level) > 0 && level[0].Priority != g.Priority {
-				if !yield(level) {
-					return
-				}
-				level = nil
-			}
-			level = append(level, g)
+func levels(groups []cluster.Group, vm string) [][]*cluster.Group {
+	var all [][]*cluster.Group
+	for _, g := range byPriority(groups) {
+		if !has(g.VMs, vm) {
+			continue
 		}
-		if len(level) > 0 {
-			yield(level)
+		if last := len(all) - 1; last >= 0 && all[last][0].Priority == g.Priority {
+			all[last] = append(all[last], g)
+			continue
 		}
+		all = append(all, []*cluster.Group{g})
 	}
+	return all
 }
 
 // nodesGain is how many soft rules of nodes less are broken on the target.

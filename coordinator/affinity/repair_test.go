@@ -91,6 +91,14 @@ g1 apart nodes {positive false} [a b d] [h1]: the-a, the-b and the-d are on the-
 	}
 }
 
+func TestABreachOnManyNodesIsToldShortly(t *testing.T) {
+	got := Breaches(parse(t, "web: a + b + c + d + e + f + g + h + i"), at("a@1 b@2 c@3 d@4 e@5 f@6 g@7 h@8 i@9"), same)
+	want := "a is on 1; b is on 2; c is on 3; d is on 4; e is on 5; f is on 6; g is on 7; others are on 2 more nodes"
+	if len(got) != 1 || got[0].Text != want {
+		t.Errorf("told %+v, want %s", got, want)
+	}
+}
+
 // A placement has breaches exactly if it does not keep all rules.
 func TestBreachesAreWhatIsNotKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,6 +158,9 @@ func TestCandidates(t *testing.T) {
 		},
 		"apart: the others leave who cannot": {
 			groups: []string{"A: a - b"}, where: "a@h1 b@h1", fixed: "a", want: "b for A",
+		},
+		"rules of nodes do not count those who cannot leave": {
+			groups: []string{"A: a b off h1"}, where: "a@h1 b@h1", fixed: "a", want: "b for A",
 		},
 		"groups that are as one": {
 			groups: []string{"A: a + b", "B: b + c", "C: x + y"},
