@@ -94,6 +94,7 @@ func runs(plans ...*berthv1.Plan) func(context.Context, *berthv1.WatchPlanReques
 // cannedPlans answers what is asked about plans, drains and groups: all goes well, but for one VM that cannot move.
 func cannedPlans() planFake {
 	f := planFake{
+		startVMs: cannedStarts,
 		drainNode: func(r *berthv1.DrainNodeRequest) (*berthv1.DrainNodeResponse, error) {
 			if r.GetDryRun() {
 				return &berthv1.DrainNodeResponse{SchemaVersion: "1", Plan: preflightOf()}, nil
@@ -173,4 +174,22 @@ func homecoming(state string, moves ...string) *berthv1.Plan {
 		plan.EndedAt = timestamppb.New(noon)
 	}
 	return plan
+}
+
+// cannedStarts starts all that it is asked for, and places web1 and db1 together.
+func cannedStarts(r *berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error) {
+	answer := &berthv1.StartVMsResponse{SchemaVersion: "1"}
+	for _, name := range r.GetVms() {
+		op, decision := cannedOperation("start", running), cannedDecision()
+		op.Vm, decision.Vm = name, name
+		started := &berthv1.StartedVM{Vm: name, Operation: op, Decision: decision}
+		if name == "db1" {
+			started.Unit = []string{"web1"}
+		}
+		if r.GetDryRun() {
+			started.Operation = nil
+		}
+		answer.Started = append(answer.Started, started)
+	}
+	return answer, nil
 }

@@ -44,6 +44,7 @@ func cannedNodes() []*berthv1.Node {
 			},
 			Keys: map[string]float64{"Premium": 1, "DS": 0, "_ssd": 1}, OwnKeys: []string{"Premium"},
 			Vms: []string{"db1", "web1"}, EnrolledAt: ago(48 * time.Hour),
+			Labels: []string{"rack-7"}, Management: true,
 		},
 		{
 			Id: "3nqk7d2m0n2aa", Name: "node2", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UP, Maintenance: true,
@@ -54,6 +55,7 @@ func cannedNodes() []*berthv1.Node {
 		{
 			Id: "3nqk7d2m0n3aa", Name: "node3", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UNREACHABLE,
 			StateReason: "no session for 3m12s", Settings: settings(), OwnSettings: &berthv1.NodeSettings{},
+			Maintenance: true, PlanId: "3nqk7d2m0p1ab", Unbalanced: true,
 		},
 	}
 }
@@ -71,6 +73,7 @@ func cannedVMs() []*berthv1.VM {
 			Id: "aaaaaaaa-0000-4000-8000-000000000003", Name: "db1", State: berthv1.VMState_VM_STATE_UNKNOWN, Node: "node3",
 			Spec:  &berthv1.VMSpec{MemoryBytes: 8 * gib, Vcpus: 4},
 			Epoch: 7, Condition: "node node3 is unreachable: no session for 3m12s", StartedAt: ago(72 * time.Hour),
+			Labels: []string{"acme", "tier-db"}, Migration: "manual", Preferred: []string{"node3"}, Groups: []string{"rack-7"}, MovedAt: ago(7 * time.Minute),
 		},
 		{
 			Id: "aaaaaaaa-0000-4000-8000-000000000001", Name: "web1", State: berthv1.VMState_VM_STATE_RUNNING, Node: "node1", NodeId: "3nqk7d2m0n1aa",
@@ -148,6 +151,7 @@ func cannedOldDecision() *berthv1.Decision {
 	d.Round, d.Kept, d.Margin, d.Cluster, d.Policy = 0, 0, 4.2, "", "fco"
 	d.Reason, d.Counterfactual, d.Gate, d.Selector = "node2 scores 93.1, 4.2 more than node1; 1 of 3 nodes refused", "without #RAM, node1 would win", "off", "raw score of system-keys"
 	d.Request.SystemKeys, d.Request.CustomerKeys = nil, nil
+	d.Reason, d.Margin, d.Counterfactual, d.Changes = "node2 has the highest sum of ranks of 2 nodes, 19 more than node1", 19, "", nil
 	for _, node := range d.GetNodes()[:2] {
 		node.Score, node.SystemScore, node.CustomerScore, node.Band = node.GetSystemScore(), 0, 0, 0
 		node.Terms = node.GetTerms()[:3]
@@ -260,4 +264,30 @@ func cannedEvents() []*berthv1.Event {
 		{Index: 1001, At: ago(2 * time.Minute), Kind: "vm.placed", Subject: "vm/web1", Message: "by decision 3nqk7d2m0d1ab"},
 		{At: ago(time.Minute), Kind: "node.unreachable", Subject: "node/node3", Message: "no session for 10s"},
 	}
+}
+
+// cannedRanked was decided by three weighers together.
+func cannedRanked() *berthv1.Decision {
+	d := cannedDecision()
+	d.Policy, d.Round, d.Gate, d.Selector = "vm-evenly-distributed", 0, "off", "rank: of 3 weighers the sum of rank x factor"
+	d.Request.SystemKeys, d.Request.CustomerKeys = nil, nil
+	d.Reason, d.Margin, d.Counterfactual, d.Changes = "node2 has the highest sum of ranks of 2 nodes, 19 more than node1", 19, "", nil
+	d.Request.Unit, d.Request.PreferredNodes, d.Request.Leave = []string{"web2"}, []string{"node1"}, true
+	d.RankNodes = []string{"node2", "node1"}
+	for i, node := range d.GetNodes()[:2] {
+		node.Band, node.SystemScore, node.CustomerScore, node.Terms = 0, 0, 0, nil
+		node.Score = []float64{43, 24}[i]
+	}
+	for _, row := range []struct {
+		weigher string
+		factor  float64
+		cells   []*berthv1.RankCell
+	}{
+		{"vm-count", 2, []*berthv1.RankCell{{Rank: 1, Weight: 3}, {Rank: 2, Weight: 1}}},
+		{"node-affinity", 20, []*berthv1.RankCell{{Rank: 2, Weight: 1}, {Rank: 1, Weight: 2}}},
+		{"vm-affinity", 1, []*berthv1.RankCell{{Rank: 1}, {}}},
+	} {
+		d.Ranks = append(d.Ranks, &berthv1.RankRow{Weigher: row.weigher, Factor: row.factor, Cells: row.cells})
+	}
+	return d
 }

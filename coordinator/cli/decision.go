@@ -99,7 +99,7 @@ func (a *app) decisionTable(p *page, decisions []*berthv1.Decision, wide bool) {
 }
 
 func (a *app) decisionShowCommand() *cobra.Command {
-	var full bool
+	var full, ranks bool
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Explain a decision: what was asked, what came of it, and why", Args: arguments(1, "ID"),
 		Long: `Explain a decision: what was asked, what came of it and why, by how much, and what would have changed it; then each
@@ -110,9 +110,14 @@ System keys decide in rounds: the first round with a node above its threshold ma
 equal. In the band the customer score decides, and the seed among equals. --full adds every term of every score, what
 every constraint said of every node, and the keys that were asked with.
 
+A policy with several weighers combines them instead. --ranks adds what each of them gave each candidate: its rank,
+higher is better, and in brackets the weight that it was ranked by. Of a percentage selector the rank is a percentage,
+and lower is better.
+
 ID may be shortened as long as it is unique; 'last' is the newest one.`,
 		Example: `  berth decision show last
   berth decision show 3nqk7 --full
+  berth decision show last --ranks
   berth decision show last --full -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.connect()
@@ -129,11 +134,15 @@ ID may be shortened as long as it is unique; 'last' is the newest one.`,
 				names:   []string{"decision/" + answer.GetDecision().GetId()},
 				text: func(p *page, wide bool) {
 					a.explanation(p, answer.GetDecision(), detail{wide: wide, full: full})
+					if ranks {
+						ranksText(p, answer.GetDecision(), full)
+					}
 				},
 			})
 		},
 		ValidArgsFunction: first(a.decisionIDs()),
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "every term of every score, and what every constraint said of every node")
+	cmd.Flags().BoolVar(&ranks, "ranks", false, "what each weigher gave each candidate")
 	return cmd
 }

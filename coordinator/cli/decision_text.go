@@ -174,6 +174,9 @@ func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 		{"by", fmt.Sprintf("%s at %s (%s ago)", or(d.GetCaller(), none), a.at(d.GetMadeAt()), a.since(d.GetMadeAt()))},
 		{"runs on", d.GetRequest().GetCurrentNode()},
 		{"left out", strings.Join(d.GetRequest().GetExcludedNodes(), ", ")},
+		{"only among", strings.Join(d.GetRequest().GetAmong(), ", ")},
+		{"prefers", strings.Join(d.GetRequest().GetPreferredNodes(), ", ")},
+		{"together with", strings.Join(d.GetRequest().GetUnit(), ", ")},
 		{"outcome", outcome(d)},
 		{"why", d.GetReason()},
 		{"margin", marginField(d)},
@@ -241,6 +244,9 @@ func question(d *berthv1.Decision) string {
 	}
 	if request.GetPinnedNode() != "" {
 		text += ", on " + request.GetPinnedNode() + " and no other node"
+	}
+	if request.GetLeave() {
+		text += ", away from where it is"
 	}
 	if request.GetIfBetter() > 0 {
 		text += ", if it gains at least " + exact(request.GetIfBetter())

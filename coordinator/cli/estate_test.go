@@ -85,6 +85,31 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 				MemoryBytes: proto.Int64(4 * gib), Vcpus: proto.Int32(2),
 			},
 		},
+		{
+			"vm set web1 --label a,b --migration never --unset prefer",
+			&berthv1.ChangeVMRequest{
+				Vm: "web1", Labels: &berthv1.Names{Names: []string{"a", "b"}}, Migration: proto.String("never"), Preferred: &berthv1.Names{},
+			},
+		},
+		{"vm set web1 --unset label,migration", &berthv1.ChangeVMRequest{Vm: "web1", Labels: &berthv1.Names{}, Migration: proto.String("automatic")}},
+		{
+			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual",
+			&berthv1.AddVMRequest{
+				Name: "web9", Spec: &berthv1.VMSpec{MemoryBytes: gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1", "hv2"}, Migration: "manual",
+			},
+		},
+		{
+			"vm start web9 --memory 1G --label a --prefer hv1 --no-wait",
+			&berthv1.StartVMRequest{Name: "web9", Spec: &berthv1.VMSpec{MemoryBytes: gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1"}},
+		},
+		{"vm start a b c --node hv1 --no-wait", &berthv1.StartVMsRequest{Vms: []string{"a", "b", "c"}, Node: "hv1"}},
+		{
+			"node set node1 --label rack-7 --management=false --reset unbalanced,ram-ratio",
+			&berthv1.SetNodeRequest{
+				Node: "node1", Settings: &berthv1.NodeSettings{}, Labels: &berthv1.Names{Names: []string{"rack-7"}}, Management: proto.Bool(false),
+				Unbalanced: proto.Bool(false), Reset_: []string{"ram_ratio"},
+			},
+		},
 		{"vm migrate web1 --best --if-better 7.5 --no-wait", &berthv1.MigrateVMRequest{Vm: "web1", IfBetter: 7.5}},
 	} {
 		said := w.run(strings.Fields(c.line)...)

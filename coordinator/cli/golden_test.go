@@ -45,7 +45,10 @@ func steady() *fake {
 		listVMs: func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error) {
 			return &berthv1.ListVMsResponse{SchemaVersion: "1", Vms: cannedVMs()}, nil
 		},
-		getVM: func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+		getVM: func(r *berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+			if r.GetVm() == "db1" {
+				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0]}, nil
+			}
 			op := cannedOperation("migrate", done)
 			op.Migration = cannedMigration()
 			return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Operation: op}, nil
@@ -94,6 +97,8 @@ func steady() *fake {
 				decision = cannedOldDecision()
 			case "many":
 				decision = manyNodes(14, 40)
+			case "ranked":
+				decision = cannedRanked()
 			}
 			return &berthv1.GetDecisionResponse{SchemaVersion: "1", Decision: decision}, nil
 		},
@@ -172,6 +177,13 @@ func TestGoldenOutput(t *testing.T) {
 		"decision-show-many":       {"decision", "show", "many"},
 		"decision-show-bands":      {"decision", "show", "bands"},
 		"decision-show-bands-full": {"decision", "show", "bands", "--full"},
+		"decision-show-ranks":      {"decision", "show", "ranked", "--ranks"},
+		"decision-show-no-ranks":   {"decision", "show", "last", "--ranks"},
+		"vm-show-moves":            {"vm", "show", "db1"},
+		"vm-start-many-dry-run":    {"vm", "start", "web1", "db1", "--dry-run"},
+		"vm-start-many-no-wait":    {"vm", "start", "web1", "db1", "--no-wait"},
+		"vm-start-many":            {"vm", "start", "web1", "db1"},
+		"node-set-labels":          {"node", "set", "node1", "--label", "rack-7", "--management", "--reset", "unbalanced"},
 		"vm-why-full":              {"vm", "why", "web1", "--full"},
 		"decision-refusal":         {"decision", "show", "big"},
 		"decision-replay":          {"decision", "replay", "last"},

@@ -266,13 +266,8 @@ func (f *groupFlags) change(cmd *cobra.Command, request *berthv1.ChangeGroupRequ
 			return err
 		}
 	}
-	for _, list := range unset {
-		switch {
-		case !slices.Contains(groupLists, list):
-			return Usagef(cmd, "--unset %s: use %s", list, strings.Join(groupLists, ", "))
-		case cmd.Flags().Changed(list):
-			return Usagef(cmd, "--%[1]s and --unset %[1]s exclude each other", list)
-		}
+	if err := checkUnset(cmd, unset, groupLists); err != nil {
+		return err
 	}
 	for _, list := range []struct {
 		flag  string

@@ -48,7 +48,7 @@ promised. MEM-FREE is what is physically free. AGE is that of the node's last te
 func nodeTable(p *page, nodes []*berthv1.Node, wide bool) {
 	headings := []string{"NAME", "STATE", "VMS", "MEM-PROMISED", "MEM-FREE", "VCPUS", "LOAD", "AGE"}
 	if wide {
-		headings = append(headings, "RAM-RATIO", "CPU-RATIO", "OVERHEAD", "LIBVIRT", "AGENT", "ID", "REASON")
+		headings = append(headings, "RAM-RATIO", "CPU-RATIO", "OVERHEAD", "LABELS", "LIBVIRT", "AGENT", "ID", "REASON")
 	}
 	rows := make([][]string, 0, len(nodes))
 	for _, node := range nodes {
@@ -67,7 +67,7 @@ func nodeTable(p *page, nodes []*berthv1.Node, wide bool) {
 		if wide {
 			settings, inventory := node.GetSettings(), node.GetInventory()
 			row = append(row, number(settings.GetRamRatio()), number(settings.GetCpuRatio()), size(settings.GetOverheadBytes()),
-				or(inventory.GetLibvirtVersion(), none), or(inventory.GetAgentVersion(), none), node.GetId(), or(reasons(node), none))
+				or(strings.Join(node.GetLabels(), ","), none), or(inventory.GetLibvirtVersion(), none), or(inventory.GetAgentVersion(), none), node.GetId(), or(reasons(node), none))
 		}
 		rows = append(rows, row)
 	}
@@ -76,7 +76,10 @@ func nodeTable(p *page, nodes []*berthv1.Node, wide bool) {
 
 func nodeState(node *berthv1.Node) string {
 	state := enum(node.GetState(), "NODE_STATE_")
-	if node.GetMaintenance() {
+	switch {
+	case node.GetPlanId() != "":
+		state += ",draining"
+	case node.GetMaintenance():
 		state += ",maintenance"
 	}
 	return state

@@ -13,8 +13,11 @@ import (
 	"berth/shared/units"
 )
 
-// settingFlags are the settings of a node by their flags. --reset takes the same words.
-var settingFlags = []string{"ram-ratio", "cpu-ratio", "overhead"}
+// settingFlags are the settings of a node by their flags, markFlags what else is said of it. --reset takes the same words.
+var (
+	settingFlags = []string{"ram-ratio", "cpu-ratio", "overhead"}
+	markFlags    = []string{"label", "management", "unbalanced"}
+)
 
 func (a *app) nodeSetCommand() *cobra.Command {
 	var (
@@ -24,17 +27,19 @@ func (a *app) nodeSetCommand() *cobra.Command {
 		keys     []string
 		unset    []string
 		toward   string
+		marks    nodeMarks
 	)
 	cmd := &cobra.Command{
-		Use: "set NODE", Short: "Change how much of a node may be promised, its keys and its cluster", Args: arguments(1, "NODE"),
-		Long: `Change how much of a node may be promised to VMs, and the values of its keys. What is not named stays as it is;
---reset takes a setting back to the cluster's default, --unset-key a key. Nothing that runs is touched: the settings
-count for the next decision. What keys there are says the cluster: 'berth cluster node-key declare'. --cluster moves a
-node that holds no VM.`,
+		Use: "set NODE", Short: "Change how much of a node may be promised, its keys, labels and cluster", Args: arguments(1, "NODE"),
+		Long: `Change how much of a node may be promised to VMs, the values of its keys, its labels, and what part it takes in
+balancing. What is not named stays as it is; --label replaces all labels; --reset takes a setting back to the cluster's
+default, --unset-key a key. Nothing that runs is touched: the settings count for the next decision. What keys there are
+says the cluster: 'berth cluster node-key declare'. --cluster moves a node that holds no VM.`,
 		Example: `  berth node set node1 --ram-ratio 1.5
   berth node set node1 --cpu-ratio 4 --overhead 2G
   berth node set node1 --key Premium=1 --key DS=3
   berth node set node1 --reset ram-ratio,overhead --unset-key Premium
+  berth node set node1 --label rack-7 --management
   berth node set node1 --cluster prod`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.SetNodeRequest{Node: args[0], Settings: &berthv1.NodeSettings{}, RequestId: requestID()}
@@ -58,6 +63,9 @@ node that holds no VM.`,
 			if err := nodeKeys(cmd, request, keys, unset); err != nil {
 				return err
 			}
+			if err := marks.change(cmd, request, reset); err != nil {
+				return err
+			}
 			if request.Cluster = toward; changed("cluster") && toward == "" {
 				return Usagef(cmd, "--cluster: CLUSTER is missing")
 			}
@@ -72,14 +80,15 @@ node that holds no VM.`,
 	flags.Float64Var(&ram, "ram-ratio", 0, "memory that may be promised for each byte that is there: a `NUMBER`, 0.1 to 16")
 	flags.Float64Var(&cpu, "cpu-ratio", 0, "vCPUs that may be promised for each CPU: a `NUMBER`, 0.1 to 64")
 	flags.StringVar(&overhead, "overhead", "", "`SIZE` of the memory that is kept for the node itself")
-	flags.StringSliceVar(&reset, "reset", nil, "`SETTINGS` to take back to the default: "+strings.Join(settingFlags, ", "))
+	flags.StringSliceVar(&reset, "reset", nil, "`SETTINGS` to take back to the default: "+strings.Join(slices.Concat(settingFlags, markFlags), ", "))
 	flags.StringArrayVar(&keys, "key", nil, "value of a key that the cluster declares: `NAME=VALUE`; repeat for more")
 	flags.StringSliceVar(&unset, "unset-key", nil, "`NAMES` of keys to take back to the cluster's default")
 	flags.StringVar(&toward, "cluster", "", "move it to this `CLUSTER`")
 	complete(cmd, "key", cobra.NoFileCompletions)
 	complete(cmd, "unset-key", cobra.NoFileCompletions)
 	complete(cmd, "cluster", a.resourceNames(cluster.KindCluster))
-	complete(cmd, "reset", fixed(settingFlags...))
+	complete(cmd, "reset", fixed(slices.Concat(settingFlags, markFlags)...))
+	marks.flags(cmd)
 	for _, flag := range settingFlags {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
@@ -91,12 +100,45 @@ func resets(cmd *cobra.Command, request *berthv1.SetNodeRequest, reset []string)
 	for _, setting := range reset {
 		flag := strings.ReplaceAll(strings.TrimSpace(setting), "_", "-")
 		switch {
-		case !slices.Contains(settingFlags, flag):
-			return Usagef(cmd, "--reset %s: use %s", setting, strings.Join(settingFlags, ", "))
+		case !slices.Contains(settingFlags, flag) && !slices.Contains(markFlags, flag):
+			return Usagef(cmd, "--reset %s: use %s", setting, strings.Join(slices.Concat(settingFlags, markFlags), ", "))
 		case cmd.Flags().Changed(flag):
 			return Usagef(cmd, "--%s and --reset %s exclude each other", flag, setting)
+		case slices.Contains(markFlags, flag):
+			continue // nodeMarks takes them back
 		}
 		request.Reset_ = append(request.Reset_, strings.ReplaceAll(flag, "-", "_"))
+	}
+	return nil
+}
+
+// nodeMarks are what is said of a node beside its settings.
+type nodeMarks struct {
+	labels                 []string
+	management, unbalanced bool
+}
+
+func (m *nodeMarks) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&m.labels, "label", nil, "`LABELS` by which groups take it in; repeat for more")
+	flags.BoolVar(&m.management, "management", false, "it carries the site's management: even distribution by number leaves it some VMs short")
+	flags.BoolVar(&m.unbalanced, "unbalanced", false, "balancing leaves it alone")
+	complete(cmd, "label", cobra.NoFileCompletions)
+}
+
+func (m *nodeMarks) change(cmd *cobra.Command, request *berthv1.SetNodeRequest, reset []string) error {
+	if err := checkNames(cmd, "label", m.labels); err != nil {
+		return err
+	}
+	wanted := func(flag string) bool { return cmd.Flags().Changed(flag) || slices.Contains(reset, flag) }
+	if wanted("label") {
+		request.Labels = &berthv1.Names{Names: m.labels}
+	}
+	if wanted("management") {
+		request.Management = &m.management
+	}
+	if wanted("unbalanced") {
+		request.Unbalanced = &m.unbalanced
 	}
 	return nil
 }
@@ -129,8 +171,10 @@ func nodeKeys(cmd *cobra.Command, request *berthv1.SetNodeRequest, keys, unset [
 func checkSettings(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
 	settings := request.GetSettings()
 	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil && request.GetCluster() == "" &&
+		request.Labels == nil && request.Management == nil && request.Unbalanced == nil &&
 		len(request.GetReset_())+len(request.GetKeys())+len(request.GetUnsetKeys()) == 0 {
-		return Usagef(cmd, "say what to set: --%s, --reset, --key, --unset-key or --cluster", strings.Join(settingFlags, ", --"))
+		return Usagef(cmd, "say what to set: --%s, --reset, --key, --unset-key or --cluster",
+			strings.Join(slices.Concat(settingFlags, markFlags), ", --"))
 	}
 	err := cluster.ValidateSettings(cluster.NodeSettings{
 		RAMRatio: settings.RamRatio, CPURatio: settings.CpuRatio, Overhead: (*units.Bytes)(settings.OverheadBytes),
@@ -163,6 +207,12 @@ func said(node *berthv1.Node, request *berthv1.SetNodeRequest) string {
 	parts := []string{settingsPhrase(node)}
 	if len(request.GetKeys())+len(request.GetUnsetKeys()) > 0 {
 		parts = append(parts, "keys "+or(keyPhrase(node), "none"))
+	}
+	if request.Labels != nil {
+		parts = append(parts, "labels "+or(strings.Join(node.GetLabels(), ", "), "none"))
+	}
+	if request.Management != nil || request.Unbalanced != nil {
+		parts = append(parts, "balancing: "+or(balancingPhrase(node), "it takes part as the others do"))
 	}
 	if request.GetCluster() != "" {
 		parts = append(parts, "cluster "+node.GetCluster())

@@ -48,6 +48,9 @@ func (a *app) nodeText(p *page, answer *berthv1.GetNodeResponse, wide bool) {
 		{"cluster", node.GetCluster()},
 		{"settings", settingsPhrase(node)},
 		{"keys", keyPhrase(node)},
+		{"labels", strings.Join(node.GetLabels(), ", ")},
+		{"balancing", balancingPhrase(node)},
+		{"drain", drainPhrase(node)},
 	}
 	rows = append(rows, ledgerRows(node)...)
 	rows = append(rows, telemetryRows(node)...)
@@ -64,6 +67,26 @@ func (a *app) nodeText(p *page, answer *berthv1.GetNodeResponse, wide bool) {
 	}
 	storage(p, node.GetInventory())
 	domains(p, answer.GetDomains(), wide)
+}
+
+// balancingPhrase says what part a node takes in balancing, where that is not the usual one.
+func balancingPhrase(node *berthv1.Node) string {
+	var parts []string
+	if node.GetManagement() {
+		parts = append(parts, "it carries the site's management: even distribution by number leaves it some VMs short")
+	}
+	if node.GetUnbalanced() {
+		parts = append(parts, "it is left alone")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// drainPhrase names the drain of a node that runs.
+func drainPhrase(node *berthv1.Node) string {
+	if node.GetPlanId() == "" {
+		return ""
+	}
+	return fmt.Sprintf("runs; 'berth plan watch %s' follows it", node.GetPlanId())
 }
 
 // ledgerRows are the two memory ledgers and the vCPUs.

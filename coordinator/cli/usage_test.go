@@ -18,7 +18,7 @@ import (
 // A command line that cannot be meant is refused before anybody is asked, with the reason and the right usage.
 func TestWrongUsage(t *testing.T) {
 	w, _ := newWorld(t) // no coordinator, no configuration: nothing may be looked for
-	start, migrate := "usage: berth vm start [NAME] [flags]", "usage: berth vm migrate NAME (--best | --to NODE) [flags]"
+	start, migrate := "usage: berth vm start [NAME...] [flags]", "usage: berth vm migrate NAME (--best | --to NODE) [flags]"
 	for _, c := range []struct{ line, say, usage string }{
 		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
 		{"nod list", `unknown command "nod", did you mean nic or node?`, "usage: berth COMMAND"},
@@ -29,8 +29,12 @@ func TestWrongUsage(t *testing.T) {
 		{"vm list -o xml", `invalid argument "xml" for "-o, --output" flag: use table, wide, json, yaml, name`, "usage: berth vm list [flags]"},
 
 		{"vm start", "NAME is missing", start},
-		{"vm start web1 web2", `unexpected argument "web2"`, start},
-		{"vm start web1 web1", `unexpected argument "web1"`, start},
+		{"vm start web1 web1", `"web1" is there twice`, start},
+		{"vm start web1 web2 --memory 1G", "--memory describes one VM: several that exist start without it", start},
+		{"vm start web1 web2 --label x", "--label describes one VM", start},
+		{"vm start web1 web2 --dry-run --full", "--full is for one VM", start},
+		{"vm start web1 --memory 1G --migration maybe", "--migration maybe: use automatic, manual, never", start},
+		{"vm start web1 --prefer hv1", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 --vcpus 2", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 --memory", "flag needs an argument: --memory", start},
 		{"vm start web1 --memory -512M", `--memory: size "-512M" is negative`, start},
@@ -55,7 +59,7 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --wait --no-wait", "--wait and --no-wait exclude each other", start},
 		{"vm start web1 --no-wait --timeout 9s", "--timeout and --no-wait exclude each other", start},
 
-		{"vm start web1 --vdc acme-prod", "--memory is missing: a new VM needs a size; 'berth vm set' changes what an existing one links to", start},
+		{"vm start web1 --vdc acme-prod", "--memory is missing: a new VM needs a size; 'berth vm set' changes an existing one", start},
 		{"vm start web1 --key Group1=1@5", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 --memory 1G --key Group1=1", "--key Group1=1: want NAME=VALUE@WEIGHT", start},
 		{"vm start web1 --memory 1G --key Group1=1@heavy", `key Group1 weight "heavy" is not valid: want a finite number`, start},
@@ -65,10 +69,13 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --memory 1G --full", "--full is for --dry-run", start},
 		{"vm add web1", "--memory is missing: a new VM needs a size", "usage: berth vm add [NAME] [flags]"},
 		{"vm add", "NAME is missing", "usage: berth vm add [NAME] [flags]"},
-		{"vm set web1", "say what to set: --vdc, --offer, --from, --attach, --nic, --memory, --vcpus or --unset", "usage: berth vm set NAME [flags]"},
+		{"vm set web1", "say what to set: --vdc, --offer, --from, --attach, --nic, --label, --prefer, --migration, --memory, --vcpus or --unset", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vdc=", "--vdc: a name is missing; --unset vdc takes the link away", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vdc a --unset vdc", "--vdc and --unset vdc exclude each other", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, prefer, label, migration", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --label a,a", "--label a: it is there twice", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --migration sometimes", "--migration sometimes: use automatic, manual, never", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --memory 1K", "memory 1 KiB is not valid", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vcpus 0", "--vcpus 0: want 1 to 4096", "usage: berth vm set NAME [flags]"},
 		{"vm why-not web1", "--node is missing", "usage: berth vm why-not NAME --node NODE [flags]"},
@@ -132,12 +139,14 @@ func TestWrongUsage(t *testing.T) {
 		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME [flags]"},
 		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME [flags]"},
 
-		{"node set node1", "say what to set: --ram-ratio, --cpu-ratio, --overhead, --reset, --key, --unset-key or --cluster", "usage: berth node set NODE [flags]"},
+		{"node set node1", "say what to set: --ram-ratio, --cpu-ratio, --overhead, --label, --management, --unbalanced, --reset, --key, --unset-key or --cluster", "usage: berth node set NODE [flags]"},
 		{"node set node1 --ram-ratio 150", "ram_ratio 150 is not valid: want 0.1 to 16", "usage: berth node set NODE [flags]"},
 		{"node set node1 --ram-ratio NaN", "ram_ratio NaN is not valid", "usage: berth node set NODE [flags]"},
 		{"node set node1 --overhead -1G", `--overhead: size "-1G" is negative`, "usage: berth node set NODE [flags]"},
-		{"node set node1 --reset memory", "--reset memory: use ram-ratio, cpu-ratio, overhead", "usage: berth node set NODE [flags]"},
+		{"node set node1 --reset memory", "--reset memory: use ram-ratio, cpu-ratio, overhead, label, management, unbalanced", "usage: berth node set NODE [flags]"},
 		{"node set node1 --ram-ratio 2 --reset ram_ratio", "--ram-ratio and --reset ram_ratio exclude each other", "usage: berth node set NODE [flags]"},
+		{"node set node1 --label a --reset label", "--label and --reset label exclude each other", "usage: berth node set NODE [flags]"},
+		{"node set node1 --label a,", "--label: a name is empty", "usage: berth node set NODE [flags]"},
 		{"node maintenance node1", "on|off is missing", "usage: berth node maintenance NODE on|off [flags]"},
 		{"node maintenance node1 maybe", `maintenance "maybe": want on or off`, "usage: berth node maintenance NODE on|off [flags]"},
 		{"node maintenance node1 off --reason x", "--reason is for maintenance on", "usage: berth node maintenance NODE on|off [flags]"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +54,7 @@ func (a *app) vmListCommand() *cobra.Command {
 func (a *app) vmTable(p *page, vms []*berthv1.VM, wide bool) {
 	headings := []string{"NAME", "STATE", "NODE", "MEMORY", "VCPUS", "CPU", "UPTIME"}
 	if wide {
-		headings = append(headings, "CLUSTER", "VDC", "RSS", "EPOCH", "OPERATION", "ID")
+		headings = append(headings, "CLUSTER", "VDC", "LABELS", "MIGRATION", "RSS", "EPOCH", "OPERATION", "ID")
 	}
 	strange := slices.ContainsFunc(vms, func(vm *berthv1.VM) bool { return vm.GetCondition() != "" })
 	if strange {
@@ -66,7 +67,9 @@ func (a *app) vmTable(p *page, vms []*berthv1.VM, wide bool) {
 			strconv.Itoa(int(vm.GetSpec().GetVcpus())), cpu(vm), a.uptime(vm),
 		}
 		if wide {
-			row = append(row, or(vm.GetCluster(), none), or(vm.GetVdc(), none), optionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10), or(vm.GetOperationId(), none), vm.GetId())
+			row = append(row, or(vm.GetCluster(), none), or(vm.GetVdc(), none), or(strings.Join(vm.GetLabels(), ","), none),
+				or(vm.GetMigration(), migrations[0]), optionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10),
+				or(vm.GetOperationId(), none), vm.GetId())
 		}
 		if strange {
 			row = append(row, or(vm.GetCondition(), none))
@@ -142,6 +145,7 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
 	}
 	rows = append(rows, estateRows(vm)...)
+	rows = append(rows, a.moveRows(vm)...)
 	if telemetry != nil {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",
 			percent(telemetry.CpuRatio), known(telemetry.RssBytes), known(telemetry.BalloonBytes))})

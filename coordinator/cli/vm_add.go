@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +16,7 @@ func (a *app) vmAddCommand() *cobra.Command {
 	var (
 		spec   specFlags
 		links  linkFlags
+		moves  moveFlags
 		node   string
 		dryRun bool
 	)
@@ -46,6 +49,10 @@ starts there and nowhere else. When no node fits the exit code is 2.`,
 			}
 			request.Vdc, request.Offer, request.Image = links.vdc, links.offer, links.from
 			request.Disks, request.Nics = links.attach, links.nics
+			if err = moves.check(cmd); err != nil {
+				return err
+			}
+			request.Preferred, request.Labels, request.Migration = moves.prefer, moves.labels, moves.migration.text
 			return a.vmAdd(cmd, request)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -53,6 +60,7 @@ starts there and nowhere else. When no node fits the exit code is 2.`,
 	spec.flags(cmd)
 	links.flags(a, cmd)
 	links.keyFlag(cmd)
+	moves.flags(a, cmd)
 	cmd.Flags().StringVar(&node, "node", "", "with local storage: its disk is on this `NODE`")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would come of it, declare nothing")
 	complete(cmd, "node", a.nodeNames())
@@ -91,21 +99,30 @@ func (a *app) vmAdd(cmd *cobra.Command, request *berthv1.AddVMRequest) error {
 func (a *app) vmSetCommand() *cobra.Command {
 	var (
 		links  linkFlags
+		moves  moveFlags
 		memory worded
 		vcpus  int32
 		unset  []string
 	)
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: "Change what a VM links to, and its size from the next start on", Args: arguments(1, "NAME"),
-		Long: `Change what a VM links to in the estate, and its size. What is not named stays as it is; --attach and --nic replace
-all that there were. A VM that runs goes on as it is: all of this counts from its next start on. Keys have a noun of
-their own: 'berth key set vm/NAME'.`,
+		Use: "set NAME", Short: "Change what a VM links to, who may move it, and its size from the next start on", Args: arguments(1, "NAME"),
+		Long: `Change what a VM links to in the estate, by which labels groups take it in, who may move it, and its size. What is not
+named stays as it is; --attach, --nic, --label and --prefer replace all that there were. A VM that runs goes on as it
+is: labels and --migration count at once, the rest from its next start on. Keys have a noun of their own: 'berth key
+set vm/NAME'.`,
 		Example: `  berth vm set web1 --vdc acme-prod --offer small
   berth vm set web1 --attach web1-root --attach web1-data
-  berth vm set web1 --memory 4G --unset from,nic`,
+  berth vm set web1 --memory 4G --unset from,nic
+  berth vm set web1 --label tier-web,acme --migration manual`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.ChangeVMRequest{Vm: args[0], RequestId: requestID()}
+			if err := checkUnset(cmd, unset, slices.Concat(linkFlagNames, moveFlagNames)); err != nil {
+				return err
+			}
 			if err := links.change(cmd, request, unset); err != nil {
+				return err
+			}
+			if err := moves.change(cmd, request, unset); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("memory") {
@@ -121,21 +138,22 @@ their own: 'berth key set vm/NAME'.`,
 				}
 				request.Vcpus = &vcpus
 			}
-			if len(unset)+len(changed(cmd, append(linkFlagNames, "memory", "vcpus"))) == 0 {
-				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --memory, --vcpus or --unset")
+			if len(unset)+len(changed(cmd, slices.Concat(linkFlagNames, moveFlagNames, []string{"memory", "vcpus"}))) == 0 {
+				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --label, --prefer, --migration, --memory, --vcpus or --unset")
 			}
 			return a.vmSet(cmd, request)
 		},
 		ValidArgsFunction: first(a.vmNames()),
 	}
 	links.flags(a, cmd)
+	moves.flags(a, cmd)
 	memory.word = "SIZE"
 	cmd.Flags().Var(&memory, "memory", "memory from the next start on, for instance 4G")
 	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on")
-	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of links to take away: vdc, offer, from, attach, nic")
+	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of what to take away: "+strings.Join(slices.Concat(linkFlagNames, moveFlagNames), ", "))
 	complete(cmd, "memory", cobra.NoFileCompletions)
 	complete(cmd, "vcpus", cobra.NoFileCompletions)
-	complete(cmd, "unset", fixed(linkFlagNames...))
+	complete(cmd, "unset", fixed(slices.Concat(linkFlagNames, moveFlagNames)...))
 	return cmd
 }
 

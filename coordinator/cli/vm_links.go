@@ -60,16 +60,23 @@ func (f *linkFlags) keys(cmd *cobra.Command) ([]*berthv1.Key, error) {
 	return keys, nil
 }
 
+// checkUnset refuses to take away what is no flag of those that can go, and what the same line sets.
+func checkUnset(cmd *cobra.Command, unset, removable []string) error {
+	for _, flag := range unset {
+		switch {
+		case !slices.Contains(removable, flag):
+			return Usagef(cmd, "--unset %s: use %s", flag, strings.Join(removable, ", "))
+		case cmd.Flags().Changed(flag):
+			return Usagef(cmd, "--%[1]s and --unset %[1]s exclude each other", flag)
+		}
+	}
+	return nil
+}
+
 // change puts the links that stand on the line into a request, and empties those that are to go.
 func (f *linkFlags) change(cmd *cobra.Command, request *berthv1.ChangeVMRequest, unset []string) error {
 	gone := map[string]bool{}
 	for _, flag := range unset {
-		switch {
-		case !slices.Contains(linkFlagNames, flag):
-			return Usagef(cmd, "--unset %s: use %s", flag, strings.Join(linkFlagNames, ", "))
-		case cmd.Flags().Changed(flag):
-			return Usagef(cmd, "--%s and --unset %s exclude each other", flag, flag)
-		}
 		gone[flag] = true
 	}
 	for _, link := range []struct {

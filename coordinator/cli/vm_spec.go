@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func (f *specFlags) flags(cmd *cobra.Command) {
 
 // spec makes the description, or nil when the command line has none: then the VM exists already.
 func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, error) {
-	given, linking := changed(cmd, describing), changed(cmd, append(linkFlagNames, "key"))
+	given, linking := changed(cmd, describing), changed(cmd, slices.Concat(linkFlagNames, []string{"key"}, moveFlagNames))
 	switch {
 	case cmd.Flags().Changed("xml") && len(given) > 0:
 		return nil, Usagef(cmd, "--xml and %s exclude each other: the XML says it all", given[0])
@@ -63,8 +64,7 @@ func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, erro
 	case name == "":
 		return nil, Usagef(cmd, "NAME is missing")
 	case len(given) == 0 && len(linking) > 0:
-		return nil, Usagef(cmd, "--memory is missing: a new VM needs a size; 'berth vm set' changes what an existing one links to, "+
-			"'berth key set' its keys")
+		return nil, Usagef(cmd, "--memory is missing: a new VM needs a size; 'berth vm set' changes an existing one, 'berth key set' its keys")
 	case len(given) == 0:
 		return nil, nil
 	case f.memory == "":

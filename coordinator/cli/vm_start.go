@@ -14,13 +14,14 @@ func (a *app) vmStartCommand() *cobra.Command {
 	var (
 		spec   specFlags
 		links  linkFlags
+		moves  moveFlags
 		wait   waiting
 		node   string
 		dryRun bool
 		full   bool
 	)
 	cmd := &cobra.Command{
-		Use: "start [NAME]", Short: "Place a VM on the best node and start it", Args: arguments(0, "NAME"),
+		Use: "start [NAME...]", Short: "Place a VM on the best node and start it", Args: severalNames,
 		Long: `Place a VM on the best node and start it.
 
 With a description (--memory and the flags that go with it, or --xml) the VM is a new one. Without, it is one that was
@@ -28,15 +29,26 @@ stopped. NAME may be left out when the XML has it. Paths of images, kernels and 
 and --disk name files; --from, --attach and --nic name what is declared in the estate, whose keys count with the VM's.
 
 The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits,
-each node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.`,
+each node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.
+
+With several names, VMs that exist are started together: those that hard rules of groups tie to one node are placed as
+one, on a node that takes them all. One that is refused does not stop the others.`,
 		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
   berth vm start db1 --memory 8G --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
   berth vm start tiny --memory 128M --kernel /boot/vmlinuz --initrd /boot/initrd.img --cmdline console=ttyS0
   berth vm start web2 --memory 2G --vdc acme-prod --attach web2-root --nic web2-nic --key Group1=1@-100
   berth vm start --xml web1.xml
+  berth vm start db2 --memory 4G --label acme --prefer hv1,hv2 --migration manual
   berth vm start web1
+  berth vm start web1 web2 db1
   berth vm start web1 --memory 4G --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := describedOne(cmd, args); err != nil {
+				return err
+			}
+			if len(args) > 1 {
+				return a.vmStartMany(cmd, &berthv1.StartVMsRequest{Vms: args, Node: node, DryRun: dryRun, RequestId: requestID()}, wait)
+			}
 			request := &berthv1.StartVMRequest{Node: node, DryRun: dryRun, RequestId: requestID()}
 			if len(args) > 0 {
 				request.Name = args[0]
@@ -50,16 +62,21 @@ each node is shown with the constraint that refused it, what it needed and what 
 			}
 			request.Vdc, request.Offer, request.Image = links.vdc, links.offer, links.from
 			request.Disks, request.Nics = links.attach, links.nics
+			if err = moves.check(cmd); err != nil {
+				return err
+			}
+			request.Preferred, request.Labels, request.Migration = moves.prefer, moves.labels, moves.migration.text
 			if full && !dryRun {
 				return Usagef(cmd, "--full is for --dry-run; 'berth decision show last --full' explains what was done")
 			}
 			return a.vmStart(cmd, request, wait, full)
 		},
-		ValidArgsFunction: first(a.vmNames()),
+		ValidArgsFunction: a.vmNames(),
 	}
 	spec.flags(cmd)
 	links.flags(a, cmd)
 	links.keyFlag(cmd)
+	moves.flags(a, cmd)
 	cmd.Flags().StringVar(&node, "node", "", "this `NODE` and no other one")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, start nothing")
 	cmd.Flags().BoolVar(&full, "full", false, "with --dry-run: every figure of every node")

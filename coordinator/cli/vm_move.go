@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// moveFlags say where a VM had better run, what groups take it in by, and who may move it.
+type moveFlags struct {
+	prefer, labels []string
+	migration      worded
+}
+
+var (
+	moveFlagNames = []string{"prefer", "label", "migration"}
+	migrations    = []string{"automatic", "manual", "never"}
+)
+
+func (f *moveFlags) flags(a *app, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.migration.word = "WHO"
+	flags.StringSliceVar(&f.prefer, "prefer", nil, "`NODES` that it had better start on; repeat for more")
+	flags.StringSliceVar(&f.labels, "label", nil, "`LABELS` by which groups take it in; repeat for more")
+	flags.Var(&f.migration, "migration", "who may move it while it runs: automatic (Berth too), manual (people only) or never")
+	complete(cmd, "prefer", a.nodeNames())
+	complete(cmd, "label", cobra.NoFileCompletions)
+	complete(cmd, "migration", fixed(migrations...))
+}
+
+func (f *moveFlags) check(cmd *cobra.Command) error {
+	if err := checkNames(cmd, "prefer", f.prefer); err != nil {
+		return err
+	}
+	if err := checkNames(cmd, "label", f.labels); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("migration") && !slices.Contains(migrations, f.migration.text) {
+		return Usagef(cmd, "--migration %s: use %s", f.migration.text, strings.Join(migrations, ", "))
+	}
+	return nil
+}
+
+// change puts what stands on the line into a request, and takes back what is to go.
+func (f *moveFlags) change(cmd *cobra.Command, request *berthv1.ChangeVMRequest, unset []string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	wanted := func(flag string) bool { return cmd.Flags().Changed(flag) || slices.Contains(unset, flag) }
+	if wanted("prefer") {
+		request.Preferred = &berthv1.Names{Names: f.prefer}
+	}
+	if wanted("label") {
+		request.Labels = &berthv1.Names{Names: f.labels}
+	}
+	if wanted("migration") {
+		migration := or(f.migration.text, migrations[0])
+		request.Migration = &migration
+	}
+	return nil
+}
+
+// moveRows are what decides where a VM runs and who may move it.
+func (a *app) moveRows(vm *berthv1.VM) [][2]string {
+	rows := [][2]string{
+		{"labels", strings.Join(vm.GetLabels(), ", ")},
+		{"groups", strings.Join(vm.GetGroups(), ", ")},
+		{"prefers", strings.Join(vm.GetPreferred(), ", ")},
+	}
+	switch vm.GetMigration() {
+	case "manual":
+		rows = append(rows, [2]string{"migration", "manual: Berth does not move it by itself"})
+	case "never":
+		rows = append(rows, [2]string{"migration", "never: nobody moves it while it runs"})
+	}
+	if vm.GetMovedAt() != nil {
+		rows = append(rows, [2]string{"moved", a.since(vm.GetMovedAt()) + " ago"})
+	}
+	return rows
+}

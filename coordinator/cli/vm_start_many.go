@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// severalNames accepts any number of names, none of them empty and none twice.
+func severalNames(cmd *cobra.Command, args []string) error {
+	for i, name := range args {
+		switch {
+		case name == "":
+			return Usagef(cmd, "NAME is empty")
+		case slices.Contains(args[:i], name):
+			return Usagef(cmd, "%q is there twice", name)
+		}
+	}
+	return nil
+}
+
+// describedOne refuses, with several names, the flags that are about one VM.
+func describedOne(cmd *cobra.Command, args []string) error {
+	given := changed(cmd, slices.Concat(describing, []string{"xml"}, linkFlagNames, []string{"key"}, moveFlagNames))
+	switch {
+	case len(args) < 2:
+		return nil
+	case len(given) > 0:
+		return Usagef(cmd, "%s describes one VM: several that exist start without it", given[0])
+	case cmd.Flags().Changed("full"):
+		return Usagef(cmd, "--full is for one VM")
+	}
+	return nil
+}
+
+// vmStartMany starts VMs that exist. Each has a line of its own: that one is refused does not stop the others.
+func (a *app) vmStartMany(cmd *cobra.Command, request *berthv1.StartVMsRequest, wait waiting) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.StartVMs, request)
+	if err != nil {
+		return err
+	}
+	if wait.wait && !request.GetDryRun() {
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), wait.timeout, errTimeout)
+		defer cancel()
+		for _, started := range answer.GetStarted() {
+			if started.GetOperation() != nil {
+				if err := a.awaitStarted(ctx, cmd, s, started, wait.timeout); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	err = a.print(cmd, result{
+		message: answer,
+		names:   prefixed("vm/", answer.GetStarted(), (*berthv1.StartedVM).GetVm),
+		text: func(p *page, _ bool) {
+			for _, started := range answer.GetStarted() {
+				p.line("%s", startedLine(started, request.GetDryRun()))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return startedError(answer.GetStarted())
+}
+
+// awaitStarted follows one of several starts to its end. All of them have the same time.
+func (a *app) awaitStarted(ctx context.Context, cmd *cobra.Command, s *session, started *berthv1.StartedVM, limit time.Duration) error {
+	op := started.GetOperation()
+	deadline, _ := ctx.Deadline()
+	progress := a.progress(cmd.ErrOrStderr(), op)
+	last, err := follow(ctx, s, op, time.Until(deadline), progress)
+	progress.end(err == nil && last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE)
+	started.Operation = last
+	switch {
+	case errors.Is(err, errTimeout):
+		return operationError(last, rpc.Timeout, "watch them with 'berth operation list --running'",
+			"%s still runs after %s; it goes on without this command, and so do those after it", operationPhrase(last), span(limit))
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted; the VMs go on starting, watch them with 'berth operation list --running': %w", err)
+	case err != nil:
+		return err
+	}
+	if last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE {
+		started.Decision = a.finalDecision(cmd, s, last, started.GetDecision())
+	}
+	return nil
+}
+
+// startedLine is what came of one of several starts.
+func startedLine(started *berthv1.StartedVM, dryRun bool) string {
+	op := started.GetOperation()
+	text := fmt.Sprintf("vm/%s ", started.GetVm())
+	switch {
+	case started.GetError() != nil || started.GetMessage() != "":
+		text += "is not started: " + or(started.GetMessage(), started.GetError().GetCode())
+	case dryRun:
+		text += fmt.Sprintf("would start on %s (%s)", started.GetDecision().GetWinner(), placement(started.GetDecision()))
+	case op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE:
+		text += fmt.Sprintf("running on %s (%s)", op.GetTarget(), placement(started.GetDecision()))
+	case ended(op):
+		text += fmt.Sprintf("did not start, %s: %s (operation %s)", enum(op.GetResult(), "OPERATION_RESULT_"),
+			or(op.GetMessage(), "no reason is recorded"), op.GetId())
+	default:
+		text += fmt.Sprintf("%s (operation %s, %s)", beginning(op), op.GetId(), placement(started.GetDecision()))
+	}
+	if others := started.GetUnit(); len(others) > 0 {
+		text += "; placed together with " + joined(prefixed("vm/", others, func(name string) string { return name }))
+	}
+	return text
+}
+
+// joined lists names in a sentence.
+func joined(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	}
+	text := names[0]
+	for _, name := range names[1 : len(names)-1] {
+		text += ", " + name
+	}
+	return text + " and " + names[len(names)-1]
+}
+
+// startedError judges several starts: no node fits, if that is all that is wrong, has an exit code of its own.
+func startedError(all []*berthv1.StartedVM) error {
+	refused, failed := 0, 0
+	for _, started := range all {
+		switch op := started.GetOperation(); {
+		case started.GetError().GetCode() == rpc.NoNodeFits:
+			refused++
+		case started.GetError() != nil || started.GetMessage() != "":
+			failed++
+		case ended(op) && op.GetResult() != berthv1.OperationResult_OPERATION_RESULT_DONE:
+			failed++
+		}
+	}
+	switch {
+	case failed > 0:
+		return failf(rpc.Conflict, "see 'berth vm why NAME' for each, and 'berth operation list'", "%d of %s did not start", failed+refused, count(len(all), "VM"))
+	case refused > 0:
+		return failf(rpc.NoNodeFits, "see 'berth vm why NAME' for each", "no node fits %d of %s", refused, count(len(all), "VM"))
+	}
+	return nil
+}
