@@ -19,6 +19,8 @@ type Balancer struct {
 	// Settles is how long after a move its effect can be measured. 0: as soon as the nodes have reported.
 	Settles time.Duration
 
+	// Watch is told of the cluster in every pass, whether anything is proposed in it or not. Nil: nothing has to be watched.
+	Watch func(s *Situation)
 	// Propose offers moves of one pass, the best first, until one is taken. It is pure. If none was, why says why not.
 	Propose func(s *Situation, take func(Proposal) bool) (why string)
 	// Improve is Propose for a whole plan, which somebody asked for: it evens out what no pass would touch. Nil: Propose.
@@ -37,11 +39,19 @@ type Parameter struct {
 	Below       string // what comes of less than Least, in words
 }
 
+// HighCPU is a parameter of every balancer.
+const HighCPU = "HighCPU"
+
+var highCPU = Parameter{
+	Name: HighCPU, Default: 80, Least: 1, Most: 100,
+	Doc: "How busy a node's CPUs may be, in percent: no VM goes to a node that would be busier with it.",
+}
+
 // Proposal is one move that would help.
 type Proposal struct {
-	VM      int   // index into the situation's VMs
-	Targets []int // nodes that would be better off, ascending; the engine chooses among them, and the VM's own
-	Reason  string
+	VM      int                     // index into the situation's VMs
+	Targets []int                   // nodes that would be better off, ascending; the engine chooses among them, and the VM's own
+	Reason  func(target int) string // in words, once the engine has chosen
 }
 
 // None is the name of a policy's balancer that balances nothing.

@@ -1,9 +1,13 @@
 package balance
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"berth/coordinator/affinity"
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
 	"berth/shared/units"
@@ -26,16 +30,278 @@ type Preflight struct {
 // WithoutVMRules is the policy of a drain that ignores hard rules among VMs (placement-semantics 4.7): they weigh, and no
 // longer forbid.
 func WithoutVMRules(policy placement.Policy) placement.Policy {
-	policy.Constraints = slices.DeleteFunc(slices.Clone(policy.Constraints), func(name string) bool { return name == "vm-affinity" })
+	policy.Constraints = slices.DeleteFunc(slices.Clone(policy.Constraints), func(name string) bool { return name == vmAffinity })
 	return policy
 }
 
 // Drain plans how a node is emptied, on planned state: where each VM would go, largest first, VMs that hard rules tie
-// together as one unit, and which cannot move and why. The node counts as in maintenance. Bandwidth is a second and move.
+// together as one unit, and which cannot move and why. Bandwidth is a second and move. Parallel is how many move at once, at
+// least 1.
+//
+// Hard rules among VMs are kept where they can be. Where they would keep a VM on the node they are ignored, if the policy says
+// so (Fleet.DrainIgnoresVMRules); hard rules about nodes never are.
 func Drain(fleet *Fleet, node string, parallel int, bandwidth units.Bytes) Preflight {
-	return Preflight{}
+	plan := cluster.Plan{Kind: cluster.PlanDrain, Cluster: fleet.Cluster, Node: node, Parallel: parallel, Bandwidth: bandwidth}
+	g, err := survey(fleet)
+	plan.NodeName = g.name(node)
+	at, found := g.columns.Index(node)
+	switch {
+	case err != nil:
+		return Preflight{Plan: plan, Refused: err.Error()}
+	case !found:
+		return Preflight{Plan: plan, Refused: fmt.Sprintf("node %s is not in cluster %s", plan.NodeName, fleet.Cluster)}
+	}
+	d := draining{ground: g, node: at, before: hardBreaches(g)}
+	if d.free, err = placement.NewEngine(WithoutVMRules(fleet.Policy)); err != nil {
+		return Preflight{Plan: plan, Refused: err.Error()}
+	}
+	refused := d.refused()
+	for _, unit := range d.units() {
+		d.place(unit)
+	}
+	d.foreign()
+	plan.Moves = d.moves
+	plan.Reason = d.reason()
+	flight := Preflight{Plan: plan, Refused: refused, Warnings: d.warnings(), Estimate: estimate(d.moves, parallel, bandwidth)}
+	for other := range g.columns.IDs {
+		if other != at && g.columns.Standing[other] == cluster.Stands {
+			flight.Headroom += max(g.columns.PromisedFree(other)-g.columns.Overhead[other], 0)
+			flight.Largest = max(flight.Largest, g.columns.Room[other]-1) // room has to be more than the VM has
+		}
+	}
+	return flight
 }
 
-// Return plans how the VMs that a drain moved away come back: those that still belong there, because the engine would
-// choose the node for them now or no other one is better. The others stay, with the reason.
-func Return(fleet *Fleet, drained *cluster.Plan) cluster.Plan { return cluster.Plan{} }
+// draining is a drain as it is planned.
+type draining struct {
+	*ground
+	node   int
+	free   *placement.Engine // without hard rules among VMs
+	before []affinity.Breach // hard rules that are broken as it is
+	moves  []cluster.Move
+}
+
+func hardBreaches(g *ground) []affinity.Breach {
+	return slices.DeleteFunc(affinity.Breaches(g.Groups, g.where, g.name), func(b affinity.Breach) bool { return !b.Rule.Hard() })
+}
+
+// refused says why the node cannot be drained at all.
+func (d *draining) refused() string {
+	c := d.columns
+	name := d.name(c.IDs[d.node])
+	if c.Len() == 1 {
+		return fmt.Sprintf("%s is the last node of cluster %s: its VMs have nowhere to go; enrol another node first", name, d.Cluster)
+	}
+	var others []string
+	for node := range c.IDs {
+		if node == d.node {
+			continue
+		}
+		if c.Standing[node] == cluster.Stands {
+			others = nil
+			break
+		}
+		others = append(others, d.name(c.IDs[node]))
+	}
+	if len(others) > 0 {
+		return fmt.Sprintf("no other node of cluster %s is up and out of maintenance: the VMs of %s have nowhere to go; see to %s first",
+			d.Cluster, name, some(others))
+	}
+	for i := range d.Groups {
+		group := &d.Groups[i]
+		if rule := group.NodesRule; !rule.Hard() || rule.Polarity != cluster.Positive || !slices.Equal(group.Nodes, c.IDs[d.node:d.node+1]) {
+			continue
+		}
+		var bound []string
+		for _, vm := range group.VMs {
+			if d.where[vm] == c.IDs[d.node] {
+				bound = append(bound, d.name(vm))
+			}
+		}
+		if len(bound) > 0 {
+			return fmt.Sprintf("group %s keeps %s on %s alone by a hard rule: give the group another node, or make the rule soft",
+				group.Name, some(bound), name)
+		}
+	}
+	return ""
+}
+
+// some lists the first few of several names.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// units are the node's VMs, each with those that hard rules tie to it there: the largest unit first, and in it the largest VM.
+func (d *draining) units() [][]int {
+	var units [][]int
+	seen := make(map[int]bool)
+	for vm := range d.VMs {
+		if d.at[vm] != d.node || seen[vm] {
+			continue
+		}
+		unit := append([]int{vm}, d.mates(vm)...)
+		slices.SortFunc(unit, d.larger)
+		for _, one := range unit {
+			seen[one] = true
+		}
+		units = append(units, unit)
+	}
+	slices.SortStableFunc(units, func(a, b []int) int { return cmp.Or(cmp.Compare(d.memory(b), d.memory(a)), d.larger(a[0], b[0])) })
+	return units
+}
+
+func (g *ground) larger(a, b int) int {
+	return cmp.Or(cmp.Compare(g.VMs[b].Memory, g.VMs[a].Memory), cmp.Compare(g.VMs[a].Name, g.VMs[b].Name), cmp.Compare(a, b))
+}
+
+func (g *ground) memory(vms []int) (sum units.Bytes) {
+	for _, vm := range vms {
+		sum += g.VMs[vm].Memory
+	}
+	return sum
+}
+
+// place finds a target for a unit, or for each of its VMs.
+func (d *draining) place(unit []int) {
+	var going []int
+	for _, vm := range unit {
+		if one := &d.VMs[vm]; one.Migration == cluster.MigrateNever {
+			d.stays(vm, d.immovable(vm))
+		} else if one.Busy != "" {
+			d.stays(vm, one.Busy)
+		} else {
+			going = append(going, vm)
+		}
+	}
+	if len(going) == 0 || d.together(d.engine, going) || d.DrainIgnoresVMRules && d.together(d.free, going) {
+		return
+	}
+	for _, vm := range going {
+		if d.together(d.engine, []int{vm}) || d.DrainIgnoresVMRules && d.together(d.free, []int{vm}) {
+			continue
+		}
+		policy := d.Policy
+		if d.DrainIgnoresVMRules {
+			policy = WithoutVMRules(policy)
+		}
+		request, err := d.leaving([]int{vm})
+		if err != nil {
+			d.stays(vm, err.Error())
+			continue
+		}
+		d.stays(vm, d.decide(vm, request, policy, d.Seed()).Reason)
+	}
+}
+
+// leaving is what the engine is asked for some VMs that go to one node.
+func (d *draining) leaving(going []int) (placement.Request, error) {
+	request, err := d.ask(going[0], placement.ForDrain)
+	request.Leave, request.Unit = true, d.unit(going[1:])
+	return request, err
+}
+
+// together plans that some VMs go to one node; false if none takes them.
+func (d *draining) together(engine *placement.Engine, going []int) bool {
+	request, err := d.leaving(going)
+	if err != nil {
+		return false
+	}
+	choice := d.choose(engine, going[0], &request, d.Seed())
+	if choice.Node < 0 {
+		return false
+	}
+	for _, vm := range going {
+		d.moves = append(d.moves, d.planned(vm, choice.Node, ""))
+		d.move(vm, choice.Node)
+	}
+	return true
+}
+
+func (g *ground) staying(vm int, why string) cluster.Move {
+	move := g.planned(vm, -1, why)
+	move.Stays = true
+	return move
+}
+
+func (d *draining) stays(vm int, why string) { d.moves = append(d.moves, d.staying(vm, why)) }
+
+// foreign lists the domains that are not Berth's own.
+func (d *draining) foreign() {
+	viewed := d.View.Node(d.columns.IDs[d.node])
+	for i := range viewed.Allocations {
+		if one := &viewed.Allocations[i]; one.Foreign {
+			d.moves = append(d.moves, cluster.Move{
+				VM: one.VM, VMName: one.Name, Source: viewed.Node.ID, SourceName: viewed.Node.Name, Memory: one.Memory,
+				Reason: "it is not Berth's own: Berth does not touch it", Stays: true,
+			})
+		}
+	}
+}
+
+// reason sums the plan up.
+func (d *draining) reason() string {
+	var memory units.Bytes
+	moving, staying := 0, 0
+	for i := range d.moves {
+		if d.moves[i].Stays {
+			staying++
+			continue
+		}
+		moving++
+		memory += d.moves[i].Memory
+	}
+	switch {
+	case moving == 0 && staying == 0:
+		return "the node has no VMs"
+	case staying == 0:
+		return fmt.Sprintf("%s, %s", counted(moving, "move"), memory)
+	case moving == 0:
+		return counted(staying, "VM") + " cannot move"
+	default:
+		return fmt.Sprintf("%s, %s; %s cannot move", counted(moving, "move"), memory, counted(staying, "VM"))
+	}
+}
+
+// warnings are the rules that the drain breaks, and what the groups' rules come to without the node.
+func (d *draining) warnings() []string {
+	var all []string
+	for _, b := range hardBreaches(d.ground) {
+		if !slices.ContainsFunc(d.before, func(was affinity.Breach) bool { return was.Group == b.Group && was.Scope == b.Scope }) {
+			all = append(all, fmt.Sprintf("the hard rule of group %s would not hold meanwhile: %s", b.GroupName, b.Text))
+		}
+	}
+	rooms := make([]affinity.Room, d.columns.Len())
+	for node, id := range d.columns.IDs {
+		standing := d.columns.Standing[node]
+		rooms[node] = affinity.Room{
+			Node: id, Takes: standing != cluster.StandsInMaintenance && standing != cluster.StandsDownInMaintenance || node == d.node,
+		}
+	}
+	known := affinity.Lint(d.Groups, rooms, d.name)
+	rooms[d.node].Takes = false
+	for _, conflict := range affinity.Lint(d.Groups, rooms, d.name) {
+		if !slices.ContainsFunc(known, func(was affinity.Conflict) bool { return was.Text == conflict.Text }) {
+			all = append(all, fmt.Sprintf("without %s: %s", d.name(d.columns.IDs[d.node]), conflict.Text))
+		}
+	}
+	return all
+}
+
+// estimate is how long the copies take in the plan's order, each at the bandwidth, so many at once.
+func estimate(moves []cluster.Move, parallel int, bandwidth units.Bytes) time.Duration {
+	if bandwidth <= 0 {
+		return 0
+	}
+	lanes := make([]time.Duration, max(parallel, 1)) // until when each is taken
+	for i := range moves {
+		if !moves[i].Stays {
+			lane := slices.Index(lanes, slices.Min(lanes))
+			lanes[lane] += time.Duration(float64(moves[i].Memory) / float64(bandwidth) * float64(time.Second))
+		}
+	}
+	return slices.Max(lanes)
+}

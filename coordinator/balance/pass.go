@@ -1,6 +1,8 @@
 package balance
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"berth/coordinator/affinity"
@@ -35,15 +37,164 @@ type Found struct {
 
 // Pass finds the move to make now. Repairs are looked for if the cluster's enforcement is not off, then balancing if that
 // is not off and its window is open. One move: the next pass sees what came of it.
-func Pass(fleet *Fleet) Found { return Found{} }
+//
+// Repairs come in the order of affinity.Candidates. The target is the engine's choice. A soft repair, and balancing, leave
+// a VM alone for the cluster's cool-down after it was moved. A hard repair does so only if the rule was broken already when
+// the VM was moved last: one that was broken anew since, which is not Berth's doing, is repaired at once.
+func Pass(fleet *Fleet) Found {
+	found := Found{Unrepaired: make(map[string]string)}
+	g, err := survey(fleet)
+	found.Breaches = affinity.Breaches(fleet.Groups, g.where, g.name)
+	balancer, s := g.situation()
+	if balancer.Watch != nil {
+		balancer.Watch(s)
+	}
+	if err != nil {
+		found.Idle = err.Error()
+		return found
+	}
+	if g.repair(&found) {
+		return found
+	}
+	why := g.balance(balancer, s, &found)
+	if found.Kind == "" {
+		found.Idle = brokenRules(len(found.Breaches)) + why
+	}
+	return found
+}
 
-// Even plans all the moves that the balancer would make one after the other, on planned state, at most so many. The plan
-// has no ID, state, caller or times.
-func Even(fleet *Fleet, most int) cluster.Plan { return cluster.Plan{} }
+func brokenRules(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 rule is broken and cannot be repaired now; "
+	default:
+		return fmt.Sprintf("%d rules are broken and cannot be repaired now; ", n)
+	}
+}
 
-// Observe compares what a balance plan that has ended predicted with what the cluster is now, in the plan's unit; false
-// while the figures of the nodes are older than the move, or the balancer is another one.
-func Observe(fleet *Fleet, plan *cluster.Plan) (observed float64, known bool) { return 0, false }
+// maxAbsent is the largest share of nodes that may be silent while others are balanced: with more of them, what looks uneven
+// is rather a network that is cut in two.
+const maxAbsent = 0.3
 
-// BackOff tells whether the balancer holds still because its last predictions did not come true, and in words until when.
-func BackOff(fleet *Fleet) (why string, holds bool) { return "", false }
+// held tells why there is no balancing now; empty: there may be.
+func (g *ground) held() string {
+	switch {
+	case g.Settings.Balancing == cluster.Off:
+		return "balancing is off"
+	case g.Balancer.Nothing():
+		return fmt.Sprintf("policy %s has no balancer", g.Policy.Name)
+	case !g.Settings.BalanceWindow.Open(g.At):
+		return "the balance window is closed"
+	}
+	silent, wanted := 0, 0
+	for node := range g.columns.IDs {
+		switch g.columns.Standing[node] {
+		case cluster.StandsInMaintenance, cluster.StandsDownInMaintenance:
+		case cluster.Stands, cluster.StandsDegraded:
+			wanted++
+		default:
+			silent, wanted = silent+1, wanted+1
+		}
+	}
+	if float64(silent) > maxAbsent*float64(wanted) {
+		return fmt.Sprintf("%d of %d nodes are silent: nothing is balanced while more than %.0f %% are", silent, wanted, 100*maxAbsent)
+	}
+	why, _ := BackOff(g.Fleet)
+	return why
+}
+
+// balance finds a move that makes the cluster more even. It returns why there is none.
+func (g *ground) balance(balancer Balancer, s *Situation, found *Found) string {
+	if why := g.held(); why != "" {
+		return why
+	}
+	seed := g.Seed()
+	return balancer.Propose(s, func(p Proposal) bool {
+		request, target, chosen := g.settle(p, seed)
+		if !chosen {
+			return false
+		}
+		decision := placement.Place(g.View, request, g.Policy, seed)
+		if decision.Outcome != placement.Placed || decision.Winner != g.columns.IDs[target] {
+			return false
+		}
+		found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
+		found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
+		found.Unit, found.Before = balancer.Unit, balancer.Figure(s)
+		g.move(p.VM, target)
+		found.Predicted = balancer.Figure(s)
+		return true
+	})
+}
+
+// settle asks the engine about a proposal: the VM may stay, so that what the policy weighs can speak against it. Where only
+// the weighers of load do, or nothing speaks either way, the balancer is believed, which has judged the load.
+func (g *ground) settle(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
+	request, err := g.ask(p.VM, placement.ForBalance)
+	if err != nil {
+		return request, -1, false
+	}
+	request.Among = make([]string, len(p.Targets))
+	for i, node := range p.Targets {
+		request.Among[i] = g.columns.IDs[node]
+	}
+	choice := g.choose(g.engine, p.VM, &request, seed)
+	if choice.Stays {
+		other := g.choose(g.judge, p.VM, &request, seed)
+		if other.Stays && (other.RunnerUp < 0 || other.Margin != 0) {
+			return request, -1, false
+		}
+		better := other.Node
+		if other.Stays {
+			better = other.RunnerUp
+		}
+		request.Among, request.Leave = []string{g.columns.IDs[better]}, true
+		choice = g.choose(g.engine, p.VM, &request, seed)
+	}
+	if choice.Node < 0 || choice.Stays || g.worse(p.VM, choice.Node) {
+		return request, -1, false
+	}
+	return request, choice.Node, true
+}
+
+// situation is what the policy's balancer sees, on the columns that moves are planned on.
+func (g *ground) situation() (Balancer, *Situation) {
+	balancer, _ := ByName(g.Balancer.Balancer)
+	n := g.columns.Len()
+	s := &Situation{
+		Columns: g.columns, Parameters: g.Balancer.parameters(balancer), VMs: make([]Resting, 0, len(g.VMs)), On: make([][]int, n),
+		Out: make([]bool, n), Migrating: make([]bool, n), At: g.At, History: cmp.Or(g.History, &History{}),
+	}
+	for node, id := range g.columns.IDs {
+		s.Out[node] = g.columns.Standing[node] != cluster.Stands || g.View.Node(id).Node.Unbalanced
+		s.Migrating[node] = g.migrating(id)
+	}
+	for i := range g.VMs {
+		one := Resting{VM: g.VMs[i], At: g.at[i]}
+		one.Movable = !one.Unbalanced && g.at[i] >= 0 && g.immovable(i) == "" && g.hinders(i) == "" && g.rests(i) == ""
+		s.VMs = append(s.VMs, one)
+		if one.At >= 0 {
+			s.On[one.At] = append(s.On[one.At], i)
+		}
+	}
+	return balancer, s
+}
+
+// migrating tells whether a VM comes to the node or leaves it, by Berth's doing or somebody else's.
+func (g *ground) migrating(node string) bool {
+	viewed := g.View.Node(node)
+	for i := range viewed.Facts.Domains {
+		if viewed.Facts.Domains[i].State == cluster.DomainPausedMigration {
+			return true
+		}
+	}
+	for i := range viewed.Allocations {
+		at, held := g.index[viewed.Allocations[i].VM]
+		if held && (g.VMs[at].Node != node && viewed.Allocations[i].InFlight || g.where[g.VMs[at].ID] != g.VMs[at].Node) {
+			return true
+		}
+	}
+	return false
+}

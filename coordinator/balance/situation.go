@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"slices"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -9,13 +10,20 @@ import (
 // Situation is what a balancer sees: one cluster, now or as planned. Nodes are indexes into the columns.
 type Situation struct {
 	Columns    *cluster.Columns
-	CPUs       []int              // by node: 0 if not known
 	Parameters map[string]float64 // all of the balancer's
 	VMs        []Resting          // of all nodes, by ID
 	On         [][]int            // by node: indexes of its VMs, ascending
-	Out        []bool             // by node: it takes part in no move: excluded, not up, migrating already
+	Out        []bool             // by node: it takes no part: it is not up, or excluded
+	Migrating  []bool             // by node: something comes or goes there already, so that no move has it as its end
 	At         time.Time
 	History    *History
+
+	// Of even-load, kept from step to step of a plan.
+	width    int // how many nodes of each end it looks at
+	loads    loads
+	ends     []int
+	pressure []float64
+	steps    []step
 }
 
 // Resting is a VM on its node.
@@ -23,4 +31,48 @@ type Resting struct {
 	VM
 	At      int  // its node
 	Movable bool // balancing may move it now
+}
+
+// need is how many CPUs the VM is taken to use: all that it has, as long as nothing is known.
+func (v *Resting) need() float64 {
+	if v.CPUKnown {
+		return v.CPU
+	}
+	return float64(v.VCPUs)
+}
+
+// free tells whether a node may be the end of a move.
+func (s *Situation) free(node int) bool { return !s.Out[node] && !s.Migrating[node] }
+
+// busy is how busy a node's CPUs would be with so many CPUs more at work, 1 being all of them; false if it is not known.
+func (s *Situation) busy(node int, more float64) (float64, bool) {
+	c := s.Columns
+	if c.Known[node]&cluster.KnowsLoad == 0 || c.CPUs == nil || c.CPUs[node] <= 0 {
+		return 0, false
+	}
+	return max(c.AtWork[node]+more, 0) / float64(c.CPUs[node]), true
+}
+
+// takes tells whether a node has room for the VM, and stays at or under the limit of how busy its CPUs may be, in percent.
+func (s *Situation) takes(node int, vm *Resting, highCPU float64) bool {
+	busy, known := s.busy(node, vm.need())
+	return known && 100*busy <= highCPU && s.Columns.Room[node] > vm.Memory
+}
+
+// name is what people call a node.
+func (s *Situation) name(node int) string {
+	if name := s.Columns.Names[node]; name != "" {
+		return name
+	}
+	return s.Columns.IDs[node]
+}
+
+// move notes that a VM has another node. It does not move again.
+func (s *Situation) move(vm, to int) {
+	one := &s.VMs[vm]
+	at, _ := slices.BinarySearch(s.On[one.At], vm)
+	s.On[one.At] = slices.Delete(s.On[one.At], at, at+1)
+	at, _ = slices.BinarySearch(s.On[to], vm)
+	s.On[to] = slices.Insert(s.On[to], at, vm)
+	one.At, one.Movable = to, false
 }

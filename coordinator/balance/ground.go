@@ -1,0 +1,292 @@
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/affinity"
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+)
+
+// ground is a fleet worked up for one pass or plan: a copy of the view's columns that moves are planned on, and where every
+// VM is by them.
+type ground struct {
+	*Fleet
+	columns *cluster.Columns
+	engine  *placement.Engine // of the policy
+	judge   *placement.Engine // of the policy without its weighers of load
+
+	index map[string]int       // into VMs, by ID
+	at    []int                // by VM: its node; -1: none of the cluster
+	holds []cluster.Allocation // by VM: what it takes there
+	where affinity.Where       // of all VMs that run or are on their way
+	named map[string]string    // by ID of a VM or node
+	bound map[string][]string  // by VM: the others that hard rules tie to it
+	asked map[asked]placement.Request
+}
+
+// asked is what a request was made for.
+type asked struct {
+	vm      int
+	purpose placement.Purpose
+}
+
+// loadWeighers judge what a balancer has judged before it proposes a move.
+var loadWeighers = []string{"cpu-load", "memory-free", "vm-count"}
+
+// The weighers of soft rules.
+const (
+	nodeAffinity = "node-affinity"
+	vmAffinity   = "vm-affinity"
+)
+
+// survey works a fleet up. The error wraps placement.ErrInvalidPolicy.
+func survey(fleet *Fleet) (*ground, error) {
+	g := &ground{
+		Fleet: fleet, columns: fleet.View.Columns(fleet.Cluster).Clone(),
+		index: make(map[string]int, len(fleet.VMs)), at: make([]int, len(fleet.VMs)), holds: make([]cluster.Allocation, len(fleet.VMs)),
+		where: make(affinity.Where, len(fleet.VMs)), named: make(map[string]string, len(fleet.VMs)),
+		bound: make(map[string][]string), asked: make(map[asked]placement.Request),
+	}
+	for i, id := range g.columns.IDs {
+		g.named[id] = cmp.Or(g.columns.Names[i], id)
+	}
+	for i := range fleet.VMs {
+		g.stand(i)
+	}
+	g.onTheirWay()
+	for _, tied := range affinity.Merged(fleet.Groups) {
+		for _, vm := range tied {
+			g.bound[vm] = slices.DeleteFunc(slices.Clone(tied), func(other string) bool { return other == vm })
+		}
+	}
+	var err error
+	if g.engine, err = placement.NewEngine(fleet.Policy); err != nil {
+		return g, err
+	}
+	judge := fleet.Policy
+	judge.Weighers = slices.DeleteFunc(slices.Clone(judge.Weighers), func(f placement.Factor) bool {
+		return slices.Contains(loadWeighers, f.Weigher)
+	})
+	g.judge, err = placement.NewEngine(judge)
+	return g, err
+}
+
+// stand finds where a VM is and what it takes.
+func (g *ground) stand(i int) {
+	vm := &g.VMs[i]
+	g.index[vm.ID], g.named[vm.ID], g.where[vm.ID], g.at[i] = i, vm.Name, vm.Node, -1
+	if node, found := g.columns.Index(vm.Node); found {
+		g.at[i] = node
+	}
+	if node := g.View.Node(vm.Node); node != nil {
+		g.holds[i], _ = node.Holds(vm.ID)
+	}
+}
+
+// onTheirWay puts VMs where their reservations are: that is where they will be.
+func (g *ground) onTheirWay() {
+	for _, id := range g.columns.IDs {
+		allocations := g.View.Node(id).Allocations
+		for i := range allocations {
+			one := &allocations[i]
+			if !one.InFlight || one.Foreign {
+				continue
+			}
+			if at, held := g.index[one.VM]; !held || g.VMs[at].Node != id {
+				g.where[one.VM] = id
+				g.named[one.VM] = cmp.Or(g.named[one.VM], one.Name)
+			}
+		}
+	}
+}
+
+// name puts an ID in words.
+func (g *ground) name(id string) string { return cmp.Or(g.named[id], id) }
+
+// ask is what placement is asked for a VM.
+func (g *ground) ask(vm int, purpose placement.Purpose) (placement.Request, error) {
+	is := asked{vm, purpose}
+	if request, known := g.asked[is]; known {
+		return request, nil
+	}
+	request, err := g.Ask(g.VMs[vm].ID, purpose)
+	if err == nil {
+		err = request.Validate()
+	}
+	if err != nil {
+		return request, fmt.Errorf("%s cannot be placed: %w", g.VMs[vm].Name, err)
+	}
+	g.asked[is] = request
+	return request, nil
+}
+
+// without does something while a VM is left out of its own node's figures.
+func (g *ground) without(vm int, do func()) {
+	c, node := g.columns, g.at[vm]
+	if node < 0 {
+		do()
+		return
+	}
+	free, load, busy, room := c.Free[node], c.Load[node], c.Busy[node], c.Room[node]
+	var work float64
+	if c.AtWork != nil {
+		work = c.AtWork[node]
+	}
+	c.Discharge(node, g.holds[vm])
+	do()
+	c.Charge(node, g.holds[vm])
+	c.Free[node], c.Load[node], c.Busy[node], c.Room[node] = free, load, busy, room // a charge takes more than the VM had
+	if c.AtWork != nil {
+		c.AtWork[node] = work
+	}
+}
+
+// choose asks an engine on the planned state.
+func (g *ground) choose(engine *placement.Engine, vm int, request *placement.Request, seed uint64) (choice placement.Choice) {
+	g.without(vm, func() { choice = engine.Choose(g.columns, g.View.At, request, seed) })
+	return choice
+}
+
+// decide is choose with an explanation.
+func (g *ground) decide(vm int, request placement.Request, policy placement.Policy, seed uint64) (d placement.Decision) {
+	g.without(vm, func() { d = placement.PlaceOn(g.columns, g.View.At, request, policy, seed) })
+	return d
+}
+
+// move carries a move out in planned state.
+func (g *ground) move(vm, to int) {
+	g.holds[vm] = g.columns.Move(g.at[vm], to, g.holds[vm])
+	g.at[vm] = to
+	g.where[g.VMs[vm].ID] = g.columns.IDs[to]
+}
+
+// planned is a move from where the VM is by now.
+func (g *ground) planned(vm, to int, reason string) cluster.Move {
+	one := &g.VMs[vm]
+	move := cluster.Move{
+		VM: one.ID, VMName: one.Name, Source: one.Node, SourceName: cmp.Or(one.NodeName, g.name(one.Node)),
+		Memory: one.Memory, Reason: reason,
+	}
+	if to >= 0 {
+		move.Target, move.TargetName = g.columns.IDs[to], g.name(g.columns.IDs[to])
+	}
+	return move
+}
+
+// mates are the VMs that hard rules tie to a VM and that are on its node, as indexes.
+func (g *ground) mates(vm int) []int {
+	var mates []int
+	for _, id := range g.bound[g.VMs[vm].ID] {
+		if other, known := g.index[id]; known && g.at[other] == g.at[vm] && g.at[vm] >= 0 {
+			mates = append(mates, other)
+		}
+	}
+	return mates
+}
+
+// unit is what comes along with a VM.
+func (g *ground) unit(mates []int) *placement.Unit {
+	if len(mates) == 0 {
+		return nil
+	}
+	u := &placement.Unit{}
+	for _, mate := range mates {
+		u.VMs = append(u.VMs, g.VMs[mate].ID)
+		u.Memory += g.VMs[mate].Memory
+		u.VCPUs += g.VMs[mate].VCPUs
+	}
+	slices.Sort(u.VMs)
+	return u
+}
+
+// immovable tells why Berth never moves a VM by itself; empty: it may.
+func (g *ground) immovable(vm int) string {
+	switch one := &g.VMs[vm]; one.Migration {
+	case cluster.MigrateNever:
+		return one.Name + " may not be moved at all (migration never)"
+	case cluster.MigrateManual:
+		return one.Name + " is moved by people only (migration manual)"
+	default:
+		return ""
+	}
+}
+
+// rests tells that Berth moved a VM too short a while ago; empty: it did not.
+func (g *ground) rests(vm int) string {
+	one := &g.VMs[vm]
+	if until := one.MovedAt.Add(g.Settings.Cooldown); !one.MovedAt.IsZero() && g.At.Before(until) {
+		return fmt.Sprintf("%s was moved lately: it rests until %s", one.Name, clock(until))
+	}
+	return ""
+}
+
+// hinders tells why a VM that may be moved cannot be now; empty: it can.
+func (g *ground) hinders(vm int) string {
+	one := &g.VMs[vm]
+	switch {
+	case one.Busy != "":
+		return fmt.Sprintf("%s cannot be moved now: %s", one.Name, one.Busy)
+	case g.at[vm] < 0:
+		return fmt.Sprintf("%s is on a node of another cluster", one.Name)
+	default:
+		return g.failed(one)
+	}
+}
+
+// failed tells that the last attempts to move a VM by a plan failed too short a while ago; empty: they did not.
+func (g *ground) failed(vm *VM) string {
+	failures := 0
+	var last time.Time
+	for i := range g.Recent {
+		plan := &g.Recent[i]
+		at := slices.IndexFunc(plan.Moves, func(m cluster.Move) bool { return m.VM == vm.ID })
+		if at < 0 || plan.Moves[at].Result == "" || plan.Moves[at].Result == cluster.MoveLeft {
+			continue
+		}
+		if plan.Moves[at].Result != cluster.MoveFailed {
+			break
+		}
+		if failures++; failures == 1 {
+			last = plan.EndedAt
+		}
+	}
+	if until := last.Add(pause(failures)); failures > 0 && g.At.Before(until) {
+		return fmt.Sprintf("%s could not be moved the last time: it is tried again at %s", vm.Name, clock(until))
+	}
+	return ""
+}
+
+// clock puts a moment in words.
+func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// first is the scope of the soft rules that weigh more in the policy.
+func (g *ground) first() affinity.Scope {
+	factor := func(name string) float64 {
+		for _, f := range g.Policy.Weighers {
+			if f.Weigher == name {
+				return f.Factor
+			}
+		}
+		return 0
+	}
+	if factor(vmAffinity) > factor(nodeAffinity) {
+		return affinity.OfVMs
+	}
+	return affinity.OfNodes
+}
+
+// worse tells whether the soft rules are worse kept with the VM on another node: it would rather come back.
+func (g *ground) worse(vm, to int) bool {
+	id := g.VMs[vm].ID
+	if !slices.ContainsFunc(g.Groups, func(group cluster.Group) bool { return slices.Contains(group.VMs, id) }) {
+		return false
+	}
+	was := g.where[id]
+	g.where[id] = g.columns.IDs[to]
+	defer func() { g.where[id] = was }()
+	return affinity.Improves(g.Groups, id, was, g.where, g.first())
+}

@@ -1,0 +1,28 @@
+package balance
+
+import "math"
+
+// moments sum figures up, about a centre that is near their mean so that nothing is lost.
+type moments struct{ n, centre, sum, squares float64 }
+
+func (m *moments) add(x float64) {
+	x -= m.centre
+	m.n, m.sum, m.squares = m.n+1, m.sum+x, m.squares+float64(x*x)
+}
+
+// shifted is the deviation when one figure has become less, and another one more.
+func (m *moments) shifted(from, to, less, more float64) float64 {
+	from, to = from-m.centre, to-m.centre
+	mean := (m.sum - less + more) / m.n
+	squares := m.squares + float64(less*(less-2*from)) + float64(more*(more+2*to))
+	return math.Sqrt(max(0, squares/m.n-float64(mean*mean)))
+}
+
+// deviation is the standard deviation of all that there is.
+func (m *moments) deviation() float64 {
+	if m.n == 0 {
+		return 0
+	}
+	mean := m.sum / m.n
+	return math.Sqrt(max(0, m.squares/m.n-float64(mean*mean)))
+}

@@ -1,0 +1,205 @@
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"berth/coordinator/affinity"
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+)
+
+// repairs are the attempts of one pass to make broken rules hold again.
+type repairs struct {
+	*ground
+	seed   uint64
+	groups map[string]*cluster.Group // by ID
+	why    map[string][]string       // by group ID: why its candidates were not moved
+}
+
+// maxReasons is how many reasons are told of one group.
+const maxReasons = 3
+
+// repair finds the first candidate whose move repairs something, or a part of it. What hard rules tie together is tried VM by
+// VM first, and as a unit when none of them can go alone.
+func (g *ground) repair(found *Found) bool {
+	if len(found.Breaches) == 0 {
+		return false
+	}
+	if g.Settings.Enforcement == cluster.Off {
+		for i := range found.Breaches {
+			found.Unrepaired[found.Breaches[i].Group] = "enforcement is off"
+		}
+		return false
+	}
+	r := repairs{ground: g, seed: g.Seed(), groups: make(map[string]*cluster.Group), why: make(map[string][]string)}
+	for i := range g.Groups {
+		r.groups[g.Groups[i].ID] = &g.Groups[i]
+	}
+	candidates := affinity.Candidates(g.Groups, g.where, r.fixed, r.less, g.name)
+	repaired := r.try(candidates, found)
+	for i := range found.Breaches {
+		group := found.Breaches[i].Group
+		switch {
+		case repaired && group == found.Group:
+		case len(r.why[group]) > 0:
+			found.Unrepaired[group] = strings.Join(r.why[group], "; ")
+		case repaired:
+			found.Unrepaired[group] = fmt.Sprintf("group %s comes first: one move at a time", r.groups[found.Group].Name)
+		default:
+			found.Unrepaired[group] = "Berth may move none of the VMs: " + r.members(found.Breaches[i].VMs)
+		}
+	}
+	return repaired
+}
+
+// try goes through the candidates: hard rules before soft ones.
+func (r *repairs) try(candidates []affinity.Candidate, found *Found) bool {
+	for _, hard := range []bool{true, false} {
+		for _, together := range []bool{false, true} {
+			for i := range candidates {
+				if c := &candidates[i]; c.Hard == hard && r.one(c, together, found) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// fixed tells whether enforcement counts a VM among those that never move.
+func (r *repairs) fixed(id string) bool {
+	vm, known := r.index[id]
+	return !known || r.immovable(vm) != ""
+}
+
+// less puts those first that use the least CPU, which is what a migration costs most.
+func (r *repairs) less(a, b string) int {
+	use := func(id string) float64 {
+		if vm, known := r.index[id]; known {
+			return r.VMs[vm].CPU
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(use(a), use(b)), cmp.Compare(a, b))
+}
+
+// members says why none of a breach's VMs was a candidate.
+func (r *repairs) members(ids []string) string {
+	var all []string
+	for _, id := range ids {
+		if vm, known := r.index[id]; !known {
+			all = append(all, r.name(id)+" is on its way")
+		} else if why := r.immovable(vm); why != "" {
+			all = append(all, why)
+		}
+		if len(all) == maxReasons {
+			break
+		}
+	}
+	if len(all) == 0 {
+		return "each shares its node with one that is immovable"
+	}
+	return strings.Join(all, "; ")
+}
+
+// note keeps why a candidate was not moved.
+func (r *repairs) note(c *affinity.Candidate, why string) bool {
+	if all := r.why[c.Breach.Group]; len(all) < maxReasons && !slices.Contains(all, why) {
+		r.why[c.Breach.Group] = append(all, why)
+	}
+	return false
+}
+
+// one tries one candidate, alone or together with the VMs on its node that hard rules tie to it.
+func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
+	vm := r.index[c.VM] // one that is not known is fixed, and no candidate
+	mates := r.mates(vm)
+	if together && (len(mates) == 0 || r.parting(c)) {
+		return false
+	}
+	going := []int{vm}
+	if together {
+		going = append(going, mates...)
+	}
+	for _, one := range going {
+		if why := cmp.Or(r.immovable(one), r.hinders(one), r.cooling(c, one)); why != "" {
+			return r.note(c, why)
+		}
+	}
+	request, err := r.ask(vm, placement.ForRepair)
+	if err != nil {
+		return r.note(c, err.Error())
+	}
+	request.Leave = c.Hard
+	if together || r.parting(c) {
+		request.Unit = r.unit(mates) // a share is begun to be emptied only where all of it has room
+	}
+	choice := r.choose(r.engine, vm, &request, r.seed)
+	if choice.Node < 0 && len(r.why[c.Breach.Group]) < maxReasons {
+		return r.note(c, fmt.Sprintf("%s: %s", r.VMs[vm].Name, r.decide(vm, request, r.Policy, r.seed).Reason))
+	}
+	if choice.Node < 0 {
+		return false
+	}
+	if !c.Hard && (choice.Stays || !r.improves(vm, going[1:], choice.Node)) {
+		return r.note(c, r.elsewhere(vm, choice))
+	}
+	decision := placement.Place(r.View, request, r.Policy, r.seed)
+	if decision.Outcome != placement.Placed {
+		return r.note(c, fmt.Sprintf("%s: %s", r.VMs[vm].Name, decision.Reason))
+	}
+	target, _ := r.columns.Index(decision.Winner)
+	found.Kind, found.Decision, found.Group, found.Hard = cluster.PlanRepair, decision, c.Breach.Group, c.Hard
+	found.Reason = fmt.Sprintf("group %s: %s", c.Breach.GroupName, c.Breach.Text)
+	for _, one := range going {
+		found.Moves = append(found.Moves, r.planned(one, target, found.Reason))
+	}
+	return true
+}
+
+// parting tells whether a candidate is to join others that it is parted from: then it may leave the VMs of its node behind,
+// which follow.
+func (r *repairs) parting(c *affinity.Candidate) bool {
+	return c.Hard && c.Breach.Scope == affinity.OfVMs && c.Breach.Rule.Polarity == cluster.Positive
+}
+
+// cooling tells why a VM has to rest before it is moved for this; empty: it has not.
+func (r *repairs) cooling(c *affinity.Candidate, vm int) string {
+	if since := r.groups[c.Breach.Group].BrokenSince; c.Hard && (since.IsZero() || since.After(r.VMs[vm].MovedAt)) {
+		return ""
+	}
+	return r.rests(vm)
+}
+
+// improves tells whether the soft rules are better kept with the VM, and those that come along, on another node.
+func (r *repairs) improves(vm int, mates []int, to int) bool {
+	where := maps.Clone(r.where)
+	for _, mate := range mates {
+		delete(where, r.VMs[mate].ID)
+	}
+	target, first := r.columns.IDs[to], r.first()
+	if !affinity.Improves(r.Groups, r.VMs[vm].ID, target, where, first) {
+		return false
+	}
+	where[r.VMs[vm].ID] = target
+	for _, mate := range mates { // none of them would rather come back
+		source := r.VMs[mate].Node
+		where[r.VMs[mate].ID] = target
+		if affinity.Improves(r.Groups, r.VMs[mate].ID, source, where, first) {
+			return false
+		}
+	}
+	return true
+}
+
+// elsewhere says why a soft rule is left broken.
+func (r *repairs) elsewhere(vm int, choice placement.Choice) string {
+	if choice.Stays {
+		return fmt.Sprintf("%s is on the best node for it by the policy", r.VMs[vm].Name)
+	}
+	return fmt.Sprintf("%s would go to %s, where the soft rules are kept no better", r.VMs[vm].Name, r.name(r.columns.IDs[choice.Node]))
+}
