@@ -151,7 +151,6 @@ func cannedOldDecision() *berthv1.Decision {
 	d.Round, d.Kept, d.Margin, d.Cluster, d.Policy = 0, 0, 4.2, "", "fco"
 	d.Reason, d.Counterfactual, d.Gate, d.Selector = "node2 scores 93.1, 4.2 more than node1; 1 of 3 nodes refused", "without #RAM, node1 would win", "off", "raw score of system-keys"
 	d.Request.SystemKeys, d.Request.CustomerKeys = nil, nil
-	d.Reason, d.Margin, d.Counterfactual, d.Changes = "node2 has the highest sum of ranks of 2 nodes, 19 more than node1", 19, "", nil
 	for _, node := range d.GetNodes()[:2] {
 		node.Score, node.SystemScore, node.CustomerScore, node.Band = node.GetSystemScore(), 0, 0, 0
 		node.Terms = node.GetTerms()[:3]

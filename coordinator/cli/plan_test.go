@@ -182,7 +182,8 @@ func TestAnInterruptStopsADrain(t *testing.T) {
 	}
 	f.cancelPlan = func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {
 		defer close(cancelled)
-		plan := drainOf("running", "moved", moveMoving, moveWaiting)
+		plan := drainOf("cancelled", "moved", moveMoving, "left")
+		plan.EndedAt = nil // what copies is let end
 		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
 	}
 	w, _ := newWorld(t, f)
@@ -216,7 +217,9 @@ func TestASecondInterruptLeaves(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: drainOf("running", "moved", moveMoving, moveWaiting)}, nil
+		plan := drainOf("cancelled", "moved", moveMoving, "left")
+		plan.EndedAt = nil
+		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
 	}
 	w, _ := newWorld(t, f)
 	w.nextInterrupt = func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -225,7 +228,7 @@ func TestASecondInterruptLeaves(t *testing.T) {
 		return next, cancel
 	}
 	said := w.runContext(ctx, "node", "drain", "node1", "--yes", "-q")
-	if said.exit != Interrupted || !strings.Contains(said.out, "1 VM moved, 1 still copying, 1 did not move") ||
+	if said.exit != Interrupted || !strings.Contains(said.out, "1 VM moved, 1 still copying, 2 did not move") ||
 		!strings.HasPrefix(said.errOut, "berth: interrupted; node1 is not empty and stays in maintenance\nnext step: 'berth node drain node1' goes on") {
 		t.Errorf("exit %d, %q, %q", said.exit, said.out, said.errOut)
 	}

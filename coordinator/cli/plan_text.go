@@ -15,8 +15,11 @@ const (
 	moveMoving  = "moving"
 )
 
-// planEnded tells whether nothing more will come of a plan.
-func planEnded(plan *berthv1.Plan) bool { return !cluster.PlanState(plan.GetState()).Live() }
+// planEnded tells whether nothing more will come of a plan. Of one that was cancelled, moves that copy are let end.
+func planEnded(plan *berthv1.Plan) bool {
+	state := cluster.PlanState(plan.GetState())
+	return plan.GetEndedAt() != nil || !state.Live() && state != cluster.PlanCancelled
+}
 
 // tally sums up how far the moves of a plan are.
 type tally struct {
