@@ -101,9 +101,11 @@ func byPriority(groups []cluster.Group) []*cluster.Group {
 	for i := range groups {
 		sorted = append(sorted, &groups[i])
 	}
-	slices.SortStableFunc(sorted, func(a, b *cluster.Group) int { return cmp.Compare(b.Priority, a.Priority) })
+	slices.SortStableFunc(sorted, higherFirst)
 	return sorted
 }
+
+func higherFirst(a, b *cluster.Group) int { return cmp.Compare(b.Priority, a.Priority) }
 
 // company is VMs that one rule, or several that are as one, want together or apart.
 type company struct {

@@ -2,6 +2,7 @@ package affinity
 
 import (
 	"cmp"
+	"slices"
 
 	"berth/coordinator/cluster"
 )
@@ -35,11 +36,15 @@ func Improves(groups []cluster.Group, vm, target string, where Where, first Scop
 
 // levels are the groups that the VM is in, those of one priority at a time, the highest first.
 func levels(groups []cluster.Group, vm string) [][]*cluster.Group {
-	var all [][]*cluster.Group
-	for _, g := range byPriority(groups) {
-		if !has(g.VMs, vm) {
-			continue
+	var own []*cluster.Group
+	for i := range groups {
+		if has(groups[i].VMs, vm) {
+			own = append(own, &groups[i])
 		}
+	}
+	slices.SortStableFunc(own, higherFirst)
+	var all [][]*cluster.Group
+	for _, g := range own {
 		if last := len(all) - 1; last >= 0 && all[last][0].Priority == g.Priority {
 			all[last] = append(all[last], g)
 			continue
