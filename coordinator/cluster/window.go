@@ -77,15 +77,58 @@ func weekday(name string) int {
 
 // timeOfDay reads HH:MM; 24:00 is the end of the day.
 func timeOfDay(text string) (time.Duration, bool) {
-	var hour, minute int
-	if len(text) != len("00:00") {
+	if len(text) != len("00:00") || text[2] != ':' {
 		return 0, false
 	}
-	if n, err := fmt.Sscanf(text, "%02d:%02d", &hour, &minute); err != nil || n != 2 {
-		return 0, false
-	}
+	hour, okHour := twoDigits(text[:2])
+	minute, okMinute := twoDigits(text[3:])
 	at := time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute
-	return at, hour >= 0 && minute >= 0 && minute < 60 && at <= 24*time.Hour
+	return at, okHour && okMinute && minute < 60 && at <= 24*time.Hour
+}
+
+func twoDigits(text string) (int, bool) {
+	tens, ones := int(text[0])-'0', int(text[1])-'0'
+	return 10*tens + ones, tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9
+}
+
+// String is the window as ParseWindow reads it, in one form for each: days from Monday on, as a range if they are three or
+// more in a row, and left out if they are all.
+func (w Window) String() string {
+	if !w.set {
+		return ""
+	}
+	clock := func(at time.Duration) string { return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute) }
+	times := clock(w.from) + "-" + clock(w.to)
+	if days := w.dayText(); days != "" {
+		return days + " " + times
+	}
+	return times
+}
+
+func (w Window) dayText() string {
+	var names []string
+	first, inRow := time.Monday, 0 // the longest run that is all there is, if there is one
+	for i := range 7 {
+		day := (time.Monday + time.Weekday(i)) % 7
+		if !w.days[day] {
+			continue
+		}
+		names = append(names, weekdays[day])
+		if !w.days[(day+6)%7] {
+			first = day
+		}
+	}
+	for inRow < 7 && w.days[(int(first)+inRow)%7] {
+		inRow++
+	}
+	switch {
+	case len(names) == 7:
+		return ""
+	case inRow == len(names) && inRow > 2:
+		return weekdays[first] + "-" + weekdays[(int(first)+inRow-1)%7]
+	default:
+		return strings.Join(names, ",")
+	}
 }
 
 // Open tells whether the moment is in the window.

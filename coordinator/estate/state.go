@@ -45,18 +45,29 @@ func first[T any](all []T, is func(*T) bool) (T, bool) {
 	return none, false
 }
 
+// Facts is everything that is declared, for those that judge a whole cluster. A snapshot of the replicated state is one, and
+// Indexed makes one of a State.
+type Facts interface {
+	Source
+	Resources(kind cluster.Kind) []cluster.Resource
+	Nodes() []cluster.Node
+	VMs() []cluster.VM
+}
+
 // index finds resources in one step. It holds copies of none: what it is made of must not change while it is used.
 type index struct {
+	now    *State
 	byID   map[string]*cluster.Resource
 	byName map[string]*cluster.Resource // by ref
 	nodes  map[string]*cluster.Node     // by ID
 }
 
 // Indexed finds a state's resources in one step, for those that look for many. The state must not change while it is used.
-func Indexed(now *State) Source { return newIndex(now) }
+func Indexed(now *State) Facts { return newIndex(now) }
 
 func newIndex(now *State) *index {
 	x := &index{
+		now:    now,
 		byID:   make(map[string]*cluster.Resource, len(now.Resources)),
 		byName: make(map[string]*cluster.Resource, len(now.Resources)),
 		nodes:  make(map[string]*cluster.Node, len(now.Nodes)),
@@ -76,6 +87,23 @@ func (x *index) Resource(id string) (cluster.Resource, bool) { return pointed(x.
 func (x *index) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
 	return pointed(x.byName[ref(kind, name)])
 }
+
+// Resources are those of a kind, in the order of the state.
+func (x *index) Resources(kind cluster.Kind) []cluster.Resource {
+	var found []cluster.Resource
+	for i := range x.now.Resources {
+		if r := &x.now.Resources[i]; r.Kind == kind {
+			found = append(found, *r)
+		}
+	}
+	return found
+}
+
+// Nodes are those of the state.
+func (x *index) Nodes() []cluster.Node { return x.now.Nodes }
+
+// VMs are those of the state.
+func (x *index) VMs() []cluster.VM { return x.now.VMs }
 
 func pointed[T any](p *T) (T, bool) {
 	if p == nil {
