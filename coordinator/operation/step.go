@@ -142,6 +142,9 @@ func (t *transition) end(result Result, message string) {
 	t.Operation.EndedAt = t.at
 	t.Operation.Spec = nil
 	t.VM.Operation = ""
+	if result == Done && t.Operation.Kind == Migrate {
+		t.VM.MovedAt = t.at
+	}
 	if result == Failed && t.Operation.Kind == Start && t.Operation.Created {
 		t.DeleteVM = true
 	}
@@ -237,6 +240,7 @@ func (t *transition) copyAnswered(answer Answer) bool {
 // handOver makes the target the holder before it runs: from here on the source may never resume.
 func (t *transition) handOver() {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
+	t.VM.MovedAt = t.at
 	t.enter(HandedOver)
 }
 

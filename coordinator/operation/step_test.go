@@ -110,8 +110,8 @@ func TestMigrationHandsOverBeforeTheTargetRuns(t *testing.T) {
 	op, vm := migrating()
 	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
 	op, vm = next.Operation, next.VM
-	if op.Phase != HandedOver || vm.Holder != "n2" || vm.Epoch != 5 {
-		t.Fatalf("phase %s, holder %s, epoch %d", op.Phase, vm.Holder, vm.Epoch)
+	if op.Phase != HandedOver || vm.Holder != "n2" || vm.Epoch != 5 || !vm.MovedAt.Equal(noon) {
+		t.Fatalf("phase %s, holder %s, epoch %d, moved at %s", op.Phase, vm.Holder, vm.Epoch, vm.MovedAt)
 	}
 	if orders := Orders(op, vm, 1); len(orders) != 1 || orders[0].Action != ActResume || orders[0].Node != "n2" {
 		t.Fatalf("orders %+v", orders)
@@ -218,6 +218,9 @@ func TestMigrationKeepsItsPromises(t *testing.T) {
 			}
 			if !next.Operation.Live() && next.VM.Operation != "" {
 				t.Fatal("an ended operation still locks its VM")
+			}
+			if moved := !next.VM.MovedAt.IsZero(); next.VM.Holder == "n1" && moved || next.VM.Holder == "n2" && !moved {
+				t.Fatalf("%s holds it, moved at %s", next.VM.Holder, next.VM.MovedAt)
 			}
 			op, vm = next.Operation, next.VM
 		}
