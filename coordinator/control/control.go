@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -22,6 +23,9 @@ type Config struct {
 	Logger    hclog.Logger
 	Now       func() time.Time
 	Random    func() uint64 // seeds and IDs; need not be secret
+
+	// PassEvery is between two looks of the leader at how well VMs are placed, and before its first; 0 means balance.Interval.
+	PassEvery time.Duration
 }
 
 // Control does the leader's work. It is safe for concurrent use.
@@ -35,30 +39,56 @@ type Control struct {
 	term    uint64             // 0: not leading
 	ctx     context.Context    // ends with the leadership
 	runners map[string]*runner // by operation ID
+
+	executors map[string]*executor // by plan ID
+	passes    map[string]LastPass  // by cluster name
+
+	// evening guards what is remembered from pass to pass.
+	evening   sync.Mutex
+	histories map[string]*balance.History // by cluster name
 }
 
 // New makes a Control that does nothing until Lead is called.
 func New(config Config) *Control {
-	return &Control{Config: config, runners: map[string]*runner{}}
+	if config.PassEvery == 0 {
+		config.PassEvery = balance.Interval
+	}
+	return &Control{Config: config, runners: map[string]*runner{}, executors: map[string]*executor{}}
 }
 
-// Lead does the leader's work until the context ends: it takes up every live operation, and accepts new ones. The caller
-// has passed a barrier before. It returns when no runner is left.
+// Lead does the leader's work until the context ends: it takes up every live operation and every plan that is carried out,
+// accepts new ones, and keeps VMs well placed. The caller has passed a barrier before. It returns when nothing of this is
+// left.
 func (c *Control) Lead(ctx context.Context, term uint64) {
+	c.evening.Lock()
+	c.histories = map[string]*balance.History{}
+	c.evening.Unlock()
 	c.mu.Lock()
-	c.term, c.ctx = term, ctx
+	c.term, c.ctx, c.passes = term, ctx, map[string]LastPass{}
 	c.mu.Unlock()
-	live := c.Store.Snapshot().LiveOperations()
+	snapshot := c.Store.Snapshot()
+	live := snapshot.LiveOperations()
 	c.Logger.Info("leading", "term", term, "live_operations", len(live))
 	for _, op := range live {
 		c.drive(op.ID)
 	}
+	for _, plan := range snapshot.Plans() {
+		if unfinished(&plan) {
+			c.execute(plan.ID)
+		}
+	}
+	var loops sync.WaitGroup
+	loops.Go(func() { c.keepPlaced(ctx) })
 	c.reconcile(ctx) // to the end of the leadership
+	loops.Wait()
 	c.mu.Lock()
 	c.term = 0
-	runners := c.runners
-	c.runners = map[string]*runner{}
+	runners, executors := c.runners, c.executors
+	c.runners, c.executors = map[string]*runner{}, map[string]*executor{}
 	c.mu.Unlock()
+	for _, e := range executors {
+		<-e.done
+	}
 	for _, r := range runners {
 		<-r.done
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,7 @@ type nodes struct {
 	orders  []operation.Order
 	away    map[string]bool
 	cancels int
+	takes   time.Duration // a migration
 }
 
 func (n *nodes) Order(_ uint64, order operation.Order) bool {
@@ -74,7 +76,14 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	n.orders = append(n.orders, order)
 	if answer := n.script(order); answer != nil {
 		answer.Operation, answer.Node, answer.Step = order.Operation, order.Node, order.Step
-		go n.control.Answered(*answer)
+		wait := time.Duration(0)
+		if order.Action == operation.ActMigrate {
+			wait = n.takes
+		}
+		go func() {
+			time.Sleep(wait)
+			n.control.Answered(*answer)
+		}()
 	}
 	return true
 }
@@ -130,7 +139,7 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 		}
 	}
 	return cluster.NewView(now, snapshot.Index(), cluster.Records{
-		Clusters: snapshot.Clusters(), Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations,
+		Clusters: snapshot.Clusters(), Groups: snapshot.Groups(), Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations,
 	}, all)
 }
 
@@ -172,16 +181,22 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 			Liveness: cluster.Up, Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
 			Available: &available, Load1: &load, MigrationURI: "qemu+tls://" + name + "/system",
 		}
-		result, err := w.log.Propose(t.Context(), state.Command{
-			Key: "enrol " + id, Kind: "enrol node", At: time.Now(), Expect: []state.Expectation{{Table: state.Nodes, ID: id}},
+		w.store(state.Command{
 			Nodes: []cluster.Node{{ID: id, Name: name, Cluster: cluster.DefaultCluster, EnrolledAt: time.Now()}},
-		})
-		if err != nil || result.Refusal != nil {
-			t.Fatal(err, result.Refusal)
-		}
+		}, state.Expectation{Table: state.Nodes, ID: id})
 	}
 	w.lead(1)
 	return w
+}
+
+// store stores records without control knowing.
+func (w *world) store(command state.Command, expect ...state.Expectation) {
+	w.Helper()
+	command.Key, command.Kind, command.At, command.Expect = w.newID(), "test", time.Now(), expect
+	result, err := w.log.Propose(context.Background(), command)
+	if err != nil || result.Refusal != nil {
+		w.Fatal(err, result.Refusal)
+	}
 }
 
 func (w *world) lead(term uint64) {
@@ -222,7 +237,10 @@ func (w *world) running(name string) cluster.VM {
 // show makes a VM's node show it.
 func (w *world) show(vm cluster.VM) {
 	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
-		f.Domains = append(f.Domains, cluster.Domain{UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: units.GiB, VCPUs: 1, Managed: true, Epoch: vm.Epoch})
+		f.Domains = append(f.Domains, cluster.Domain{
+			UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: 1, Managed: true, Epoch: vm.Epoch,
+		})
+		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	})
 }
 

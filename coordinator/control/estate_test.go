@@ -18,14 +18,12 @@ import (
 // put stores resources, whatever was there before.
 func (w *world) put(resources ...cluster.Resource) {
 	w.Helper()
-	command := state.Command{Key: w.newID(), Kind: "test", At: time.Now(), Resources: resources}
+	var expect []state.Expectation
 	for _, r := range resources {
 		before, _ := w.Store.Snapshot().Resource(r.ID)
-		command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: r.ID, Revision: before.Revision})
+		expect = append(expect, state.Expectation{Table: state.Resources, ID: r.ID, Revision: before.Revision})
 	}
-	if result, err := w.log.Propose(w.Context(), command); err != nil || result.Refusal != nil {
-		w.Fatal(err, result.Refusal)
-	}
+	w.store(state.Command{Resources: resources}, expect...)
 }
 
 // record changes a VM's record.
@@ -34,25 +32,21 @@ func (w *world) record(id string, change func(*cluster.VM)) {
 	vm, _ := w.Store.Snapshot().VM(id)
 	vm.ID = id
 	change(&vm)
-	if result, err := w.log.Propose(w.Context(), state.Command{
-		Key: w.newID(), Kind: "test", At: time.Now(), VMs: []cluster.VM{vm},
-		Expect: []state.Expectation{{Table: state.VMs, ID: id, Revision: vm.Revision}},
-	}); err != nil || result.Refusal != nil {
-		w.Fatal(err, result.Refusal)
-	}
+	w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: id, Revision: vm.Revision})
 }
 
 // keyed gives a node a value of a declared key.
 func (w *world) keyed(id, key string, value float64) {
 	w.Helper()
+	w.node(id, func(node *cluster.Node) { node.Keys = map[string]float64{key: value} })
+}
+
+// node changes a node's record.
+func (w *world) node(id string, change func(*cluster.Node)) {
+	w.Helper()
 	node, _ := w.Store.Snapshot().Node(id)
-	node.Keys = map[string]float64{key: value}
-	if result, err := w.log.Propose(w.Context(), state.Command{
-		Key: w.newID(), Kind: "test", At: time.Now(), Nodes: []cluster.Node{node},
-		Expect: []state.Expectation{{Table: state.Nodes, ID: id, Revision: node.Revision}},
-	}); err != nil || result.Refusal != nil {
-		w.Fatal(err, result.Refusal)
-	}
+	change(&node)
+	w.store(state.Command{Nodes: []cluster.Node{node}}, state.Expectation{Table: state.Nodes, ID: id, Revision: node.Revision})
 }
 
 // defaultCluster is the record of the cluster that the world's nodes are in.

@@ -13,6 +13,7 @@ import (
 type inherited struct {
 	estate.Resolved
 	settings cluster.Settings // of its cluster
+	policy   placement.Policy // likewise
 	vdc      string           // ID; empty: none
 }
 
@@ -22,7 +23,11 @@ func inherit(snapshot *state.Snapshot, vm cluster.VM) (inherited, error) {
 	if err != nil {
 		return inherited{}, unlinked(vm, err)
 	}
-	return inherited{Resolved: resolved, settings: cluster.SettingsOf(&resolved.Record), vdc: vm.VDC}, nil
+	policy, _, err := estate.PolicyOf(snapshot, resolved.Record)
+	if err != nil {
+		return inherited{}, unlinked(vm, err)
+	}
+	return inherited{Resolved: resolved, settings: cluster.SettingsOf(&resolved.Record), policy: policy, vdc: vm.VDC}, nil
 }
 
 func unlinked(vm cluster.VM, err error) *Error {
@@ -32,12 +37,16 @@ func unlinked(vm cluster.VM, err error) *Error {
 // local tells whether the VM's cluster has local storage.
 func (i *inherited) local() bool { return i.settings.Storage == cluster.LocalStorage }
 
-// unchanged expects what a decision has read of the estate: the cluster with its settings, node keys and keys, and the VDC
-// that leads to it. The default cluster has no record until it is declared.
+const linkPolicy = "policy" // of a cluster
+
+// unchanged expects what a decision has read of the estate: the cluster with its settings, node keys and keys, the VDC
+// that leads to it, and its policy. The default cluster has no record until it is declared, and a built-in policy has none.
 func (i *inherited) unchanged(snapshot *state.Snapshot) []state.Expectation {
 	expect := []state.Expectation{{Table: state.Resources, ID: i.Record.ID, Revision: i.Record.Revision}}
-	if vdc, found := snapshot.Resource(i.vdc); found {
-		expect = append(expect, state.Expectation{Table: state.Resources, ID: vdc.ID, Revision: vdc.Revision})
+	for _, id := range []string{i.vdc, i.Record.Links[linkPolicy]} {
+		if record, found := snapshot.Resource(id); found {
+			expect = append(expect, state.Expectation{Table: state.Resources, ID: record.ID, Revision: record.Revision})
+		}
 	}
 	return expect
 }
@@ -63,7 +72,7 @@ func (c *Control) decide(
 	if vm, there := snapshot.VM(request.VM); there {
 		view = view.Without(vm.ID, vm.Holder)
 	}
-	decision := placement.Place(view, request, placement.PolicyFor(from.settings), c.Random())
+	decision := placement.Place(view, request, from.policy, c.Random())
 	decision.ID, decision.Caller = cluster.NewID(at, c.Random()), caller
 	return decision
 }

@@ -1,11 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"time"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
 	"berth/coordinator/operation"
@@ -17,6 +19,17 @@ import (
 // MigrateVM decides where a VM goes and commits the migration. When the present node is the best one, the VM stays: the
 // decision says so and there is no operation.
 func (c *Control) MigrateVM(ctx context.Context, request MigrateVM) (Migration, error) {
+	return c.move(ctx, wantedMove{MigrateVM: request})
+}
+
+// wantedMove is a migration with what only plans ask for.
+type wantedMove struct {
+	MigrateVM
+	quiet  bool // a refusal is not kept: it is asked again
+	freely bool // hard rules among VMs weigh, and forbid nothing
+}
+
+func (c *Control) move(ctx context.Context, request wantedMove) (Migration, error) {
 	var migration Migration
 	err := c.plan(ctx, "vm/"+request.VM, func() (again retry, err error) {
 		migration, again, err = c.migrateOnce(ctx, request)
@@ -25,7 +38,7 @@ func (c *Control) MigrateVM(ctx context.Context, request MigrateVM) (Migration, 
 	return migration, err
 }
 
-func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration Migration, again retry, err error) {
+func (c *Control) migrateOnce(ctx context.Context, request wantedMove) (migration Migration, again retry, err error) {
 	if !c.leading() {
 		return Migration{}, decided, errNotLeading
 	}
@@ -43,7 +56,7 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 	if err != nil {
 		return Migration{}, decided, err
 	}
-	if err := worthIt(request, vm); err != nil {
+	if err := worthIt(request.MigrateVM, vm); err != nil {
 		return Migration{}, decided, err
 	}
 	if err := c.movable(snapshot, vm, from, request.Node); err != nil {
@@ -52,20 +65,34 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		}
 		return Migration{}, decided, err
 	}
-	wanted := estate.Request(from.Resolved, vm, placement.ForMigrate)
+	wanted := estate.Request(from.Resolved, vm, cmp.Or(request.Purpose, placement.ForMigrate))
 	wanted.Memory, wanted.VCPUs = c.sizeNow(vm)
 	wanted.Pinned, wanted.IfBetter = request.Node, request.IfBetter
+	wanted.Leave, wanted.Among, wanted.Excluded, wanted.Unit = request.Leave, request.Among, request.Excluded, request.Unit
+	if request.freely {
+		from.policy = balance.WithoutVMRules(from.policy)
+	}
 	decision := c.decide(snapshot, from, wanted, request.Caller)
-	switch {
+	read := from.unchanged(snapshot)
+	switch plan, planned := snapshot.Plan(request.Plan); {
 	case decision.Outcome == placement.Refused && !settled:
 		return Migration{}, unsettled, nil
 	case request.DryRun:
 		decision.DryRun = true
 		return Migration{Decision: decision}, decided, refusalOf(decision)
+	case decision.Outcome == placement.Refused && request.quiet:
+		return Migration{Decision: decision}, decided, refusalOf(decision)
 	case decision.Outcome == placement.Refused:
 		return Migration{Decision: decision}, decided, c.recordRefusal(ctx, decision)
+	case decision.Outcome == placement.Stay && request.quiet:
+		return Migration{Decision: decision}, decided, nil
 	case decision.Outcome == placement.Stay:
 		return Migration{Decision: decision}, decided, c.record(ctx, decision)
+	case planned:
+		if limits := trafficOf(snapshot, &plan); plan.State != cluster.PlanRunning || limits.full(vm.Holder, decision.Winner) {
+			return Migration{}, decided, errNotNow
+		}
+		read = append(read, state.Expectation{Table: state.Plans, ID: plan.ID, Revision: plan.Revision})
 	}
 	at := c.Now()
 	facts := c.Inventory.Facts(decision.Winner, at)
@@ -78,10 +105,10 @@ func (c *Control) migrateOnce(ctx context.Context, request MigrateVM) (migration
 		Epoch: vm.LastEpoch,
 		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
 		Memory: wanted.Memory, VCPUs: wanted.VCPUs, Bandwidth: request.Bandwidth, Deadline: copyDeadline(wanted.Memory),
-		CreatedAt: at, UpdatedAt: at,
+		CreatedAt: at, UpdatedAt: at, Plan: request.Plan,
 	}
 	vm.Operation, vm.Decision = op.ID, decision.ID
-	started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, decision, expected, from.unchanged(snapshot))
+	started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, decision, expected, read)
 	return Migration{Operation: started.Operation, Decision: started.Decision}, again, err
 }
 
@@ -125,6 +152,12 @@ func (c *Control) movable(snapshot *state.Snapshot, vm cluster.VM, from inherite
 		return &Error{
 			Code: Conflict, Subject: subject, Message: fmt.Sprintf("VM %q runs on %s already", vm.Name, source),
 			NextStep: "name another node, or let --best choose",
+		}
+	}
+	if vm.Migration == cluster.MigrateNever {
+		return &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("VM %q is never to be moved while it runs", vm.Name),
+			NextStep: fmt.Sprintf("allow it with 'berth vm set %s --migration manual', or stop it and start it elsewhere", vm.Name),
 		}
 	}
 	if from.local() {

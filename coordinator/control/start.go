@@ -16,13 +16,20 @@ import (
 func (c *Control) StartVM(ctx context.Context, request StartVM) (Started, error) {
 	var started Started
 	err := c.plan(ctx, "vm/"+request.Name, func() (again retry, err error) {
-		started, again, err = c.startOnce(ctx, request)
+		started, again, err = c.startOnce(ctx, startRequest{StartVM: request})
 		return again, err
 	})
 	return started, err
 }
 
-func (c *Control) startOnce(ctx context.Context, request StartVM) (started Started, again retry, err error) {
+// startRequest is a start with what only one of several asks for.
+type startRequest struct {
+	StartVM
+	unit  *placement.Unit // what comes along
+	among []string        // node IDs: the only ones that will do
+}
+
+func (c *Control) startOnce(ctx context.Context, request startRequest) (started Started, again retry, err error) {
 	if !c.leading() {
 		return Started{}, decided, errNotLeading
 	}
@@ -36,7 +43,7 @@ func (c *Control) startOnce(ctx context.Context, request StartVM) (started Start
 		decision, _ := snapshot.Decision(op.Decision)
 		return Started{Operation: op, Decision: decision, VM: vm}, decided, nil
 	}
-	vm, err := c.startable(snapshot, request)
+	vm, err := c.startable(snapshot, request.StartVM)
 	if err != nil {
 		return Started{}, decided, err
 	}
@@ -49,7 +56,7 @@ func (c *Control) startOnce(ctx context.Context, request StartVM) (started Start
 		return Started{}, decided, err
 	}
 	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
-	wanted.Pinned = request.Node
+	wanted.Pinned, wanted.Unit, wanted.Among = request.Node, request.unit, request.among
 	decision := c.decide(snapshot, from, wanted, request.Caller)
 	if decision.Outcome == placement.Refused && !settled {
 		return Started{}, unsettled, nil
@@ -119,7 +126,8 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 
 // linked tells whether the request says what a new VM belongs to.
 func (r *StartVM) linked() bool {
-	return r.VDC != "" || r.Offer != "" || r.Image != "" || len(r.Disks)+len(r.NICs)+len(r.Keys) > 0
+	return r.VDC != "" || r.Offer != "" || r.Image != "" || r.Migration != "" ||
+		len(r.Disks)+len(r.NICs)+len(r.Keys)+len(r.Labels)+len(r.Preferred) > 0
 }
 
 // newVM is the record of a VM that is not there yet. Whether its links lead to what they should shows when it inherits.
@@ -153,6 +161,7 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 	return cluster.VM{
 		ID: id, Name: request.Name, Spec: *request.Spec, Epoch: last, LastEpoch: last, CreatedAt: c.Now(),
 		VDC: request.VDC, Offer: request.Offer, Image: request.Image, Disks: request.Disks, NICs: request.NICs, Keys: request.Keys,
+		Labels: request.Labels, Preferred: request.Preferred, Migration: request.Migration,
 	}, nil
 }
 
