@@ -117,7 +117,8 @@ func (s *Server) AddResource(
 				"there is a %s %q already", form.Kind, there.Name)
 		}
 		now := p.declared()
-		made, err := estate.NewResource(now, form.Kind, message.GetName(), message.GetLinks(), message.GetSettings(), newID(p.at), p.at)
+		made, err := estate.NewResource(now, form.Kind, message.GetName(),
+			estate.Wanted{Links: message.GetLinks(), Settings: message.GetSettings()}, newID(p.at), p.at)
 		if err != nil {
 			return state.Command{}, unsound(subject, fmt.Sprintf("see 'berth %s add --help'", form.Kind), err)
 		}
@@ -160,7 +161,9 @@ func (s *Server) ChangeResource(
 	help := fmt.Sprintf("see 'berth %s set --help'", message.GetKind())
 	changed, p, err := s.changeResource(ctx, message.GetKind(), message.GetName(), message.GetRequestId(),
 		func(now estate.State, before cluster.Resource) (edit, error) {
-			after, err := estate.Edit(now, before, message.GetLinks(), message.GetSettings(), message.GetUnset())
+			after, err := estate.Edit(now, before, estate.Wanted{
+				Links: message.GetLinks(), Settings: message.GetSettings(), Unset: message.GetUnset(),
+			})
 			if err != nil {
 				return edit{}, unsound(string(before.Kind)+"/"+before.Name, help, err)
 			}

@@ -47,7 +47,9 @@ func parseRef(cmd *cobra.Command, ref string, kinds []string) (kind, name string
 func keyKinds() []string {
 	kinds := make([]string, 0, len(estate.Forms())+1)
 	for _, form := range estate.Forms() {
-		kinds = append(kinds, string(form.Kind))
+		if form.Kind.Keys() {
+			kinds = append(kinds, string(form.Kind))
+		}
 	}
 	return append(kinds, string(cluster.KindVM))
 }

@@ -52,6 +52,8 @@ own.`,
 	cluster.KindNetwork:  `A NIC names its network, and a VM its NICs. The network itself is libvirt's; Berth does not make it.`,
 	cluster.KindDisk: `A VM names its disks: 'berth vm add NAME --attach DISK'. The first one's keys count. Berth neither makes nor copies
 the file.`,
+	cluster.KindPolicy: `A cluster names its policy: 'berth cluster set NAME --policy POLICY'; one that names none has the built-in affinity.
+Built-in ones cannot be changed; a copy can.`,
 	cluster.KindNIC: `A VM names its NICs: 'berth vm add NAME --nic NIC'. The first one's keys count, and those of its network.`,
 }
 

@@ -13,7 +13,7 @@ var (
 	samples = map[cluster.Kind]string{
 		cluster.KindCluster: "prod", cluster.KindBillingEntity: "reseller", cluster.KindOffer: "small", cluster.KindCustomer: "acme",
 		cluster.KindVDC: "acme-prod", cluster.KindImage: "debian", cluster.KindNetwork: "lan", cluster.KindDisk: "web-1-root",
-		cluster.KindNIC: "web-1-nic",
+		cluster.KindNIC: "web-1-nic", cluster.KindPolicy: "spread",
 	}
 	sampleSettings = map[string]string{
 		cluster.SettingRAMRatio: "1.5", estate.SettingMaster: "true", estate.SettingFor: "vm", estate.SettingFormat: "qcow2",

@@ -95,6 +95,9 @@ func ValidateKey(kind Kind, key Key) error {
 	if err := ValidateKeyFigure(field+" weight", key.Weight); err != nil {
 		return err
 	}
+	if !kind.Keys() {
+		return invalid(field, "on "+kind.WithArticle(), "keys only on VMs and what is above them: a "+string(kind)+" is not")
+	}
 	switch key.Class {
 	case SystemKey:
 		if IsReservedKey(key.Name) {

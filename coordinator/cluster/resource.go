@@ -39,6 +39,9 @@ func (k Kind) WithArticle() string {
 	}
 }
 
+// Keys tells whether resources of the kind may have keys: those that are in a VM's hierarchy may.
+func (k Kind) Keys() bool { return k != KindNode && k != KindPolicy && k != KindGroup }
+
 // CustomerKeys tells whether customers may set keys on resources of the kind. They may not where others would feel it:
 // on clusters, billing entities, customers, VDCs and offers (FCO, "Resource Placement Keys").
 func (k Kind) CustomerKeys() bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -54,9 +55,37 @@ func ValidateName(thing, name string) error {
 	if namePattern.MatchString(name) {
 		return nil
 	}
-	return invalid(thing+" name", quoted(name),
-		"1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit")
+	return invalid(thing+" name", quoted(name), nameForm)
 }
+
+// MaxLabels bounds the labels of one VM, node or group.
+const MaxLabels = 64
+
+// ValidateLabels checks labels: of the same characters as names, and each there once. The error is an *InvalidError.
+func ValidateLabels(labels []string) error {
+	if len(labels) > MaxLabels {
+		return invalid("labels", fmt.Sprintf("of %d words", len(labels)), fmt.Sprintf("at most %d", MaxLabels))
+	}
+	for i, label := range labels {
+		if err := ValidateLabel(label); err != nil {
+			return err
+		}
+		if slices.Contains(labels[:i], label) {
+			return invalid("labels", quoted(label), "each of them once")
+		}
+	}
+	return nil
+}
+
+// ValidateLabel checks one label. The error is an *InvalidError.
+func ValidateLabel(label string) error {
+	if namePattern.MatchString(label) {
+		return nil
+	}
+	return invalid("label", quoted(label), nameForm)
+}
+
+const nameForm = "1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit"
 
 // ValidateSettings checks the settings that are set against their ranges. The error is an *InvalidError.
 func ValidateSettings(s NodeSettings) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"berth/coordinator/cluster"
 	"berth/shared/units"
@@ -20,7 +21,15 @@ func oneOf(field string, words []string, value string) (string, error) {
 	if slices.Contains(words, value) {
 		return value, nil
 	}
-	return "", refuse(field, value, strings.Join(words[:len(words)-1], ", ")+" or "+words[len(words)-1])
+	return "", refuse(field, value, anyOf(words))
+}
+
+// anyOf lists all of a few words.
+func anyOf(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
 func number(field string, least, most float64) func(string) (string, error) {
@@ -52,6 +61,103 @@ func size(field string, least, most units.Bytes) func(string) (string, error) {
 		}
 		return strconv.FormatInt(int64(n), 10), nil
 	}
+}
+
+// window is the one text of a time of the week.
+func window(value string) (string, error) {
+	w, err := cluster.ParseWindow(value)
+	if err != nil || value == "" {
+		return "", refuse(cluster.SettingBalanceWindow, value, `a time of the week in UTC, as "22:00-06:00" or "Sat,Sun 00:00-24:00"`)
+	}
+	return w.String(), nil
+}
+
+// duration is stored as people write it: 90m is 1h30m.
+func duration(field string, most time.Duration) func(string) (string, error) {
+	return func(value string) (string, error) {
+		d, err := time.ParseDuration(value)
+		if err != nil || d < 0 || d > most || d%time.Second != 0 {
+			return "", refuse(field, value, fmt.Sprintf("whole seconds from 0s to %s, for instance 30m", durationText(most)))
+		}
+		return durationText(d), nil
+	}
+}
+
+// durationText leaves out the zeros that time.Duration ends with: 30m, 720h.
+func durationText(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-len("0s")]
+		}
+	}
+	return text
+}
+
+// priority is a number above 0 in steps of cluster.PriorityStep.
+func priority(value string) (string, error) {
+	const steps = 1 / cluster.PriorityStep
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil || math.IsNaN(f) || f <= 0 || f > cluster.MaxPriority || math.Round(f*steps)/steps != f {
+		return "", refuse(cluster.SettingPriority, value,
+			fmt.Sprintf("a number above 0 and up to %.0f, with at most seven digits behind the point", cluster.MaxPriority))
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64), nil
+}
+
+// Canonical checks the words of a list and puts them in the order in which they are stored. The error is a
+// *cluster.InvalidError.
+func (l List) Canonical(words []string) ([]string, error) {
+	canonical := make([]string, 0, len(words))
+	named := make(map[string]bool, len(words))
+	for _, word := range words {
+		name := word
+		if l.Pairs {
+			var err error
+			if name, word, err = l.pair(word); err != nil {
+				return nil, err
+			}
+		}
+		if l.Words != nil && !slices.Contains(l.Words, name) {
+			return nil, refuse(l.Name, name, anyOf(l.Words))
+		}
+		if l.check != nil {
+			if err := l.check(name); err != nil {
+				return nil, err
+			}
+		}
+		if named[name] {
+			return nil, refuse(l.Name, name, "each of them once")
+		}
+		named[name] = true
+		canonical = append(canonical, word)
+	}
+	if len(canonical) > cluster.MaxLabels {
+		return nil, &cluster.InvalidError{
+			Field: l.Name, Value: fmt.Sprintf("of %d words", len(canonical)), Want: fmt.Sprintf("at most %d", cluster.MaxLabels),
+		}
+	}
+	slices.Sort(canonical)
+	return canonical, nil
+}
+
+func (l List) pair(word string) (name, canonical string, err error) {
+	name, figure, is := strings.Cut(word, "=")
+	f, wrong := strconv.ParseFloat(figure, 64)
+	if !is || name == "" || wrong != nil || cluster.ValidateKeyFigure(l.Name, f) != nil {
+		return "", "", refuse(l.Name, word, fmt.Sprintf("NAME=NUMBER, a finite number from %g to %g", -cluster.MaxKeyFigure, cluster.MaxKeyFigure))
+	}
+	return name, PairText(name, f), nil
+}
+
+// PairText is a pair of a list as records have it: NAME=NUMBER.
+func PairText(name string, f float64) string { return name + "=" + figure(f) }
+
+// CutPair takes a pair of a list apart. Records are validated where they come in; a number that cannot be read is 0.
+func CutPair(pair string) (name string, f float64) {
+	name, text, _ := strings.Cut(pair, "=")
+	f, _ = strconv.ParseFloat(text, 64)
+	return name, f
 }
 
 func absolute(field string) func(string) (string, error) {

@@ -16,6 +16,7 @@ func Check(now State) []Problem {
 		c.resource(&now.Resources[i])
 	}
 	c.masters()
+	c.conflicts()
 	names := make(map[string]bool, len(now.Nodes)+len(now.VMs))
 	unique := func(kind cluster.Kind, name string) {
 		if err := cluster.ValidateName(string(kind), name); err != nil {
@@ -42,6 +43,8 @@ type checker struct {
 	now      *State
 	index    *index
 	problems []Problem
+
+	vmsByID map[string]*cluster.VM // once it is needed
 }
 
 func (c *checker) report(subject, field, message, next string) {
@@ -68,6 +71,14 @@ func (c *checker) resource(r *cluster.Resource) {
 	}
 	c.links(form, r, subject)
 	c.settings(form, r, subject)
+	c.lists(form, r, subject)
+	c.members(form, r, subject)
+	switch r.Kind {
+	case cluster.KindPolicy:
+		c.policy(r, subject)
+	case cluster.KindGroup:
+		c.group(r, subject)
+	}
 	if len(r.NodeKeys) > 0 && !form.HasNodeKeys {
 		c.report(subject, "node_keys", r.Kind.WithArticle()+" declares keys of nodes", "declare them on a cluster")
 	}
@@ -98,6 +109,9 @@ func (c *checker) links(form Form, r *cluster.Resource, subject string) {
 func (c *checker) link(subject, name string, to, offerFor cluster.Kind, id string) {
 	if to == cluster.KindCluster && id == cluster.DefaultCluster || id == unresolved {
 		return // there without being declared, or told already
+	}
+	if built, known := BuiltinByID(id); known && built.Kind == to {
+		return
 	}
 	found := c.index.byID[id]
 	switch {
@@ -199,6 +213,7 @@ func (c *checker) node(n *cluster.Node) {
 	if err := cluster.ValidateSettings(n.Settings); err != nil {
 		c.problems = append(c.problems, problemOf(subject, settingOf(err), err))
 	}
+	c.labels(n.Labels, subject)
 	record, declared := c.index.ResourceByName(cluster.KindCluster, n.Cluster)
 	if !declared && n.Cluster != cluster.DefaultCluster {
 		c.report(subject, LinkCluster, fmt.Sprintf("its cluster %s does not exist", n.Cluster), "declare the cluster, or correct its name")
@@ -245,6 +260,9 @@ func (c *checker) vm(vm *cluster.VM, used map[string]string) {
 	attach("disks", cluster.KindDisk, vm.Disks)
 	attach("nics", cluster.KindNIC, vm.NICs)
 	c.keys(cluster.KindVM, vm.Keys, subject)
+	c.labels(vm.Labels, subject)
+	c.migration(vm, subject)
+	c.preferred(vm, subject)
 	if len(c.problems) > before {
 		return // what follows looks at what it links to
 	}

@@ -15,7 +15,7 @@ import (
 // VMs are created stopped, and none that runs is stopped: what changes of it takes effect at its next start.
 func Diff(now State, doc *Document, prune bool) (Plan, []Problem) {
 	d := &differ{
-		now: now, doc: doc, index: newIndex(&now), declared: make(map[string]string),
+		now: now, doc: doc, prunes: prune, index: newIndex(&now), declared: make(map[string]string), vmIDs: make(map[string]string),
 		vms: make(map[string]*cluster.VM, len(now.VMs)), nodes: make(map[string]*cluster.Node, len(now.Nodes)),
 	}
 	for i := range now.VMs {
@@ -29,7 +29,9 @@ func Diff(now State, doc *Document, prune bool) (Plan, []Problem) {
 		d.declared[ref(one.kind, one.name)] = d.idOf(one.kind, one.name)
 	}
 	for i := range doc.entries {
-		d.resource(&doc.entries[i])
+		if one := &doc.entries[i]; !one.hasMembers() {
+			d.resource(one)
+		}
 	}
 	for i := range doc.nodes {
 		d.node(&doc.nodes[i])
@@ -37,6 +39,11 @@ func Diff(now State, doc *Document, prune bool) (Plan, []Problem) {
 	d.dropped()
 	for i := range doc.vms {
 		d.vm(&doc.vms[i])
+	}
+	for i := range doc.entries { // members have their IDs by now
+		if one := &doc.entries[i]; one.hasMembers() {
+			d.resource(one)
+		}
 	}
 	if prune {
 		d.prune()
@@ -56,10 +63,12 @@ func Diff(now State, doc *Document, prune bool) (Plan, []Problem) {
 type differ struct {
 	now      State
 	doc      *Document
+	prunes   bool
 	index    *index
 	vms      map[string]*cluster.VM   // by name
 	nodes    map[string]*cluster.Node // by name
 	declared map[string]string        // IDs of the document's resources, by subject
+	vmIDs    map[string]string        // IDs of the document's VMs, by name
 	problems []Problem
 
 	created, changed, deleted []Change
@@ -74,8 +83,8 @@ func (d *differ) idOf(kind cluster.Kind, name string) string {
 	if record, there := d.index.ResourceByName(kind, name); there {
 		return record.ID
 	}
-	if kind == cluster.KindCluster && name == cluster.DefaultCluster {
-		return cluster.DefaultCluster
+	if id, implied := impliedID(kind, name); implied {
+		return id
 	}
 	return provisional + ref(kind, name)
 }
@@ -88,8 +97,8 @@ func (d *differ) link(subject, field string, kind cluster.Kind, name string) str
 	if record, there := d.index.ResourceByName(kind, name); there {
 		return record.ID
 	}
-	if kind == cluster.KindCluster && name == cluster.DefaultCluster {
-		return cluster.DefaultCluster
+	if id, implied := impliedID(kind, name); implied {
+		return id
 	}
 	form, _ := FormOf(kind)
 	message := fmt.Sprintf("the %s %s does not exist", kind, name)
@@ -106,6 +115,10 @@ func (d *differ) link(subject, field string, kind cluster.Kind, name string) str
 
 func (d *differ) resource(one *entry) {
 	subject := ref(one.kind, one.name)
+	if _, builtIn := Builtin(one.kind, one.name); builtIn {
+		d.report(subject, "", "a built-in one has the name", "leave it out: it is there without being declared")
+		return
+	}
 	record, there := d.index.ResourceByName(one.kind, one.name)
 	before := record
 	record.ID, record.Kind, record.Name = d.declared[subject], one.kind, one.name
@@ -118,6 +131,7 @@ func (d *differ) resource(one *entry) {
 		}
 	}
 	record.Links = canonicalLinks(links)
+	record.Lists, record.Members = nilIfEmpty(one.lists), d.members(subject, form, one)
 	switch change := (Change{Kind: one.kind, Name: one.name, Resource: &record, Revision: before.Revision}); {
 	case !there:
 		change.Action = Create
@@ -145,7 +159,49 @@ func nilIfEmpty[V any](m map[string]V) map[string]V {
 
 func sameResource(a, b *cluster.Resource) bool {
 	return maps.Equal(canonicalLinks(maps.Clone(a.Links)), canonicalLinks(maps.Clone(b.Links))) &&
-		maps.Equal(a.Settings, b.Settings) && slices.Equal(a.NodeKeys, b.NodeKeys) && slices.Equal(a.Keys, b.Keys)
+		maps.Equal(a.Settings, b.Settings) && slices.Equal(a.NodeKeys, b.NodeKeys) && slices.Equal(a.Keys, b.Keys) &&
+		maps.EqualFunc(a.Lists, b.Lists, slices.Equal) && maps.EqualFunc(a.Members, b.Members, slices.Equal)
+}
+
+// members are the IDs of what an entry has in its lists. What is new is known by its name until the plan is assigned IDs.
+func (d *differ) members(subject string, form Form, one *entry) map[string][]string {
+	members := make(map[string][]string, len(one.members))
+	for _, list := range form.Members {
+		var ids []string
+		for _, name := range one.members[list.Name] {
+			id, next := d.memberID(list.To, name)
+			if next != "" {
+				d.report(subject, list.Name, fmt.Sprintf("its member %s does not exist", ref(list.To, name)), next)
+				continue
+			}
+			ids = append(ids, id)
+		}
+		if slices.Sort(ids); len(ids) > 0 {
+			members[list.Name] = ids
+		}
+	}
+	return nilIfEmpty(members)
+}
+
+// memberID finds a VM or a node; if there is none, next says what to do.
+func (d *differ) memberID(kind cluster.Kind, name string) (id, next string) {
+	if kind == cluster.KindNode {
+		if node := d.nodes[name]; node != nil {
+			return node.ID, ""
+		}
+		return "", "correct the name, or leave it out: a document does not create nodes"
+	}
+	if id, declared := d.vmIDs[name]; declared {
+		return id, ""
+	}
+	switch vm := d.vms[name]; {
+	case vm == nil:
+		return "", "declare it under vms, or correct the name"
+	case d.prunes && !d.named(kind, name):
+		return "", "it goes, because the document does not declare it: declare it under vms, or leave it out"
+	default:
+		return vm.ID, ""
+	}
 }
 
 func (d *differ) node(one *nodeEntry) {
@@ -157,6 +213,7 @@ func (d *differ) node(one *nodeEntry) {
 	}
 	record := *before
 	record.Cluster, record.Settings, record.Keys = one.cluster, one.settings, one.keys
+	record.Labels, record.Management, record.Unbalanced = one.labels, one.management, one.unbalanced
 	if !sameNode(before, &record) {
 		d.changed = append(d.changed, Change{Action: Modify, Kind: cluster.KindNode, Name: one.name, Node: &record, Revision: before.Revision})
 	}
@@ -164,7 +221,8 @@ func (d *differ) node(one *nodeEntry) {
 
 func sameNode(a, b *cluster.Node) bool {
 	return a.Cluster == b.Cluster && maps.Equal(a.Keys, b.Keys) && equalAt(a.Settings.RAMRatio, b.Settings.RAMRatio) &&
-		equalAt(a.Settings.CPURatio, b.Settings.CPURatio) && equalAt(a.Settings.Overhead, b.Settings.Overhead)
+		equalAt(a.Settings.CPURatio, b.Settings.CPURatio) && equalAt(a.Settings.Overhead, b.Settings.Overhead) &&
+		slices.Equal(a.Labels, b.Labels) && a.Management == b.Management && a.Unbalanced == b.Unbalanced
 }
 
 func equalAt[T comparable](a, b *T) bool {
@@ -231,7 +289,9 @@ func (d *differ) vm(one *vmEntry) {
 	if err := cluster.ValidateSpec(one.spec); err != nil {
 		d.problems = append(d.problems, problemOf(subject, settingOf(err), err))
 	}
+	d.vmIDs[one.name] = record.ID
 	record.Spec, record.Keys = one.spec, one.keys
+	record.Labels, record.Migration, record.Preferred = one.labels, one.migration, d.preferred(subject, one)
 	record.VDC, record.Offer, record.Image = "", "", ""
 	for _, link := range []struct {
 		field string
@@ -259,6 +319,21 @@ func (d *differ) vm(one *vmEntry) {
 	}
 }
 
+func (d *differ) preferred(subject string, one *vmEntry) []string {
+	var ids []string
+	for _, name := range one.preferred {
+		node := d.nodes[name]
+		if node == nil {
+			d.report(subject, fieldPreferred, fmt.Sprintf("%s, which it prefers, does not exist", ref(cluster.KindNode, name)),
+				"correct the name, or leave it out")
+			continue
+		}
+		ids = append(ids, node.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 func (d *differ) attached(subject, field string, kind cluster.Kind, names []string) []string {
 	var ids []string
 	for _, name := range names {
@@ -269,7 +344,8 @@ func (d *differ) attached(subject, field string, kind cluster.Kind, names []stri
 
 func sameVM(a, b *cluster.VM) bool {
 	return a.VDC == b.VDC && a.Offer == b.Offer && a.Image == b.Image && slices.Equal(a.Disks, b.Disks) &&
-		slices.Equal(a.NICs, b.NICs) && slices.Equal(a.Keys, b.Keys) && sameSpec(&a.Spec, &b.Spec)
+		slices.Equal(a.NICs, b.NICs) && slices.Equal(a.Keys, b.Keys) && sameSpec(&a.Spec, &b.Spec) &&
+		slices.Equal(a.Labels, b.Labels) && a.Migration == b.Migration && slices.Equal(a.Preferred, b.Preferred)
 }
 
 func sameSpec(a, b *cluster.VMSpec) bool {

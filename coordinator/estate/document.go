@@ -39,13 +39,23 @@ type entry struct {
 	settings map[string]string // canonical
 	nodeKeys []cluster.NodeKey
 	keys     []cluster.Key
+	lists    map[string][]string // canonical
+	members  map[string][]string // by list name: the names of VMs or nodes
+}
+
+// hasMembers tells whether the entry can only be compared once all VMs are.
+func (e *entry) hasMembers() bool {
+	form, _ := FormOf(e.kind)
+	return len(form.Members) > 0
 }
 
 type nodeEntry struct {
-	name     string
-	cluster  string
-	settings cluster.NodeSettings
-	keys     map[string]float64
+	name                   string
+	cluster                string
+	settings               cluster.NodeSettings
+	keys                   map[string]float64
+	labels                 []string
+	management, unbalanced bool
 }
 
 type vmEntry struct {
@@ -55,6 +65,9 @@ type vmEntry struct {
 	disks, nics       []string
 	spec              cluster.VMSpec
 	keys              []cluster.Key
+	labels            []string
+	migration         cluster.Migration
+	preferred         []string // names
 }
 
 // Lines of a document, by what stands there.
@@ -197,17 +210,14 @@ func nameIn(node *yaml.Node) string {
 }
 
 func (p *parser) resource(form Form, node *yaml.Node) {
-	var known []string
-	for _, link := range form.Links {
-		known = append(known, link.Name)
-	}
-	for _, setting := range form.Settings {
-		known = append(known, setting.Name)
-	}
+	known := form.fields()
 	if form.HasNodeKeys {
 		known = append(known, "node_keys")
 	}
-	name, fields, ok := p.named(form.Kind, node, append(known, "keys")...)
+	if form.Kind.Keys() {
+		known = append(known, "keys")
+	}
+	name, fields, ok := p.named(form.Kind, node, known...)
 	if !ok {
 		return
 	}
@@ -234,12 +244,59 @@ func (p *parser) resource(form Form, node *yaml.Node) {
 		}
 		one.settings[setting.Name] = canonical
 	}
+	one.lists = p.lists(form, fields, subject)
+	one.members = make(map[string][]string)
+	for _, members := range form.Members {
+		one.members[members.Name] = p.once(fields[members.Name], subject, members.Name)
+	}
 	one.nodeKeys = p.nodeKeys(fields["node_keys"], subject)
 	one.keys = p.keys(fields["keys"], form.Kind, subject)
 	if form.Kind == cluster.KindCluster && fields["keys"] == nil {
 		one.keys = cluster.SpecialKeyDefaults()
 	}
 	p.document.entries = append(p.document.entries, one)
+}
+
+// lists reads the lists of words, and those of pairs, which are written as fields.
+func (p *parser) lists(form Form, fields map[string]*yaml.Node, subject string) map[string][]string {
+	lists := make(map[string][]string)
+	for _, list := range form.Lists {
+		node := fields[list.Name]
+		if node == nil {
+			continue
+		}
+		var words []string
+		if list.Pairs {
+			for _, f := range p.pairs(node, subject) {
+				if value, ok := p.number(f.value, subject, list.Name+" "+f.name.Value); ok {
+					words = append(words, PairText(f.name.Value, value))
+				}
+			}
+		} else {
+			words = p.names(node, subject, list.Name)
+		}
+		canonical, err := list.Canonical(words)
+		switch {
+		case err != nil:
+			p.invalid(node, subject, err)
+		case len(canonical) > 0:
+			lists[list.Name] = canonical
+		}
+	}
+	return lists
+}
+
+// once reads a list of names and reports those that are there twice.
+func (p *parser) once(node *yaml.Node, subject, field string) []string {
+	names := p.names(node, subject, field)
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if seen[name] {
+			p.report(node, subject, fmt.Sprintf("%s lists %s twice", field, name), "keep one")
+		}
+		seen[name] = true
+	}
+	return names
 }
 
 func (p *parser) keys(node *yaml.Node, kind cluster.Kind, subject string) []cluster.Key {

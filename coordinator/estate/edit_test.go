@@ -14,7 +14,7 @@ import (
 
 func TestNewResource(t *testing.T) {
 	now := site(t)
-	made, err := NewResource(now, cluster.KindCustomer, "umbrella", map[string]string{"billing-entity": "mbe", "offer": "gold"}, nil, "id", epoch)
+	made, err := NewResource(now, cluster.KindCustomer, "umbrella", Wanted{Links: map[string]string{"billing-entity": "mbe", "offer": "gold"}}, "id", epoch)
 	want := cluster.Resource{
 		ID: "id", Kind: cluster.KindCustomer, Name: "umbrella", CreatedAt: epoch, Links: map[string]string{
 			LinkBillingEntity: idOf(&now, cluster.KindBillingEntity, "mbe"), LinkOffer: idOf(&now, cluster.KindOffer, "gold"),
@@ -23,33 +23,33 @@ func TestNewResource(t *testing.T) {
 	if diff := cmp.Diff(want, made); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
-	made, err = NewResource(State{}, cluster.KindCluster, "default", nil, map[string]string{"ram-ratio": "1.50", "overhead": "2G"}, "id", epoch)
+	made, err = NewResource(State{}, cluster.KindCluster, "default", Wanted{Settings: map[string]string{"ram-ratio": "1.50", "overhead": "2G"}}, "id", epoch)
 	if err != nil || made.ID != "default" || len(made.Keys) != 3 || made.Settings["ram_ratio"] != "1.5" || made.Settings["overhead"] != "2147483648" {
 		t.Errorf("%+v, %v", made, err)
 	}
 	for want, try := range map[string]func() (cluster.Resource, error){
-		`rack/a: "rack" is no kind of resource: want one of cluster, billing-entity, offer, customer, vdc, image, network, disk, nic`: func() (cluster.Resource, error) {
-			return NewResource(now, "rack", "a", nil, nil, "id", epoch)
+		`rack/a: "rack" is no kind of resource: want one of policy, cluster, billing-entity, offer, customer, vdc, image, network, disk, nic, group`: func() (cluster.Resource, error) {
+			return NewResource(now, "rack", "a", Wanted{}, "id", epoch)
 		},
 		"offer/gold: it exists already: change it, or choose another name": func() (cluster.Resource, error) {
-			return NewResource(now, cluster.KindOffer, "gold", nil, map[string]string{"for": "vm"}, "id", epoch)
+			return NewResource(now, cluster.KindOffer, "gold", Wanted{Settings: map[string]string{"for": "vm"}}, "id", epoch)
 		},
 		`vdc/a: the customer "x" does not exist: add it first, or choose one of 'berth customer list'` + "\n" +
 			"vdc/a: a vdc links to no disk: it has customer, cluster and offer\n" +
 			"vdc/a: a vdc has no setting size: it has customer, cluster and offer": func() (cluster.Resource, error) {
-			return NewResource(now, cluster.KindVDC, "a", map[string]string{"customer": "x", "disk": "y"}, map[string]string{"size": "1"}, "id", epoch)
+			return NewResource(now, cluster.KindVDC, "a", Wanted{Links: map[string]string{"customer": "x", "disk": "y"}, Settings: map[string]string{"size": "1"}}, "id", epoch)
 		},
 		"vdc/a: without a customer: name one: whose it is": func() (cluster.Resource, error) {
-			return NewResource(now, cluster.KindVDC, "a", map[string]string{"cluster": "default"}, nil, "id", epoch)
+			return NewResource(now, cluster.KindVDC, "a", Wanted{Links: map[string]string{"cluster": "default"}}, "id", epoch)
 		},
 		`disk/a b: disk name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`: func() (cluster.Resource, error) {
-			return NewResource(now, cluster.KindDisk, "a b", nil, map[string]string{"path": "/a", "format": "raw"}, "id", epoch)
+			return NewResource(now, cluster.KindDisk, "a b", Wanted{Settings: map[string]string{"path": "/a", "format": "raw"}}, "id", epoch)
 		},
 		`disk/a: format "vmdk" is not valid: want raw or qcow2`: func() (cluster.Resource, error) {
-			return NewResource(now, cluster.KindDisk, "a", nil, map[string]string{"path": "/a", "format": "vmdk"}, "id", epoch)
+			return NewResource(now, cluster.KindDisk, "a", Wanted{Settings: map[string]string{"path": "/a", "format": "vmdk"}}, "id", epoch)
 		},
 		"billing-entity/b: billing-entity/mbe is the master billing entity already, there is at most one: leave out master, or delete the other one": func() (cluster.Resource, error) {
-			return NewResource(now, cluster.KindBillingEntity, "b", nil, map[string]string{"master": "true"}, "id", epoch)
+			return NewResource(now, cluster.KindBillingEntity, "b", Wanted{Settings: map[string]string{"master": "true"}}, "id", epoch)
 		},
 	} {
 		_, err := try()
@@ -64,7 +64,7 @@ func TestNewResource(t *testing.T) {
 func TestFieldsOfRecords(t *testing.T) {
 	now := site(t)
 	acme, _ := now.ResourceByName(cluster.KindCustomer, "acme")
-	changed, err := Edit(now, acme, map[string]string{"billing_entity": "mbe"}, nil, nil)
+	changed, err := Edit(now, acme, Wanted{Links: map[string]string{"billing_entity": "mbe"}})
 	if want := []FieldChange{{Field: LinkBillingEntity, From: "reseller", To: "mbe"}}; err != nil || !cmp.Equal(ResourceFields(now, acme, changed), want) {
 		t.Errorf("%v, %v", ResourceFields(now, acme, changed), err)
 	}
@@ -85,12 +85,12 @@ func TestEdit(t *testing.T) {
 	now := site(t)
 	acme, _ := now.ResourceByName(cluster.KindCustomer, "acme")
 	before := export(t, now, false)
-	changed, err := Edit(now, acme, map[string]string{"billing_entity": "mbe"}, nil, []string{"offer"})
+	changed, err := Edit(now, acme, Wanted{Links: map[string]string{"billing_entity": "mbe"}, Unset: []string{"offer"}})
 	if err != nil || !cmp.Equal(changed.Links, map[string]string{LinkBillingEntity: idOf(&now, cluster.KindBillingEntity, "mbe")}) {
 		t.Errorf("%+v, %v", changed, err)
 	}
 	edge, _ := now.ResourceByName(cluster.KindCluster, "edge")
-	changed, err = Edit(now, edge, nil, map[string]string{"msav-steps": "3"}, []string{"initial-msav", "final_msav"})
+	changed, err = Edit(now, edge, Wanted{Settings: map[string]string{"msav-steps": "3"}, Unset: []string{"initial-msav", "final_msav"}})
 	if err != nil || !cmp.Equal(changed.Settings, map[string]string{"storage": "local", "msav_steps": "3"}) {
 		t.Errorf("%+v, %v", changed, err)
 	}
@@ -100,14 +100,14 @@ func TestEdit(t *testing.T) {
 	small, _ := now.ResourceByName(cluster.KindOffer, "small")
 	for want, try := range map[string]func() (cluster.Resource, error){
 		"offer/small: for cannot change from vm to nic once the offer is there: delete it and make another one": func() (cluster.Resource, error) {
-			return Edit(now, small, nil, map[string]string{"for": "nic"}, nil)
+			return Edit(now, small, Wanted{Settings: map[string]string{"for": "nic"}})
 		},
-		"offer/small: without a for: give one": func() (cluster.Resource, error) { return Edit(now, small, nil, nil, []string{"for"}) },
+		"offer/small: without a for: give one": func() (cluster.Resource, error) { return Edit(now, small, Wanted{Unset: []string{"for"}}) },
 		"offer/small: an offer has no price: it has for": func() (cluster.Resource, error) {
-			return Edit(now, small, nil, nil, []string{"price"})
+			return Edit(now, small, Wanted{Unset: []string{"price"}})
 		},
 		"cluster/edge: final_msav 200 is above initial_msav 100": func() (cluster.Resource, error) {
-			return Edit(now, edge, nil, map[string]string{"final_msav": "200"}, nil)
+			return Edit(now, edge, Wanted{Settings: map[string]string{"final_msav": "200"}})
 		},
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
@@ -128,7 +128,7 @@ func TestOldProblemsDoNotBlockOtherChanges(t *testing.T) {
 	now := site(t)
 	now.Nodes[1].Cluster = "gone"
 	acme, _ := now.ResourceByName(cluster.KindCustomer, "acme")
-	if _, err := Edit(now, acme, nil, nil, []string{"offer"}); err != nil {
+	if _, err := Edit(now, acme, Wanted{Unset: []string{"offer"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -68,6 +68,8 @@ type exporter struct {
 	now   *State
 	index *index
 	live  bool
+
+	members map[string]string // names of VMs and nodes by ID, once they are needed
 }
 
 // nameOf is the name of a resource; of one that is not there, its ID, so that the document is refused and tells.
@@ -75,7 +77,31 @@ func (e *exporter) nameOf(id string) string {
 	if r := e.index.byID[id]; r != nil {
 		return r.Name
 	}
+	if built, known := BuiltinByID(id); known {
+		return built.Name
+	}
 	return id
+}
+
+// memberNames are the names of VMs or nodes, in their order; of what is not there, the ID.
+func (e *exporter) memberNames(ids []string) []*yaml.Node {
+	if len(ids) > 0 && e.members == nil {
+		e.members = e.now.names()
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = cmp.Or(e.members[id], id)
+	}
+	slices.Sort(names)
+	return words(names)
+}
+
+func words(texts []string) []*yaml.Node {
+	items := make([]*yaml.Node, len(texts))
+	for i, text := range texts {
+		items[i] = word(text)
+	}
+	return items
 }
 
 func (e *exporter) resource(form Form, r *cluster.Resource) *yaml.Node {
@@ -91,6 +117,7 @@ func (e *exporter) resource(form Form, r *cluster.Resource) *yaml.Node {
 			m.set(setting.Name, scalar(SettingText(setting, value)))
 		}
 	}
+	e.lists(m, form, r)
 	if form.HasNodeKeys {
 		m.list("node_keys", nodeKeyItems(r.NodeKeys))
 	}
@@ -100,6 +127,26 @@ func (e *exporter) resource(form Form, r *cluster.Resource) *yaml.Node {
 	}
 	m.list("keys", items)
 	return m.node()
+}
+
+func (e *exporter) lists(m *fields, form Form, r *cluster.Resource) {
+	for _, members := range form.Members {
+		m.list(members.Name, e.memberNames(r.Members[members.Name]))
+	}
+	for _, list := range form.Lists {
+		if !list.Pairs {
+			m.list(list.Name, words(r.Lists[list.Name]))
+			continue
+		}
+		pairs := mapping()
+		for _, pair := range r.Lists[list.Name] {
+			name, value := CutPair(pair)
+			pairs.set(name, bare(figure(value)))
+		}
+		if len(pairs.content) > 0 {
+			m.set(list.Name, pairs.flow())
+		}
+	}
 }
 
 func nodeKeyItems(keys []cluster.NodeKey) []*yaml.Node {
@@ -163,6 +210,13 @@ func (e *exporter) node(n *cluster.Node) *yaml.Node {
 		}
 		m.set("keys", values.flow())
 	}
+	m.list(fieldLabels, words(n.Labels))
+	if n.Management {
+		m.set(fieldManagement, bare("true"))
+	}
+	if n.Unbalanced {
+		m.set(fieldUnbalanced, bare("true"))
+	}
 	return m.node()
 }
 
@@ -207,6 +261,11 @@ func (e *exporter) vm(vm *cluster.VM) *yaml.Node {
 		}
 	}
 	m.list("keys", keyItems(vm.Keys))
+	m.list(fieldLabels, words(vm.Labels))
+	if vm.Migration != cluster.MigrateAutomatic {
+		m.set(fieldMigration, word(MigrationText(vm.Migration)))
+	}
+	m.list(fieldPreferred, e.memberNames(vm.Preferred))
 	return m.node()
 }
 

@@ -8,15 +8,27 @@ func ResourceFields(now State, before, after cluster.Resource) []FieldChange {
 	return resourceFields(now.names(), &before, &after)
 }
 
+// NodeFields are the fields that differ between two records of one node, in words.
+func NodeFields(before, after cluster.Node) []FieldChange { return nodeFields(&before, &after) }
+
 // VMFields are the fields that differ between two records of one VM, in words.
 func VMFields(now State, before, after cluster.VM) []FieldChange {
 	return vmFields(now.names(), &before, &after)
 }
 
-// names are those of all resources, by ID.
+// names are those of everything, by ID.
 func (s *State) names() map[string]string {
-	names := make(map[string]string, len(s.Resources)+1)
+	names := make(map[string]string, len(s.Resources)+len(s.Nodes)+len(s.VMs)+1)
 	names[cluster.DefaultCluster] = cluster.DefaultCluster
+	for _, built := range BuiltinPolicies() {
+		names[built.ID] = built.Name
+	}
+	for i := range s.Nodes {
+		names[s.Nodes[i].ID] = s.Nodes[i].Name
+	}
+	for i := range s.VMs {
+		names[s.VMs[i].ID] = s.VMs[i].Name
+	}
 	for i := range s.Resources {
 		names[s.Resources[i].ID] = s.Resources[i].Name
 	}

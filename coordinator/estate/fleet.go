@@ -28,6 +28,7 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 	fleet := &balance.Fleet{
 		At: view.At, Cluster: clusterName, View: view, Settings: settings, Policy: policy, Balancer: balancer,
 		Groups: GroupsOf(facts, clusterName), Recent: recent,
+		DrainIgnoresVMRules: true,
 	}
 	f := &fleetMaker{facts: facts, local: settings.Storage == cluster.LocalStorage, records: make(map[string]*cluster.VM)}
 	f.unbalanced = make(map[string]bool)

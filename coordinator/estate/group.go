@@ -1,6 +1,9 @@
 package estate
 
 import (
+	"cmp"
+	"fmt"
+
 	"berth/coordinator/affinity"
 	"berth/coordinator/cluster"
 )
@@ -87,5 +90,75 @@ func memberNames(facts Facts) affinity.Names {
 			return name
 		}
 		return id
+	}
+}
+
+// groupForm is an affinity group (oVirt, "Affinity groups" and "Soft host to VM affinity support"). Its names are as all
+// names here, shorter than oVirt's 255 characters.
+var groupForm = Form{
+	Kind: cluster.KindGroup, Plural: "groups",
+	Doc: "an affinity group: VMs of one cluster, nodes of it, and what is wanted of them",
+	Links: []Link{{
+		Name: LinkCluster, To: cluster.KindCluster, Fixed: true, Doc: "whose VMs and nodes it is about; the default cluster if left out",
+	}},
+	Settings: []Setting{
+		{Name: cluster.SettingVMsRule, Doc: "positive: its VMs on one node; negative: on different ones; or disabled", Default: string(cluster.Disabled), Words: polarities},
+		{Name: cluster.SettingVMsEnforcing, Doc: "true: the rule among VMs is hard; false: it weighs", Default: "false", Words: truth},
+		{Name: cluster.SettingNodesRule, Doc: "positive: its VMs on its nodes; negative: not on them; or disabled", Default: string(cluster.Disabled), Words: polarities},
+		{Name: cluster.SettingNodesEnforcing, Doc: "true: the rule about nodes is hard; false: it weighs", Default: "false", Words: truth},
+		{Name: cluster.SettingPriority, Doc: "of its soft rules among those of other groups; higher counts more", Default: "1", check: priority},
+		{Name: cluster.SettingUnbalanced, Doc: "true: balancing leaves its VMs where they are", Default: "false", Words: truth},
+	},
+	Members: []MemberList{
+		{Name: cluster.MembersVMs, To: cluster.KindVM, Doc: "names of VMs"},
+		{Name: cluster.MembersNodes, To: cluster.KindNode, Doc: "names of nodes"},
+	},
+	Lists: []List{
+		{Name: cluster.ListVMLabels, Doc: "every VM of the cluster with one of these labels is a member too", check: cluster.ValidateLabel},
+		{Name: cluster.ListNodeLabels, Doc: "every node of the cluster with one of these labels is a member too", check: cluster.ValidateLabel},
+	},
+}
+
+var polarities = []string{string(cluster.Positive), string(cluster.Negative), string(cluster.Disabled)}
+
+// group checks that a group's members are of its cluster.
+func (c *checker) group(r *cluster.Resource, subject string) {
+	own, known := clusterNamed(c.index, r.Links[LinkCluster])
+	if !known {
+		return // told already
+	}
+	elsewhere := func(list, member, there string) {
+		c.report(subject, list, fmt.Sprintf("its member %s is in cluster %s, and the group is of cluster %s", member, there, own),
+			"take it out of the group first, or leave it in cluster "+own)
+	}
+	for _, id := range r.Members[cluster.MembersVMs] {
+		if vm := c.vms()[id]; vm != nil {
+			if there, known := c.clusterOf(vm); known && there != own {
+				elsewhere(cluster.MembersVMs, ref(cluster.KindVM, vm.Name), there)
+			}
+		}
+	}
+	for _, id := range r.Members[cluster.MembersNodes] {
+		if node := c.index.nodes[id]; node != nil && cmp.Or(node.Cluster, cluster.DefaultCluster) != own {
+			elsewhere(cluster.MembersNodes, ref(cluster.KindNode, node.Name), node.Cluster)
+		}
+	}
+}
+
+// conflicts tells the contradictions among groups with which they may not be saved.
+func (c *checker) conflicts() {
+	told := make(map[string]bool)
+	for i := range c.now.Resources {
+		r := &c.now.Resources[i]
+		name, known := clusterNamed(c.index, r.Links[LinkCluster])
+		if r.Kind != cluster.KindGroup || !known || told[name] {
+			continue
+		}
+		told[name] = true
+		for _, conflict := range affinity.Conflicts(GroupsOf(c.index, name), memberNames(c.index)) {
+			if conflict.Severity == affinity.Error {
+				c.report(ref(cluster.KindGroup, firstOf(conflict.Groups)), "", conflict.Text, conflict.Next)
+			}
+		}
 	}
 }

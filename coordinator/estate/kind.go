@@ -19,6 +19,8 @@ type Form struct {
 
 	Links    []Link
 	Settings []Setting
+	Lists    []List
+	Members  []MemberList
 	// HasNodeKeys is true of clusters, which declare the keys of their nodes.
 	HasNodeKeys bool
 }
@@ -30,6 +32,7 @@ type Link struct {
 	To       cluster.Kind
 	For      cluster.Kind // of a link to an offer: what the offer must be for
 	Required bool
+	Fixed    bool // cannot change once the resource is there
 	Doc      string
 }
 
@@ -43,6 +46,25 @@ type Setting struct {
 	Words    []string // the only values, where there are few
 
 	check func(value string) (string, error) // of a setting without Words
+}
+
+// List is one list of plain words of a resource, each of them there once. In records they are in ascending order.
+type List struct {
+	Name    string
+	Doc     string
+	Default []string // what it comes to when it is left out or empty
+	Words   []string // the only words, or names of pairs, where these are known
+	Pairs   bool     // each is NAME=NUMBER, and no name is there twice; in documents a mapping NAME: NUMBER
+
+	check func(word string) error // of a list without Words; nil: anything
+}
+
+// MemberList is one list of VMs or nodes that belong to a resource, each of them once. In records they are IDs, everywhere
+// else names.
+type MemberList struct {
+	Name string
+	To   cluster.Kind // KindVM or KindNode
+	Doc  string
 }
 
 // Canonical checks a value and gives it the form in which it is stored. The error is a *cluster.InvalidError.
@@ -61,6 +83,7 @@ const (
 	LinkVDC           = "vdc"
 	LinkNetwork       = "network"
 	LinkOffer         = "offer"
+	LinkPolicy        = "policy"
 	LinkImage         = "image" // of a VM
 )
 
@@ -83,9 +106,11 @@ func offer(of cluster.Kind) Link {
 // forms has every kind that has a record of its own in the estate, in the order of the hierarchy: what a kind links to
 // stands before it.
 var forms = []Form{
+	policyForm,
 	{
 		Kind: cluster.KindCluster, Plural: "clusters", HasNodeKeys: true,
-		Doc: "nodes that VMs are placed on together, with their rules",
+		Doc:   "nodes that VMs are placed on together, with their rules",
+		Links: []Link{{Name: LinkPolicy, To: cluster.KindPolicy, Doc: "how its nodes are chosen; the built-in affinity if left out"}},
 		Settings: []Setting{
 			{Name: cluster.SettingStorage, Doc: "shared, or local: VMs are placed when they are created", Default: "shared", Words: []string{"shared", "local"}},
 			{Name: cluster.SettingRAMRatio, Doc: "RAM contention ratio of its nodes, 0.1 to 16", Default: "1", check: number(cluster.SettingRAMRatio, cluster.MinRAMRatio, cluster.MaxRAMRatio)},
@@ -96,12 +121,17 @@ var forms = []Form{
 			{Name: cluster.SettingMSAVSteps, Doc: "number of system rounds, 1 to 1000", Default: "10", check: whole(cluster.SettingMSAVSteps, 1, cluster.MaxMSAVSteps)},
 			{Name: cluster.SettingKeyScope, Doc: "whose VMs a customer key can meet: customer, or cluster for everybody's", Default: "customer", Words: []string{"customer", "cluster"}},
 			{Name: cluster.SettingPhysicalLedger, Doc: "pessimistic: what KSM and ballooning save is lost; or optimistic", Default: "pessimistic", Words: []string{"pessimistic", "optimistic"}},
+			{Name: cluster.SettingEnforcement, Doc: "of the groups' rules: off, manual (a plan waits for somebody) or automatic", Default: string(cluster.Automatic), Words: modes},
+			{Name: cluster.SettingBalancing, Doc: "by the policy's balancer: off, manual (a plan waits for somebody) or automatic", Default: string(cluster.Manual), Words: modes},
+			{Name: cluster.SettingBalanceWindow, Doc: `when balancing may move VMs, in UTC: "Sat,Sun 22:00-06:00"; left out: always`, check: window},
+			{Name: cluster.SettingCooldown, Doc: "how long balancing and soft repairs leave a VM that has moved, 0s to 720h", Default: "30m", check: duration(cluster.SettingCooldown, cluster.MaxCooldown)},
+			{Name: cluster.SettingParallelMoves, Doc: "moves of a plan at a time out of a node, and into one, 1 to 16", Default: "2", check: whole(cluster.SettingParallelMoves, 1, cluster.MaxParallelMoves)},
 		},
 	},
 	{
 		Kind: cluster.KindBillingEntity, Plural: "billing_entities",
 		Doc:      "a reseller, or the operator's own master billing entity",
-		Settings: []Setting{{Name: SettingMaster, Doc: "true for the master billing entity; there is at most one", Default: "false", Fixed: true, Words: []string{"true", "false"}}},
+		Settings: []Setting{{Name: SettingMaster, Doc: "true for the master billing entity; there is at most one", Default: "false", Fixed: true, Words: truth}},
 	},
 	{
 		Kind: cluster.KindOffer, Plural: "offers", Doc: "a product offer, whose keys what it is for inherits",
@@ -154,7 +184,13 @@ var forms = []Form{
 			offer(cluster.KindNIC),
 		},
 	},
+	groupForm,
 }
+
+var (
+	modes = []string{string(cluster.Off), string(cluster.Manual), string(cluster.Automatic)}
+	truth = []string{"true", "false"}
+)
 
 // Forms are those of all kinds, what others link to before what links to it.
 func Forms() []Form { return slices.Clone(forms) }

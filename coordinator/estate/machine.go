@@ -2,6 +2,7 @@ package estate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,7 +15,7 @@ import (
 // node reads what a document says of a node.
 func (p *parser) node(node *yaml.Node) {
 	name, fields, ok := p.named(cluster.KindNode, node, LinkCluster,
-		cluster.SettingRAMRatio, cluster.SettingCPURatio, cluster.SettingOverhead, "keys")
+		cluster.SettingRAMRatio, cluster.SettingCPURatio, cluster.SettingOverhead, "keys", fieldLabels, fieldManagement, fieldUnbalanced)
 	if !ok {
 		return
 	}
@@ -48,13 +49,16 @@ func (p *parser) node(node *yaml.Node) {
 			p.document.lines[lineKey(subject, nodeKeyField(f.name.Value))] = f.name.Line
 		}
 	}
+	one.labels = p.labels(fields[fieldLabels], subject)
+	one.management = p.truth(fields[fieldManagement], subject, fieldManagement)
+	one.unbalanced = p.truth(fields[fieldUnbalanced], subject, fieldUnbalanced)
 	p.document.nodes = append(p.document.nodes, one)
 }
 
 // vm reads what a document says of a VM.
 func (p *parser) vm(node *yaml.Node) {
 	name, fields, ok := p.named(cluster.KindVM, node, LinkVDC, LinkOffer, LinkImage, "memory", "vcpus", "disks", "nics",
-		"networks", "kernel", "initrd", "cmdline", "xml", "keys")
+		"networks", "kernel", "initrd", "cmdline", "xml", "keys", fieldLabels, fieldMigration, fieldPreferred)
 	if !ok {
 		return
 	}
@@ -82,6 +86,15 @@ func (p *parser) vm(node *yaml.Node) {
 	one.nics = p.names(fields["nics"], subject, "nics")
 	one.spec.Networks = p.names(fields["networks"], subject, "networks")
 	one.keys = p.keys(fields["keys"], cluster.KindVM, subject)
+	one.labels = p.labels(fields[fieldLabels], subject)
+	if text, ok := p.text(fields[fieldMigration], subject, fieldMigration); ok {
+		migration, err := ParseMigration(text)
+		if err != nil {
+			p.invalid(fields[fieldMigration], subject, err)
+		}
+		one.migration = migration
+	}
+	one.preferred = p.once(fields[fieldPreferred], subject, fieldPreferred)
 	if one.spec.XML != "" {
 		if !p.describedByXML(fields["xml"], &one) {
 			return
@@ -91,6 +104,16 @@ func (p *parser) vm(node *yaml.Node) {
 		return
 	}
 	p.document.vms = append(p.document.vms, one)
+}
+
+// labels reads labels and puts them in the order in which they are stored.
+func (p *parser) labels(node *yaml.Node, subject string) []string {
+	labels := p.names(node, subject, fieldLabels)
+	if err := cluster.ValidateLabels(labels); err != nil {
+		p.invalid(node, subject, err)
+	}
+	slices.Sort(labels)
+	return labels
 }
 
 func (p *parser) names(node *yaml.Node, subject, field string) []string {

@@ -18,7 +18,7 @@ func TestParseRefuses(t *testing.T) {
 		"no format":         {"clusters: []", "e:1: the format is not berth/estate/v1: begin with format: berth/estate/v1"},
 		"another format":    {"format: berth/estate/v9", "e:1: the format is not berth/estate/v1: begin with format: berth/estate/v1"},
 		"a scenario":        {"format: berth/scenario/v1\nseed: 1\nnodes: [{name: hv1, memory: 1G}]", "e:1: the format is not berth/estate/v1: that is a scenario, which 'berth simulate' reads; what stands under its estate: can be applied"},
-		"an unknown kind":   {head + "racks: []", `e:2: unknown field "racks": known are format, clusters, billing_entities, offers, customers, vdcs, images, networks, disks, nics, nodes, vms`},
+		"an unknown kind":   {head + "racks: []", `e:2: unknown field "racks": known are format, policies, clusters, billing_entities, offers, customers, vdcs, images, networks, disks, nics, groups, nodes, vms`},
 		"a section twice":   {head + "vdcs: []\nvdcs: []", `e:3: "vdcs" is there twice, first in line 2: keep one`},
 		"an empty section":  {head + "vdcs:", `e:2: "vdcs" is empty: give it a value or leave the line out`},
 		"no list":           {head + "vdcs: {}", "e:2: vdcs: want a list, found fields: write [] or one - a line"},
@@ -66,7 +66,7 @@ func TestParseRefuses(t *testing.T) {
 		"a node's empty key":            {head + "nodes: [{name: a, keys: {K: }}]", `e:2: node/a: "K" is empty: give it a value or leave the line out`},
 		"a node's ratio":                {head + "nodes: [{name: a, ram_ratio: 17}]", "e:2: node/a: ram_ratio 17 is not valid: want 0.1 to 16"},
 		"a node's overhead":             {head + "nodes: [{name: a, overhead: much}]", `e:2: node/a: overhead "much" is not valid: want a size, for instance 512M or 4G`},
-		"maintenance is not declared":   {head + "nodes: [{name: a, maintenance: true}]", `e:2: node/a: unknown field "maintenance": known are name, cluster, ram_ratio, cpu_ratio, overhead, keys`},
+		"maintenance is not declared":   {head + "nodes: [{name: a, maintenance: true}]", `e:2: node/a: unknown field "maintenance": known are name, cluster, ram_ratio, cpu_ratio, overhead, keys, labels, management, unbalanced`},
 
 		"a VM without a size":   {head + "vms: [{name: a, memory: 1G}]", "e:2: vm/a: memory and vcpus are missing: say how large it is, for instance memory: 2G and vcpus: 2"},
 		"half a vCPU":           {head + "vms: [{name: a, memory: 1G, vcpus: 0.5}]", `e:2: vm/a: vcpus "0.5" is not valid: want a whole number`},

@@ -1,6 +1,7 @@
 package estate
 
 import (
+	"slices"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -101,6 +102,12 @@ func (p *Plan) Assign(at time.Time, id func(kind cluster.Kind, name string) stri
 			r.ID = final(r.ID)
 			for name, to := range r.Links {
 				r.Links[name] = final(to)
+			}
+			for _, ids := range r.Members {
+				for i := range ids {
+					ids[i] = final(ids[i])
+				}
+				slices.Sort(ids)
 			}
 		}
 		if vm := change.VM; vm != nil {

@@ -2,12 +2,16 @@ package estate
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"berth/coordinator/affinity"
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/shared/units"
 )
@@ -63,7 +67,69 @@ var settings = map[string][]string{
 	"initial_msav": {"80", "100.5"}, "final_msav": {"-10", "-1e-05"}, "msav_steps": {"1", "1000"}, "customer_key_scope": {"customer", "cluster"},
 	"physical_ledger": {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
 	"for":    {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
-	"source": {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
+	"source":  {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
+	"planner": {"first-fit"}, "balance_window": {"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00"}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
+	"parallel_moves": {"1", "16"}, "priority": {"0.0000001", "1", "2.5", "1000000"},
+}
+
+// labels are such that YAML takes some of them for something else.
+func (m *maker) labels(what string) []string {
+	labels := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"web", "null", "1e3", "yes", "0x10", "rack-1"}), 0, 3, rapid.ID).Draw(m.t, what)
+	slices.Sort(labels)
+	return labels[:len(labels):len(labels)]
+}
+
+// policy gives a policy rules that the engine and the balancer take.
+func (m *maker) policy(r *cluster.Resource) {
+	r.Lists = make(map[string][]string)
+	for _, name := range weighers() {
+		if m.yes(name) {
+			r.Lists[ListWeighers] = append(r.Lists[ListWeighers], PairText(name, m.figure("factor")))
+		}
+	}
+	slices.Sort(r.Lists[ListWeighers])
+	if m.yes("constraints") {
+		r.Lists[ListConstraints] = slices.Sorted(slices.Values(constraints()))
+	}
+	if balancer, real := balance.ByName(r.Settings[SettingBalancer]); real {
+		for _, parameter := range balancer.Parameters {
+			if m.yes(parameter.Name) {
+				r.Lists[ListParameters] = append(r.Lists[ListParameters], PairText(parameter.Name, parameter.Most))
+			}
+		}
+		slices.Sort(r.Lists[ListParameters])
+	}
+	policy, _ := readPolicy(r, cluster.DefaultSettings())
+	if policy.Validate() != nil { // such as a selector that needs more of a weigher than it has
+		delete(r.Settings, SettingSelector)
+	}
+	maps.DeleteFunc(r.Lists, func(_ string, list []string) bool { return len(list) == 0 })
+	r.Lists = nilIfEmpty(r.Lists)
+}
+
+// group gives a group members of its cluster, and tells whether it contradicts no other one.
+func (m *maker) group(r *cluster.Resource) bool {
+	own, _ := clusterNamed(&m.state, r.Links[LinkCluster])
+	x := newIndex(&m.state)
+	r.Members, r.Lists = make(map[string][]string), make(map[string][]string)
+	for _, vm := range vmsOf(x, own) {
+		if m.yes("member " + vm.Name) {
+			r.Members[cluster.MembersVMs] = append(r.Members[cluster.MembersVMs], vm.ID)
+		}
+	}
+	for _, node := range nodesOf(x, own) {
+		if m.yes("member " + node.Name) {
+			r.Members[cluster.MembersNodes] = append(r.Members[cluster.MembersNodes], node.ID)
+		}
+	}
+	for _, list := range []string{cluster.ListVMLabels, cluster.ListNodeLabels} {
+		if labels := m.labels(list); len(labels) > 0 {
+			r.Lists[list] = labels
+		}
+	}
+	r.Members, r.Lists = nilIfEmpty(r.Members), nilIfEmpty(r.Lists)
+	with := m.state.withResource(*r)
+	return !slices.ContainsFunc(Conflicts(newIndex(&with), own), func(c affinity.Conflict) bool { return c.Severity == affinity.Error })
 }
 
 func (m *maker) resource(form Form, name string) {
@@ -91,7 +157,19 @@ func (m *maker) resource(form Form, name string) {
 		case setting.Name == SettingPath:
 		case setting.Name == SettingFormat && form.Kind == cluster.KindImage && !filed:
 		case setting.Required || setting.Name == SettingFormat || m.yes(setting.Name):
-			r.Settings[setting.Name] = m.pick(setting.Name, settings[setting.Name])
+			words := setting.Words
+			if known := settings[setting.Name]; known != nil {
+				words = known
+			}
+			r.Settings[setting.Name] = m.pick(setting.Name, words)
+		}
+	}
+	switch form.Kind {
+	case cluster.KindPolicy:
+		m.policy(&r)
+	case cluster.KindGroup:
+		if !m.group(&r) {
+			return
 		}
 	}
 	r.Settings = nilIfEmpty(r.Settings)
@@ -119,6 +197,7 @@ func (m *maker) node(name string) {
 		ratio, overhead := rapid.Float64Range(cluster.MinRAMRatio, cluster.MaxRAMRatio).Draw(m.t, "ratio"), units.Bytes(rapid.IntRange(0, 1<<40).Draw(m.t, "overhead"))
 		n.Settings = cluster.NodeSettings{RAMRatio: &ratio, Overhead: &overhead}
 	}
+	n.Labels, n.Management, n.Unbalanced = m.labels("node's labels"), m.yes("management"), m.yes("unbalanced")
 	m.state.Nodes = append(m.state.Nodes, n)
 }
 
@@ -148,6 +227,14 @@ func (m *maker) vm(number int) {
 			vm.NICs = nics[number : number+1]
 		}
 	}
+	vm.Labels = m.labels("VM's labels")
+	vm.Migration = cluster.Migration(m.pick("migration", []string{"", "manual", "never"}))
+	own, _ := (&checker{index: newIndex(&m.state)}).clusterOf(&vm)
+	for _, node := range nodesOf(newIndex(&m.state), own) {
+		if m.yes("prefers " + node.Name) {
+			vm.Preferred = append(vm.Preferred, node.ID)
+		}
+	}
 	switch m.pick("described by", []string{"XML", "fields"}) {
 	case "XML":
 		vm.Spec = cluster.VMSpec{Memory: units.GiB, VCPUs: 2, XML: m.pick("xml", []string{
@@ -165,9 +252,14 @@ func (m *maker) vm(number int) {
 
 func randomState(t *rapid.T) State {
 	m := &maker{t: t}
-	for _, form := range forms {
+	of := func(form Form) {
 		for i := range rapid.IntRange(0, 3).Draw(t, form.Plural) {
 			m.resource(form, m.pick("name", []string{"null", "true", "1.5", "x", "0x1F", "1e3", "y"})+fmt.Sprint(".", i))
+		}
+	}
+	for _, form := range forms {
+		if len(form.Members) == 0 {
+			of(form)
 		}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "nodes") {
@@ -176,6 +268,7 @@ func randomState(t *rapid.T) State {
 	for i := range rapid.IntRange(0, 3).Draw(t, "vms") {
 		m.vm(i)
 	}
+	of(groupForm)
 	return m.state
 }
 
@@ -243,11 +336,22 @@ func plainExport(t *rapid.T, now State) string {
 	return string(text)
 }
 
+// withoutNodes is the state of a site that no node has joined.
+func (s *State) withoutNodes() {
+	s.Nodes = nil
+	for i := range s.Resources {
+		delete(s.Resources[i].Members, cluster.MembersNodes)
+	}
+	for i := range s.VMs {
+		s.VMs[i].Preferred = nil
+	}
+}
+
 // A plan leads from any state to any document that fits it, and there is nothing left to do afterwards.
 func TestAPlanLeadsToWhatIsDeclared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, wanted := randomState(t), randomState(t)
-		wanted.Nodes = nil
+		wanted.withoutNodes()
 		text := plainExport(t, wanted)
 		doc, problems := Parse("wanted", []byte(text))
 		if len(problems) > 0 {
@@ -275,7 +379,7 @@ func TestAPlanLeadsToWhatIsDeclared(t *testing.T) {
 		if len(problems) > 0 || len(rest.Changes) > 0 {
 			t.Fatalf("something is left to do: %+v\n%s", rest.Changes, lines(problems))
 		}
-		if after.Nodes = nil; prune {
+		if after.withoutNodes(); prune {
 			if diff := cmp.Diff(text, plainExport(t, after)); diff != "" {
 				t.Fatal(diff)
 			}

@@ -38,7 +38,7 @@ func large(vms int) State {
 func BenchmarkEdit(b *testing.B) {
 	now := large(10_000)
 	for b.Loop() {
-		if _, err := Edit(now, now.Resources[0], nil, map[string]string{SettingSource: "bridge:br0"}, nil); err != nil {
+		if _, err := Edit(now, now.Resources[0], Wanted{Settings: map[string]string{SettingSource: "bridge:br0"}}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,6 +17,12 @@ func Schema() string {
 		for _, setting := range form.Settings {
 			line(&b, setting.Name, setting.Doc, setting.Required, setting.Default)
 		}
+		for _, members := range form.Members {
+			line(&b, members.Name, members.Doc, false, "")
+		}
+		for _, list := range form.Lists {
+			line(&b, list.Name, list.Doc, false, "")
+		}
 		if form.HasNodeKeys {
 			line(&b, "node_keys", "keys that all its nodes have: {name, default, sticky, weight}", false, "")
 			line(&b, "keys", "see below; left out: the special keys with their default weights", false, "")
@@ -26,6 +32,7 @@ func Schema() string {
 	return b.String()
 }
 
+// line describes one field, wrapped like what is written by hand here.
 func line(b *strings.Builder, name, doc string, required bool, byDefault string) {
 	if required {
 		doc += "; required"
@@ -33,7 +40,21 @@ func line(b *strings.Builder, name, doc string, required bool, byDefault string)
 	if byDefault != "" {
 		doc += "; " + byDefault + " by default"
 	}
-	fmt.Fprintf(b, "  %-20s %s\n", name, doc)
+	const width, most = 20, 88
+	fmt.Fprintf(b, "  %-*s", width, name)
+	at := most // a long name has a line of its own
+	if len(name) <= width {
+		at = 2 + width
+	}
+	for word := range strings.FieldsSeq(doc) {
+		if at+1+len(word) > most {
+			fmt.Fprintf(b, "\n  %*s", width, "")
+			at = 2 + width
+		}
+		b.WriteString(" " + word)
+		at += 1 + len(word)
+	}
+	b.WriteByte('\n')
 }
 
 const schemaHead = `A document declares an estate in YAML. It begins with
@@ -56,6 +77,10 @@ nodes: what is declared of nodes that have joined; a document creates and delete
   overhead             memory kept free, instead of its cluster's
   keys                 values of keys that its cluster declares: {NAME: NUMBER}; others
                        have the cluster's default
+  labels               by which groups take it in
+  management           true of one that also runs the site's management: even
+                       distribution by VM count leaves it fewer VMs
+  unbalanced           true keeps balancing away from it
 
 vms: virtual machines; new ones are stopped, and what changes of one that runs takes
 effect at its next start
@@ -70,8 +95,12 @@ effect at its next start
   kernel               file on the nodes to boot, with initrd and cmdline
   xml                  instead of memory, vcpus and what follows them: a libvirt domain;
                        linked disks and NICs then only give keys
+  labels               by which groups take it in
+  migration            who may move it while it runs: automatic (left out), manual
+                       (people, and a drain that they ask for), or never
+  preferred            names of nodes that it had better start on
 
-Everything but nodes may have keys, a list of {name, value, weight, class}:
+Everything but nodes, policies and groups may have keys, each {name, value, weight, class}:
   value                a number; near ones attract, 1 and more apart is as good as absent
   weight               how much, negative to repel; left out or 0: no part in placement
   class                system (left out), billing-entity or customer; customer keys only
@@ -82,10 +111,19 @@ A name that begins with _ asks for a node key of that name, not as a system key.
 Example:
 
   format: ` + Format + `
+  policies:
+    - name: spread
+      gate: off
+      weighers: {customer-keys: 1}
+      balancer: even-vm-count
+      parameters: {HighVMCount: 8}
   clusters:
     - name: default
       ram_ratio: 1.5
       node_keys: [{name: Premium}]
+      policy: spread
+      balancing: automatic
+      balance_window: Mon-Fri 20:00-06:00
   billing_entities: [{name: us, master: true}]
   customers: [{name: acme, billing_entity: us}]
   vdcs: [{name: acme-prod, customer: acme}]
@@ -98,4 +136,10 @@ Example:
       disks: [{path: /srv/web-1.qcow2, format: qcow2}]
       networks: [default]
       keys: [{name: Premium, value: 1, weight: 100}]
+      labels: [web]
+  groups:
+    - name: web-apart
+      vms_rule: negative
+      vms_enforcing: true
+      vm_labels: [web]
 `

@@ -113,5 +113,14 @@ func pointed[T any](p *T) (T, bool) {
 	return *p, true
 }
 
+// impliedID is the ID of what is there without a record: the default cluster, and what is built in.
+func impliedID(kind cluster.Kind, name string) (string, bool) {
+	if kind == cluster.KindCluster && name == cluster.DefaultCluster {
+		return cluster.DefaultCluster, true
+	}
+	built, known := Builtin(kind, name)
+	return built.ID, known
+}
+
 // ref is how people are told of a thing: kind/name.
 func ref(kind cluster.Kind, name string) string { return string(kind) + "/" + name }

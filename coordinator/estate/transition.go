@@ -52,6 +52,12 @@ func (t *transition) resources() {
 			continue
 		}
 		form, _ := FormOf(r.Kind)
+		for _, link := range form.Links {
+			if link.Fixed && leadsTo(r, link) != leadsTo(next, link) {
+				t.report(subject, link.Name,
+					fmt.Sprintf("its %s cannot change once the %s is there", link.Name, r.Kind), "delete it and make another one")
+			}
+		}
 		for _, setting := range form.Settings {
 			if from, to := Effective(r, setting), Effective(next, setting); setting.Fixed && from != to {
 				t.report(subject, setting.Name,
@@ -92,6 +98,14 @@ func (t *transition) gone() {
 		}
 	}
 	t.after.Resources = kept
+}
+
+// leadsTo is where a link leads; to the default cluster if it names no other one.
+func leadsTo(r *cluster.Resource, link Link) string {
+	if id := r.Links[link.Name]; id != "" || link.To != cluster.KindCluster {
+		return id
+	}
+	return cluster.DefaultCluster
 }
 
 // Effective is the value that a setting of a resource has, by default if it is not set.

@@ -1,6 +1,7 @@
 package estate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,9 @@ func (d *differ) describe(plan *Plan) {
 	for i := range d.doc.entries {
 		one := &d.doc.entries[i]
 		names[d.declared[ref(one.kind, one.name)]] = one.name
+	}
+	for name, id := range d.vmIDs {
+		names[id] = name
 	}
 	for i := range plan.Changes {
 		change := &plan.Changes[i]
@@ -71,6 +75,12 @@ func resourceFields(names map[string]string, a, b *cluster.Resource) []FieldChan
 		}
 		fields = append(fields, FieldChange{Field: setting.Name, From: side(from), To: side(to)})
 	}
+	for _, members := range form.Members {
+		fields.add(members.Name, namesOfIDs(names, a.Members[members.Name]), namesOfIDs(names, b.Members[members.Name]))
+	}
+	for _, list := range form.Lists {
+		fields.add(list.Name, strings.Join(a.Lists[list.Name], ", "), strings.Join(b.Lists[list.Name], ", "))
+	}
 	nodeKeys := func(r *cluster.Resource) map[string]string {
 		words := make(map[string]string)
 		for _, key := range r.NodeKeys {
@@ -81,6 +91,16 @@ func resourceFields(names map[string]string, a, b *cluster.Resource) []FieldChan
 	fields.maps(nodeKeys(a), nodeKeys(b))
 	fields.maps(keyWords(a.Keys), keyWords(b.Keys))
 	return fields
+}
+
+// namesOfIDs are the names of several things, in their order; of what has none, the ID.
+func namesOfIDs(names map[string]string, ids []string) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = cmp.Or(names[id], id)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
 }
 
 // maps adds what differs between two sets of named texts, by name.
@@ -179,6 +199,9 @@ func nodeFields(a, b *cluster.Node) []FieldChange {
 		}
 	}
 	fields.maps(from, to)
+	fields.add(fieldLabels, strings.Join(a.Labels, ", "), strings.Join(b.Labels, ", "))
+	fields.add(fieldManagement, strconv.FormatBool(a.Management), strconv.FormatBool(b.Management))
+	fields.add(fieldUnbalanced, strconv.FormatBool(a.Unbalanced), strconv.FormatBool(b.Unbalanced))
 	return fields
 }
 
@@ -218,11 +241,15 @@ func vmFields(names map[string]string, a, b *cluster.VM) []FieldChange {
 		fields = append(fields, FieldChange{Field: "xml", From: lineCount(a.Spec.XML), To: lineCount(b.Spec.XML)})
 	}
 	fields.maps(keyWords(a.Keys), keyWords(b.Keys))
+	fields.add(fieldPreferred, namesOfIDs(names, a.Preferred), namesOfIDs(names, b.Preferred))
 	if busy(a) {
 		for i := range fields {
 			fields[i].Note = atNextStart
 		}
 	}
+	// These are looked at whenever the VM may move.
+	fields.add(fieldLabels, strings.Join(a.Labels, ", "), strings.Join(b.Labels, ", "))
+	fields.add(fieldMigration, MigrationText(a.Migration), MigrationText(b.Migration))
 	return fields
 }
 
