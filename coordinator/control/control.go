@@ -79,6 +79,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	}
 	var loops sync.WaitGroup
 	loops.Go(func() { c.keepPlaced(ctx) })
+	loops.Go(func() { c.follow(ctx) })
 	c.reconcile(ctx) // to the end of the leadership
 	loops.Wait()
 	c.mu.Lock()

@@ -122,11 +122,7 @@ func agreed(vm cluster.VM, copies []copyOf) (after cluster.VM, why string) {
 	after = vm
 	switch {
 	case len(copies) > 1:
-		var names []string
-		for _, one := range copies {
-			names = append(names, one.node.Name)
-		}
-		after.Condition = "its UUID is on " + strings.Join(names, " and ") + ": stop one copy by hand"
+		after.Condition = twice(copies)
 		return after, after.Condition
 	case len(copies) == 0 && vm.Holder == "":
 		return vm, ""
