@@ -45,7 +45,11 @@ func (a *capacity) do(w *world, _ uint64, report *StepReport) error {
 		record, request.Cluster = found, found.Name
 		request.SystemKeys, request.CustomerKeys = key.WeightedOf(system), key.WeightedOf(customer)
 	}
-	engine, err := placement.NewEngine(placement.PolicyFor(cluster.SettingsOf(&record)))
+	policy, _, err := estate.PolicyOf(&w.state, record)
+	if err != nil {
+		return err
+	}
+	engine, err := placement.NewEngine(policy)
 	if err != nil {
 		return err
 	}
