@@ -19,7 +19,7 @@ const followEvery = 5 * time.Second
 type looked map[string]string
 
 // follow takes note, until the context ends, of VMs that were moved with virsh or another tool, so that ledgers and groups
-// see them where they are; and of VMs that two nodes run.
+// see them where they are; of VMs that two nodes run; and of work that nobody does.
 func (c *Control) follow(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
@@ -29,6 +29,7 @@ func (c *Control) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			c.takeUp()
 			before = c.followOnce(ctx, before)
 		}
 	}

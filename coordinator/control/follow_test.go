@@ -12,13 +12,6 @@ import (
 	"berth/coordinator/state"
 )
 
-// hide makes a node show the VM no more.
-func (w *world) hide(node, vm string) {
-	w.facts.change(node, func(f *cluster.NodeFacts) {
-		f.Domains = slices.DeleteFunc(slices.Clone(f.Domains), func(d cluster.Domain) bool { return d.UUID == vm })
-	})
-}
-
 // shows makes another node show the VM.
 func (w *world) shows(node string, vm cluster.VM, change func(*cluster.Domain)) {
 	vm.Holder = node
@@ -48,10 +41,10 @@ func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 		if after := w.vm("web1"); after.Holder != "n1" || after.Condition != "" {
 			t.Fatalf("while it is moved: %+v", after)
 		}
-		w.hide("n1", before.ID)
+		w.facts.change("n1", without(before.ID))
 		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Domains[0].State = cluster.DomainRunning })
 		moved := time.Now()
-		time.Sleep(2 * followEvery)
+		time.Sleep(3 * followEvery)
 		after := w.vm("web1")
 		if after.Holder != "n2" || after.LastNode != "n2" || after.Epoch != before.Epoch || after.MovedAt.Before(moved) {
 			t.Errorf("vm %+v", after)
@@ -78,7 +71,7 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 	}{
 		"both run it": {func(w *world, vm cluster.VM) { w.shows("n2", vm, nil) }, "its UUID is on node1 and node2: stop one copy by hand"},
 		"two others run it": {func(w *world, vm cluster.VM) {
-			w.hide("n1", vm.ID)
+			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, nil)
 			w.shows("n3", vm, nil)
 		}, "its UUID is on node2 and node3: stop one copy by hand"},
@@ -91,23 +84,23 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 			w.shows("n2", vm, nil)
 		}, ""},
 		"another epoch": {func(w *world, vm cluster.VM) {
-			w.hide("n1", vm.ID)
+			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch++ })
 		}, ""},
 		"not Berth's mark": {func(w *world, vm cluster.VM) {
-			w.hide("n1", vm.ID)
+			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed = false })
 		}, ""},
 		"paused elsewhere": {func(w *world, vm cluster.VM) {
-			w.hide("n1", vm.ID)
+			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, func(d *cluster.Domain) { d.State = cluster.DomainPaused })
 		}, ""},
 		"only for a moment": {func(w *world, vm cluster.VM) {
 			time.Sleep(followEvery - time.Duration(time.Now().UnixNano())%followEvery - time.Second)
-			w.hide("n1", vm.ID)
+			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, nil)
 			time.Sleep(2 * time.Second) // one look
-			w.hide("n2", vm.ID)
+			w.facts.change("n2", without(vm.ID))
 			w.show(vm)
 		}, ""},
 		"an operation works on it": {func(w *world, vm cluster.VM) {
@@ -117,7 +110,7 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 			if _, err := w.StopVM(w.Context(), StopVM{VM: vm.ID}); err != nil {
 				w.Fatal(err)
 			}
-			w.hide("n1", vm.ID)
+			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, nil)
 		}, ""},
 	} {
@@ -153,7 +146,7 @@ func TestOneCopyLessEndsTheCondition(t *testing.T) {
 		if w.vm("web1").Condition == "" {
 			t.Fatal("two copies are no condition")
 		}
-		w.hide("n2", vm.ID)
+		w.facts.change("n2", without(vm.ID))
 		time.Sleep(time.Minute)
 		if after := w.vm("web1"); after.Condition != "" || after.Holder != "n1" {
 			t.Errorf("vm %+v", after)
@@ -172,7 +165,7 @@ func TestNothingIsFollowedInAQuarantine(t *testing.T) {
 		vm := w.on("n1", "web1", 1)
 		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
 		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
-		w.hide("n1", vm.ID)
+		w.facts.change("n1", without(vm.ID))
 		w.shows("n2", vm, nil)
 		time.Sleep(time.Minute)
 		if after := w.vm("web1"); after.Holder != "n1" {
