@@ -47,11 +47,7 @@ func (s *Server) Capacity(
 	if err != nil {
 		return nil, err
 	}
-	policy, _, err := estate.PolicyOf(p, resolved.Record)
-	if err != nil {
-		return nil, err
-	}
-	engine, err := placement.NewEngine(policy)
+	engine, err := placement.NewEngine(placement.PolicyFor(cluster.SettingsOf(&resolved.Record)))
 	if err != nil {
 		return nil, err
 	}

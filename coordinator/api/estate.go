@@ -170,7 +170,7 @@ func (s *Server) ExportEstate(
 	}
 	var document []byte
 	if request.Msg.GetScenario() {
-		document, err = sim.Export(p.view(), p.declared(), cmp.Or(request.Msg.GetSeed(), random()))
+		document, err = sim.Export(p.view(), p.declared(), p.Plans(), cmp.Or(request.Msg.GetSeed(), random()))
 	} else {
 		document, err = estate.Export(p.declared(), true)
 	}

@@ -89,6 +89,7 @@ type Config struct {
 
 // Server answers the calls. It is safe for concurrent use.
 type Server struct {
+	berthv1connect.UnimplementedBerthServiceHandler
 	Config
 
 	forward *forwarder

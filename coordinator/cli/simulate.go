@@ -21,7 +21,8 @@ func (a *app) simulateCommand() *cobra.Command {
 		Use: "simulate FILE", Short: "Try out on paper what would be placed where", Args: arguments(1, "FILE"),
 		Long: `Run a scenario through the placement engine, here, without any coordinator: an estate, the figures of the nodes, what
 runs, and steps such as start, stop, migrate, drain and a node that goes down. Each decision is printed with its reasons
-and compared with what the scenario expects, if it does.
+and compared with what the scenario expects, if it does. A step may also let time pass: then rules are repaired and
+clusters evened out as a coordinator would, and all that happens is printed.
 
 'berth export --scenario' writes a scenario from the live cluster: try tomorrow's policy on today's state, or send it
 along with a report of a defect. - reads the standard input.

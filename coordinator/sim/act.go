@@ -1,14 +1,15 @@
 package sim
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
-	"slices"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/shared/units"
 )
 
 // start places a VM and starts it.
@@ -19,7 +20,7 @@ type start struct {
 	seed      *uint64
 }
 
-func (a *start) do(w *world, seed uint64, report *StepReport) error {
+func (a *start) do(w *world, seed uint64, _ *StepReport) error {
 	before := w.state
 	if a.described != nil {
 		if _, err := w.vm(a.vm); err == nil {
@@ -50,8 +51,11 @@ func (a *start) do(w *world, seed uint64, report *StepReport) error {
 	if request.Pinned, err = w.pin(a.on); err != nil {
 		return err
 	}
-	decision := w.decide(&resolved, request, or(a.seed, seed))
-	report.Decisions = append(report.Decisions, decision)
+	decision, err := w.decide(&resolved, request, or(a.seed, seed))
+	if err != nil {
+		return err
+	}
+	w.started(vm, &decision)
 	if decision.Outcome != placement.Placed {
 		w.become(before) // a VM that was never started is not made
 		return nil
@@ -67,10 +71,22 @@ func (a *start) do(w *world, seed uint64, report *StepReport) error {
 	return nil
 }
 
+// started notes how a start was decided.
+func (w *world) started(vm *cluster.VM, decision *placement.Decision) {
+	entry := Entry{What: "start", VM: vm.Name, To: decision.WinnerName, Why: decision.Reason}
+	if decision.Outcome != placement.Placed {
+		entry.What = "refused"
+	}
+	w.noteDecided(entry, decision)
+}
+
 // decide runs the engine as the leader does.
-func (w *world) decide(resolved *estate.Resolved, request placement.Request, seed uint64) placement.Decision {
-	policy := placement.PolicyFor(cluster.SettingsOf(&resolved.Record))
-	return placement.Explain(placement.Place(w.view(), request, policy, seed))
+func (w *world) decide(resolved *estate.Resolved, request placement.Request, seed uint64) (placement.Decision, error) {
+	policy, _, err := estate.PolicyOf(&w.state, resolved.Record)
+	if err != nil {
+		return placement.Decision{}, err
+	}
+	return placement.Place(w.view(), request, policy, seed), nil
 }
 
 // pin is the ID of a node that is named; empty if none is.
@@ -125,7 +141,7 @@ type migrate struct {
 	seed     *uint64
 }
 
-func (a *migrate) do(w *world, seed uint64, report *StepReport) error {
+func (a *migrate) do(w *world, seed uint64, _ *StepReport) error {
 	vm, err := w.vm(a.vm)
 	if err != nil {
 		return err
@@ -137,56 +153,79 @@ func (a *migrate) do(w *world, seed uint64, report *StepReport) error {
 	if target != "" && target == vm.Holder {
 		return fmt.Errorf("VM %q runs on %s already", vm.Name, a.to)
 	}
-	decision, err := w.move(vm, target, a.ifBetter, or(a.seed, seed))
-	if err != nil {
-		return err
-	}
-	report.Decisions = append(report.Decisions, decision)
-	return nil
+	return w.move(vm, target, a.ifBetter, or(a.seed, seed))
 }
 
-// move decides where a running VM goes, and takes it there.
-func (w *world) move(vm *cluster.VM, target string, ifBetter float64, seed uint64) (placement.Decision, error) {
-	none := placement.Decision{}
-	if err := w.idle(vm); err != nil {
-		return none, err
-	}
-	g, err := w.guest(vm)
-	if err != nil {
-		return none, err
-	}
-	source := w.nodes[vm.Holder]
-	if source.facts.Liveness != cluster.Up {
-		return none, fmt.Errorf("node %s, which runs VM %q, is not up: a VM moves only when both nodes answer", w.nodeName(vm.Holder), vm.Name)
-	}
-	if g.state != cluster.DomainRunning {
-		return none, fmt.Errorf("VM %q is %s on %s: only a running VM moves", vm.Name, g.state, w.nodeName(vm.Holder))
+// move decides where a running VM goes, and sets it on its way there.
+func (w *world) move(vm *cluster.VM, target string, ifBetter float64, seed uint64) error {
+	if err := w.movable(vm); err != nil {
+		return err
 	}
 	resolved, err := estate.Resolve(&w.state, *vm)
 	if err != nil {
-		return none, err
+		return err
 	}
-	if cluster.SettingsOf(&resolved.Record).Storage == cluster.LocalStorage {
-		return none, fmt.Errorf("VM %q has its disk on %s: nothing moves in cluster %s, which has local storage",
-			vm.Name, w.nodeName(vm.Holder), resolved.Cluster)
-	}
-	request := estate.Request(resolved, *vm, placement.ForMigrate)
-	// As large as it runs, as the leader has it: its record may have been given another size for its next start.
-	request.Memory, request.VCPUs = max(request.Memory, g.memory), max(request.VCPUs, g.vcpus)
+	request := w.movingRequest(&resolved, vm, placement.ForMigrate)
 	request.Pinned, request.IfBetter = target, ifBetter
-	decision := w.decide(&resolved, request, seed)
-	if decision.Outcome == placement.Placed {
-		gone := w.leave(vm.Holder, vm.ID)
-		vm.Holder, vm.LastNode = decision.Winner, decision.Winner
-		w.arrive(decision.Winner, gone)
+	decision, err := w.decide(&resolved, request, seed)
+	if err != nil {
+		return err
 	}
-	return decision, nil
+	entry := Entry{What: "migrate", VM: vm.Name, From: w.nodeName(vm.Holder), To: decision.WinnerName, Why: decision.Reason}
+	switch decision.Outcome {
+	case placement.Placed:
+		defer w.depart(vm, decision.Winner, "", w.bandwidth)
+	case placement.Stay:
+		entry.What = "stays"
+	case placement.Refused:
+		entry.What = "refused"
+	}
+	w.noteDecided(entry, &decision)
+	return nil
 }
 
-// drain puts a node into maintenance and moves what can be moved away from it, largest VM first.
-type drain struct{ node string }
+// movable tells why a VM cannot move now; nil: it can.
+func (w *world) movable(vm *cluster.VM) error {
+	if err := w.idle(vm); err != nil {
+		return err
+	}
+	g, err := w.guest(vm)
+	if err != nil {
+		return err
+	}
+	source := w.nodes[vm.Holder]
+	if source.facts.Liveness != cluster.Up {
+		return fmt.Errorf("node %s, which runs VM %q, is not up: a VM moves only when both nodes answer", w.nodeName(vm.Holder), vm.Name)
+	}
+	if g.state != cluster.DomainRunning {
+		return fmt.Errorf("VM %q is %s on %s: only a running VM moves", vm.Name, g.state, w.nodeName(vm.Holder))
+	}
+	resolved, err := estate.Resolve(&w.state, *vm)
+	if err == nil && cluster.SettingsOf(&resolved.Record).Storage == cluster.LocalStorage {
+		return fmt.Errorf("VM %q has its disk on %s: nothing moves in cluster %s, which has local storage",
+			vm.Name, w.nodeName(vm.Holder), resolved.Cluster)
+	}
+	return err
+}
 
-func (a *drain) do(w *world, seed uint64, report *StepReport) error {
+// movingRequest asks for a VM as large as it runs, as the leader has it: its record may have been given another size for its
+// next start.
+func (w *world) movingRequest(resolved *estate.Resolved, vm *cluster.VM, purpose placement.Purpose) placement.Request {
+	request := estate.Request(*resolved, *vm, purpose)
+	if g, err := w.guest(vm); err == nil {
+		request.Memory, request.VCPUs = max(request.Memory, g.memory), max(request.VCPUs, g.vcpus)
+	}
+	return request
+}
+
+// drain puts a node into maintenance and moves what can be moved away from it, as the leader does.
+type drain struct {
+	node      string
+	parallel  int
+	bandwidth units.Bytes
+}
+
+func (a *drain) do(w *world, _ uint64, report *StepReport) error {
 	record, n, err := w.node(a.node)
 	if err != nil {
 		return err
@@ -194,37 +233,41 @@ func (a *drain) do(w *world, seed uint64, report *StepReport) error {
 	if n.facts.Liveness != cluster.Up {
 		return fmt.Errorf("node %s is not up: nothing can be moved away from it", a.node)
 	}
-	record.Maintenance, record.MaintenanceReason = true, "drain"
-	guests := slices.Clone(n.guests)
-	slices.SortStableFunc(guests, func(a, b guest) int { return cmp.Or(cmp.Compare(b.memory, a.memory), cmp.Compare(a.name, b.name)) })
-	report.drained = true
-	moved := 0
-	for i := range guests {
-		g := &guests[i]
-		if g.foreign {
-			report.Left = append(report.Left, Left{Name: g.name, Why: "it is not Berth's"})
-			continue
-		}
-		vm, err := w.vm(g.name)
-		if err != nil {
-			return err
-		}
-		if vm.Holder != record.ID {
-			report.Left = append(report.Left, Left{Name: g.name, Why: "the node does not hold it"})
-			continue
-		}
-		decision, err := w.move(vm, "", 0, derive(seed, i))
-		if err != nil {
-			report.Left = append(report.Left, Left{Name: g.name, Why: err.Error()})
-			continue
-		}
-		report.Decisions = append(report.Decisions, decision)
-		if decision.Outcome != placement.Placed {
-			report.Left = append(report.Left, Left{Name: g.name, Why: decision.Reason})
-			continue
-		}
-		moved++
+	fleet, err := w.fleet(record.Cluster)
+	if err != nil {
+		return err
 	}
-	report.Said = fmt.Sprintf("%s moved away from %s, %d left", count(moved, "VM"), a.node, len(report.Left))
+	preflight := balance.Drain(fleet, record.ID, a.parallel, a.bandwidth)
+	if preflight.Refused != "" {
+		return errors.New(preflight.Refused)
+	}
+	record.Maintenance, record.MaintenanceReason = true, "drain"
+	plan := preflight.Plan
+	plan.State, plan.Caller, plan.Parallel, plan.Bandwidth = cluster.PlanRunning, caller, a.parallel, a.bandwidth
+	p := w.pursue(fleet, plan)
+	report.Plan, report.Warnings, report.drained = p.id, preflight.Warnings, true
+	if err := w.carry(); err != nil {
+		return err
+	}
+	w.tell(p, report)
 	return nil
+}
+
+// tell says how far a plan has come in its step.
+func (w *world) tell(p *pursuit, report *StepReport) {
+	var moved, begun int
+	for i := range p.turns {
+		switch t := &p.turns[i]; t.state {
+		case cluster.MoveMoved:
+			moved++
+		case moving, waiting:
+			begun++
+		default:
+			report.Left = append(report.Left, Left{Name: t.VMName, Why: t.why})
+		}
+	}
+	report.Said = fmt.Sprintf("%s moved, %d left", count(moved, "VM"), len(report.Left))
+	if begun > 0 {
+		report.Said = fmt.Sprintf("%s to move, %d left", count(begun, "VM"), len(report.Left))
+	}
 }

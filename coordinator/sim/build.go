@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
 	"berth/shared/units"
@@ -21,7 +22,7 @@ type builder struct {
 // world is the scenario before its first step.
 func (s *Scenario) world() (*world, []estate.Problem) {
 	b := &builder{
-		world: &world{at: s.At, nodes: make(map[string]*node, len(s.nodes))},
+		world: &world{at: s.At, nodes: make(map[string]*node, len(s.nodes)), course: s.course()},
 		ids:   make(map[string]string, len(s.ids)), started: make(map[string]bool, len(s.running)),
 		reader: reader{file: s.Name},
 	}
@@ -41,11 +42,29 @@ func (s *Scenario) world() (*world, []estate.Problem) {
 	for i := range s.stopped {
 		b.addStopped(&s.stopped[i])
 	}
+	b.addPast(s)
 	for i := range s.nodes {
 		b.fillAvailable(&s.nodes[i])
 	}
 	b.checkIDs(s.ids)
 	return b.world, b.problems
+}
+
+// course is how the scenario's time goes before its first step.
+func (s *Scenario) course() course {
+	return course{
+		seed: s.Seed, still: s.still(),
+		began: s.At, nextPass: s.At.Add(s.Interval), interval: s.Interval, bandwidth: s.Bandwidth,
+		histories: make(map[string]*balance.History), resting: make(map[string]string),
+	}
+}
+
+// still tells that no step lets time pass.
+func (s *Scenario) still() bool {
+	return !slices.ContainsFunc(s.Steps, func(step Step) bool {
+		_, passes := step.action.(*pass)
+		return passes || step.at != nil
+	})
 }
 
 func (b *builder) addNodes(entries []nodeEntry) {
@@ -167,6 +186,9 @@ func (b *builder) addGuest(entry *guestEntry) {
 
 // hold makes a node the holder of a VM, with what the VM has from its start.
 func (b *builder) hold(entry *guestEntry, vm *cluster.VM, on *cluster.Node) {
+	if entry.inFlight {
+		vm.Operation = "the one that brings it to " + on.Name
+	}
 	if !entry.inFlight && !entry.stray {
 		if vm.Holder != "" {
 			b.refuseLine(entry.line, "say in_flight: true where it is to go, or stray: true where it should not be",
@@ -212,6 +234,9 @@ func (b *builder) ownerID(kind cluster.Kind, name string) string {
 func (b *builder) remember(line int, vm *cluster.VM, p *past) {
 	if p.stickyGiven {
 		vm.Sticky = p.sticky
+	}
+	if p.movedAgo != nil {
+		vm.MovedAt = b.at.Add(-*p.movedAgo)
 	}
 	if p.home == "" {
 		return

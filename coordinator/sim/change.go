@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
@@ -15,17 +16,29 @@ type liveness struct {
 }
 
 func (a *liveness) do(w *world, _ uint64, report *StepReport) error {
-	_, n, err := w.node(a.node)
+	record, n, err := w.node(a.node)
 	if err != nil {
 		return err
 	}
-	n.facts.Liveness, n.facts.LivenessReason = cluster.Up, ""
 	report.Said = a.node + " is up"
+	if !a.down && n.facts.Liveness != cluster.Up && !w.still { // it reports as soon as it is heard
+		n.facts.InventoryAt, n.facts.TelemetryAt = later(n.facts.InventoryAt, w.at), later(n.facts.TelemetryAt, w.at)
+	}
+	n.facts.Liveness, n.facts.LivenessReason = cluster.Up, ""
 	if a.down {
+		w.interrupt(record.ID)
 		n.facts.Liveness, n.facts.LivenessReason = cluster.Unreachable, "it is down"
 		report.Said = fmt.Sprintf("%s is unreachable and keeps %s until they are stopped", a.node, count(len(n.guests), "guest"))
 	}
 	return nil
+}
+
+// later is the moment that a figure which is known has from now on.
+func later(known, now time.Time) time.Time {
+	if known.IsZero() {
+		return known
+	}
+	return now
 }
 
 // maintenance lets nothing new come to a node, or ends that.

@@ -1,6 +1,6 @@
 // Package sim runs what-if scenarios: a file describes a cluster, what is known of its nodes, what runs there and what
 // happens next, and the placement engine of the coordinators answers, without any daemon. Nothing leaves the package but
-// the report; time stands still, and chance comes from the scenario's seed, so that the same file gives the same report.
+// the report; time is the scenario's own, and chance comes from its seed, so that the same file gives the same report.
 //
 // The world of a scenario is the one that the coordinators see: records and facts, joined by cluster.NewView. What they
 // do around a decision is done here with the same functions: a VM's keys are compiled by package estate, what it shows to
@@ -13,9 +13,12 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
 
     format: berth/scenario/v1
     seed: 7              chance: the seeds of all decisions come from it (0 if left out)
-    at: 2026-03-01T12:00:00Z   when it takes place; time stands still
+    at: 2026-03-01T12:00:00Z   when it begins; time stands still unless a step
+                         lets it pass
+    interval: 1m         between two passes of the leader, where time passes
+    bandwidth: 128M      what one migration copies in a second, likewise
     estate:              an estate as 'berth apply' reads it, without its format:
-                         clusters, customers, vdcs, offers, images, vms, nodes ...
+                         clusters, groups, policies, customers, vdcs, vms, nodes ...
     nodes:               every node with what is known of it
       - name: hv1
         memory: 64G      physical memory
@@ -43,17 +46,27 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
                          estate does not have is a stranger
         sticky: [{name: DS, value: 1, weight: 30}]     copied at its last start
         home: hv1        node of its disk, in a cluster with local storage
+        moved_ago: 12m   when it last came to another node while it ran
         memory, vcpus    if they differ from the estate's
         young: true      it has just come and is not in the node's figures
         in_flight: true  an operation is about to bring it to this node
         stray: true      the node shows it and is not to run it
-        state: running   or paused, paused-migration, crashed, unknown, absent
+        state: running   or paused, paused-migration, crashed, shutoff, unknown, absent
       - foreign: batch   a domain that is not Berth's
         node: hv1
         memory: 8G
         vcpus: 4
     stopped:             VMs of the estate that have run before
-      - vm: web-2        with sticky and home as above
+      - vm: web-2        with sticky, home and moved_ago as above
+    broken: {db: 12m}    groups, and since when their rules do not hold
+    plans:               what the leader did before, newest first
+      - {id: plan-1, kind: balance, policy: even, ended_ago: 12m,
+         unit: VMs of standard deviation, before: 2, predicted: 1.5,
+         observed: 1.5, observed_ago: 11m, created_ago: 13m,
+         moves: [{vm: web-1, from: hv1, to: hv2, memory: 4G}]}
+                         also state: failed or cancelled, cluster, node of a drain
+                         or return, and result of a move: moved, failed, stays, left
+                         or gone. 'berth export --scenario' writes them.
     ids:                 IDs where they are not the names; ties are drawn by the
       node/hv1: 3nqk7    IDs of the nodes. 'berth export --scenario' writes them.
     steps:               what happens, one after the other
@@ -68,6 +81,9 @@ Steps, each with an optional expect beside it:
     - migrate: {vm: web-2, to: hv1}
     - migrate: {vm: web-2, best: true, if_better: 5}
     - drain: hv3         maintenance, and every VM to its best node, largest first
+    - drain: {node: hv3, parallel: 1, bandwidth: 64M}
+    - undrain: hv3       it takes VMs again
+    - undrain: {node: hv3, return: true}       and what its drain moved away comes back
     - node_down: hv1     unreachable; it keeps its VMs until they are stopped
     - node_up: hv1
     - maintenance: {node: hv2, on: true, reason: new memory}
@@ -78,9 +94,27 @@ Steps, each with an optional expect beside it:
     - unset_key: {on: customer/acme, name: X}
     - capacity: {memory: 4G, vcpus: 2, vdc: prod}    how many more such VMs fit
 
+    - apply: {groups: [{name: db, vms_rule: negative, vms: [db-1, db-2]}]}
+                         a part of an estate, as 'berth apply' reads it
+    - moved_by_hand: {vm: web-1, to: hv2}      past Berth, whether it fits or not
+    - run: 30m           time passes
+    - at: 5m             any step: time passes until so long after the beginning,
+      node_down: hv1     and then it is done
+    - new_leader: c2     another coordinator leads: what is in no record is lost
+
 A VM that starts or moves takes its full size off the node's available memory at
 once, and gives back what it has there when it stops or moves away; its CPU use
 goes along. New figures of a node, given with set, replace that.
+
+With a run, or a step that has at, time passes. Every interval the leader looks
+at each cluster as a coordinator does, by the cluster's enforcement, balancing,
+policy and groups: it repairs a rule or evens out, one move at a time, or proposes
+the move where the mode is manual. A move takes as long as its memory at the
+bandwidth, counts on both nodes until it is over, and then takes along what the VM
+has and uses. Nodes that are up report all the time. What happened is in the log,
+with the time since the beginning:
+
+    0:06:00  repair    db-2: hv1 -> hv3: group db: db-1 and db-2 are both on hv1
 
 What a step is to come to. Only what is given is compared:
 
@@ -89,6 +123,13 @@ What a step is to come to. Only what is given is compared:
                          outcome: placed, stay or refused; phase of a refusal:
                          constraint or system; node and refused may be lists
     expect: {moved: {web-1: hv2}, left: [batch]}     of a drain
+                         or return, where no time passes
+    expect: {moves: 1, where: {db-2: hv3}, holds: [db], broken: [web]}
+                         of a run, when it is over: moves that Berth began since the
+                         run before, where VMs are, groups whose rules hold or not
+    expect: {proposed: {web-1: hv2}, idle: has no balancer}
+                         likewise: what waits for somebody to apply it, and a part
+                         of why the last pass moved nothing
     expect: {more: 12, nodes: {hv1: 5}, runs_out_first: memory-promised}   of capacity
 
 A step that cannot be (start of what runs, a node that is not there) ends the

@@ -1,11 +1,14 @@
 package sim
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
 )
 
@@ -40,15 +43,17 @@ func (c *comparison) oneOf(of string, expected []string, found string) {
 	}
 }
 
-func (e *Expectation) compare(report *StepReport) []Difference {
+func (e *Expectation) compare(w *world, report *StepReport) []Difference {
 	c := &comparison{line: e.Line}
 	switch {
+	case report.passed:
+		e.compareRun(c, w, report)
 	case report.Capacity != nil:
 		e.compareCapacity(c, report.Capacity)
 	case report.drained:
 		e.compareDrain(c, report)
-	case len(report.Decisions) == 1:
-		e.compareDecision(c, &report.Decisions[0])
+	case len(report.Decisions) > 0:
+		e.compareDecision(c, &report.Decisions[len(report.Decisions)-1]) // those before are of the time until the step
 	}
 	return c.found
 }
@@ -138,6 +143,55 @@ func (e *Expectation) compareDrain(c *comparison, report *StepReport) {
 	slices.Sort(left)
 	if !slices.Equal(expected, left) {
 		c.differ("left", strings.Join(expected, ", "), strings.Join(left, ", "))
+	}
+}
+
+// compareRun looks at how things are when time has passed.
+func (e *Expectation) compareRun(c *comparison, w *world, report *StepReport) {
+	if e.moves != nil {
+		c.same("moves", strconv.Itoa(*e.moves), strconv.Itoa(report.Moves))
+	}
+	for _, one := range e.where {
+		found := "no such VM"
+		if vm, err := w.vm(one.vm); err == nil {
+			found = w.nodeName(vm.Holder)
+		}
+		c.oneOf(one.vm+" on", one.nodes, cmp.Or(found, "none"))
+	}
+	proposed := make(map[string]string)
+	for i := range w.plans {
+		for _, move := range w.plans[i].Moves {
+			if w.plans[i].State == cluster.PlanProposed {
+				proposed[move.VMName] = move.TargetName
+			}
+		}
+	}
+	for _, one := range e.proposed {
+		c.oneOf(one.vm+" proposed for", one.nodes, proposed[one.vm])
+	}
+	if e.idle != "" {
+		reasons := slices.Sorted(maps.Values(w.resting))
+		if !slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, e.idle) }) {
+			c.differ("idle", e.idle, strings.Join(reasons, "; "))
+		}
+	}
+	e.compareGroups(c, w)
+}
+
+// compareGroups looks at which groups hold.
+func (e *Expectation) compareGroups(c *comparison, w *world) {
+	broken := w.broken()
+	for _, name := range slices.Concat(e.holds, e.broken) {
+		if _, known := w.state.ResourceByName(cluster.KindGroup, name); !known {
+			c.differ("group "+name, "some", "no such group")
+			continue
+		}
+		switch why := broken[name]; {
+		case slices.Contains(e.holds, name) && why != "":
+			c.differ("group "+name, "that it holds", why)
+		case slices.Contains(e.broken, name) && why == "":
+			c.differ("group "+name, "that it is broken", "that it holds")
+		}
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 )
 
 // Export writes a scenario without steps from a live cluster: the estate, the figures and ages of its nodes as the view
-// has them, and what runs where. The same request with the same seed gets the same decision in it.
-func Export(view *cluster.View, state estate.State, seed uint64) ([]byte, error) {
+// has them, what runs where, and of the plans, newest first, those that have ended of late. The same request with the same
+// seed gets the same decision in it, and the leader's loops see the same.
+func Export(view *cluster.View, state estate.State, plans []cluster.Plan, seed uint64) ([]byte, error) {
 	e := &exporter{view: view, state: &state, source: estate.Indexed(&state), vms: make(map[string]*cluster.VM, len(state.VMs)), told: make(map[string]bool)}
 	for i := range state.VMs {
 		e.vms[state.VMs[i].ID] = &state.VMs[i]
@@ -28,6 +29,10 @@ func Export(view *cluster.View, state estate.State, seed uint64) ([]byte, error)
 	root.list("nodes", e.nodes())
 	root.list("running", e.running())
 	root.list("stopped", e.stopped())
+	if broken := e.broken(); len(broken.content) > 0 {
+		root.node("broken", &yaml.Node{Kind: yaml.MappingNode, Content: broken.content})
+	}
+	root.list("plans", e.plans(plans))
 	ids := e.ids()
 	if len(ids.content) > 0 {
 		root.node("ids", &yaml.Node{Kind: yaml.MappingNode, Content: ids.content})
@@ -145,7 +150,7 @@ func (e *exporter) guest(node *cluster.NodeView, held *cluster.Allocation) *yaml
 		otherwise = cluster.DomainAbsent
 	}
 	domain := node.Facts.Domain(held.VM)
-	if domain != nil && domain.State.Holds() {
+	if domain != nil && (domain.State.Holds() || domain.State == cluster.DomainShutoff) {
 		state = domain.State
 	}
 	if state != otherwise {
@@ -204,6 +209,9 @@ func (e *exporter) past(r *row, vm *cluster.VM, runs bool) {
 		}
 		r.node("sticky", &yaml.Node{Kind: yaml.SequenceNode, Content: keys})
 	}
+	if !vm.MovedAt.IsZero() {
+		r.put("moved_ago", e.ago(vm.MovedAt))
+	}
 	if vm.Home != "" {
 		home, _ := e.state.Node(vm.Home)
 		r.text("home", home.Name)
@@ -223,7 +231,7 @@ func (e *exporter) stopped() []*yaml.Node {
 	var rows []*yaml.Node
 	for i := range e.state.VMs {
 		vm := &e.state.VMs[i]
-		if e.told[vm.ID] || len(vm.Sticky) == 0 && vm.Home == "" {
+		if e.told[vm.ID] || len(vm.Sticky) == 0 && vm.Home == "" && vm.MovedAt.IsZero() {
 			continue
 		}
 		var r row
@@ -233,6 +241,105 @@ func (e *exporter) stopped() []*yaml.Node {
 	}
 	return rows
 }
+
+// broken is since when groups do not hold.
+func (e *exporter) broken() row {
+	var r row
+	for i := range e.state.Resources {
+		if one := &e.state.Resources[i]; one.Kind == cluster.KindGroup && !one.BrokenSince.IsZero() {
+			r.node(one.Name, plain(e.ago(one.BrokenSince)))
+		}
+	}
+	return r
+}
+
+// remembered is how long a plan that has ended may still matter to the leader's loops, and maxRemembered how many do.
+const (
+	remembered    = 24 * time.Hour
+	maxRemembered = 200
+)
+
+// plans are those that have ended of late, and the last drain of each node that is in maintenance.
+func (e *exporter) plans(plans []cluster.Plan) []*yaml.Node {
+	var rows []*yaml.Node
+	drained := make(map[string]bool)
+	for i := range plans {
+		plan := &plans[i]
+		if plan.EndedAt.IsZero() || plan.State == cluster.PlanDiscarded {
+			continue
+		}
+		node, there := e.state.Node(plan.Node)
+		if plan.Node != "" && !there {
+			continue
+		}
+		last := plan.Kind == cluster.PlanDrain && node.Maintenance && !drained[plan.Node]
+		if !last && (e.view.At.Sub(plan.EndedAt) > remembered || len(rows) >= maxRemembered) {
+			continue
+		}
+		if moves, known := e.moves(plan.Moves); known {
+			drained[plan.Node] = drained[plan.Node] || last
+			rows = append(rows, e.plan(plan, node.Name, moves))
+		}
+	}
+	return rows
+}
+
+func (e *exporter) plan(plan *cluster.Plan, node string, moves []*yaml.Node) *yaml.Node {
+	var r row
+	r.put("id", plan.ID)
+	r.put("kind", string(plan.Kind))
+	if plan.State != cluster.PlanDone {
+		r.put("state", string(plan.State))
+	}
+	if plan.Cluster != cluster.DefaultCluster {
+		r.put("cluster", plan.Cluster)
+	}
+	r.text("node", node)
+	r.text("policy", plan.Policy)
+	if plan.Unit != "" {
+		r.text("unit", plan.Unit)
+		r.number("before", &plan.Before)
+		r.number("predicted", &plan.Predicted)
+	}
+	if !plan.ObservedAt.IsZero() {
+		r.number("observed", &plan.Observed)
+		r.put("observed_ago", e.ago(plan.ObservedAt))
+	}
+	r.put("created_ago", e.ago(plan.CreatedAt))
+	r.put("ended_ago", e.ago(plan.EndedAt))
+	r.list("moves", moves)
+	return r.flow()
+}
+
+// moves are those of a plan; false if one is about a node that is no more.
+func (e *exporter) moves(moves []cluster.Move) (rows []*yaml.Node, known bool) {
+	for i := range moves {
+		move := &moves[i]
+		if move.Source == "" { // of a domain that is not Berth's
+			continue
+		}
+		source, there := e.state.Node(move.Source)
+		target, also := e.state.Node(move.Target)
+		if !there || move.Target != "" && !also {
+			return nil, false
+		}
+		var r row
+		r.put("vm", move.VMName)
+		r.put("from", source.Name)
+		r.text("to", target.Name)
+		if move.Memory > 0 {
+			r.put("memory", exactly(move.Memory))
+		}
+		if move.Result != cluster.MoveMoved {
+			r.text("result", move.Result)
+		}
+		rows = append(rows, r.flow())
+	}
+	return rows, true
+}
+
+// ago is how long ago a moment is, as scenarios write it. What is after the moment of the export was just now.
+func (e *exporter) ago(at time.Time) string { return max(e.view.At.Sub(at), 0).String() }
 
 // ids are those that a scenario would not make of the names by itself. Ties are drawn by the IDs of nodes.
 func (e *exporter) ids() row {

@@ -23,14 +23,19 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 123456789, time.UTC)
 type live struct {
 	state        estate.State
 	reservations []cluster.Reservation
+	plans        []cluster.Plan
 	facts        map[string]cluster.NodeFacts
 }
 
 func (l *live) view() *cluster.View {
 	records := cluster.Records{Nodes: l.state.Nodes, VMs: l.state.VMs, Reservations: l.reservations}
 	for _, r := range l.state.Resources {
-		if r.Kind == cluster.KindCluster {
+		switch r.Kind {
+		case cluster.KindCluster:
 			records.Clusters = append(records.Clusters, r)
+		case cluster.KindGroup:
+			records.Groups = append(records.Groups, r)
+		default:
 		}
 	}
 	return cluster.NewView(noon, 42, records, l.facts)
@@ -112,6 +117,8 @@ func drawLive(t *rapid.T) *live {
 	}
 	l.drawNodes(t)
 	l.drawVMs(t, vdcs, customers)
+	l.drawGroups(t)
+	l.drawPlans(t)
 	for id, facts := range l.facts {
 		slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return cmpText(a.UUID, b.UUID) })
 		l.facts[id] = facts
@@ -124,6 +131,10 @@ func (l *live) drawNodes(t *rapid.T) {
 	for i := range n {
 		// IDs sort otherwise than names, and ties are drawn by them.
 		node := cluster.Node{ID: fmt.Sprintf("%c%d", 'z'-i, i), Name: fmt.Sprintf("hv%d", i), Cluster: rapid.SampledFrom([]string{"default", "other"}).Draw(t, "cluster")}
+		if chance(t, "node label", 2) {
+			node.Labels = []string{"left"}
+		}
+		node.Unbalanced, node.Management = chance(t, "unbalanced", 4), chance(t, "management", 4)
 		if chance(t, "own ratio", 3) {
 			ratio, overhead := rapid.Float64Range(0.5, 4).Draw(t, "ratio"), size(t, "overhead", 2*units.GiB)
 			node.Settings = cluster.NodeSettings{RAMRatio: &ratio, Overhead: &overhead}
@@ -189,6 +200,13 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 			ID: fmt.Sprintf("uuid-%d", 9-i), Name: fmt.Sprintf("vm%d", i), Desired: cluster.Stopped,
 			Spec: cluster.VMSpec{Memory: size(t, "vm memory", 20*units.GiB), VCPUs: rapid.IntRange(1, 8).Draw(t, "vcpus")},
 			VDC:  rapid.SampledFrom(vdcs).Draw(t, "vdc"), Keys: keysOf(t, cluster.KindVM),
+			Migration: rapid.SampledFrom([]cluster.Migration{"", cluster.MigrateManual, cluster.MigrateNever}).Draw(t, "migration"),
+		}
+		if chance(t, "labelled", 2) {
+			vm.Labels = []string{"red"}
+		}
+		if chance(t, "moved", 2) {
+			vm.MovedAt = noon.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "moved ago")))
 		}
 		resolved, err := estate.Resolve(&l.state, vm)
 		if err != nil {
@@ -217,6 +235,7 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 					vm.StartedAt = noon
 				}
 			} else {
+				vm.Operation = "start"
 				l.reservations = append(l.reservations, cluster.Reservation{Node: holder.ID, VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs})
 			}
 			if !chance(t, "not shown", 5) {
@@ -224,6 +243,7 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 			}
 			if target := rapid.SampledFrom(own).Draw(t, "target"); target.ID != holder.ID && chance(t, "elsewhere too", 3) {
 				if chance(t, "moving", 2) {
+					vm.Operation = "migration"
 					l.reservations = append(l.reservations, cluster.Reservation{Node: target.ID, VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs})
 				}
 				domain(target, vm.ID, vm.Name, vm.Spec.Memory)
@@ -234,6 +254,50 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 	for i := range rapid.IntRange(0, 3).Draw(t, "foreign") {
 		node := &l.state.Nodes[rapid.IntRange(0, len(l.state.Nodes)-1).Draw(t, "foreign node")]
 		domain(node, fmt.Sprintf("foreign-%d", i), rapid.SampledFrom([]string{"batch", "", "true"}).Draw(t, "foreign name"), size(t, "foreign memory", 8*units.GiB))
+	}
+}
+
+// drawGroups draws groups of the default cluster, with soft rules, which never contradict each other.
+func (l *live) drawGroups(t *rapid.T) {
+	polarity := rapid.SampledFrom([]string{"positive", "negative", "disabled"})
+	for i := range rapid.IntRange(0, 2).Draw(t, "groups") {
+		r := cluster.Resource{
+			ID: fmt.Sprintf("id-group%d", i), Kind: cluster.KindGroup, Name: fmt.Sprintf("group%d", i),
+			Settings: map[string]string{cluster.SettingVMsRule: polarity.Draw(t, "vms rule"), cluster.SettingNodesRule: polarity.Draw(t, "nodes rule")},
+			Lists:    map[string][]string{cluster.ListVMLabels: {"red"}, cluster.ListNodeLabels: {"left"}},
+		}
+		if chance(t, "broken", 2) {
+			r.BrokenSince = noon.Add(-time.Duration(rapid.IntRange(1, 3600).Draw(t, "broken for")) * time.Second)
+		}
+		l.state.Resources = append(l.state.Resources, r)
+	}
+}
+
+// drawPlans draws plans that have ended, newest first.
+func (l *live) drawPlans(t *rapid.T) {
+	ago := func(seconds int) time.Time { return noon.Add(-time.Duration(seconds) * time.Second) }
+	for i := range rapid.IntRange(0, 3).Draw(t, "plans") {
+		vm, from, to := l.state.VMs[0], l.state.Nodes[0], l.state.Nodes[1]
+		plan := cluster.Plan{
+			ID: fmt.Sprintf("plan%d", i), Kind: rapid.SampledFrom([]cluster.PlanKind{cluster.PlanBalance, cluster.PlanRepair, cluster.PlanDrain}).Draw(t, "kind"),
+			State: rapid.SampledFrom([]cluster.PlanState{cluster.PlanDone, cluster.PlanFailed}).Draw(t, "plan state"), Cluster: from.Cluster,
+			CreatedAt: ago(1000 * (i + 2)), EndedAt: ago(1000*i + 500),
+			Moves: []cluster.Move{{
+				VM: vm.ID, VMName: vm.Name, Source: from.ID, SourceName: from.Name, Target: to.ID, TargetName: to.Name,
+				Memory: vm.Spec.Memory, Result: cluster.MoveMoved,
+			}},
+		}
+		switch plan.Kind {
+		case cluster.PlanBalance:
+			plan.Policy, plan.Unit, plan.Before, plan.Predicted = "even", "VMs", 2.5, 1.25
+			if chance(t, "observed", 2) {
+				plan.Observed, plan.ObservedAt = 1.5, ago(1000*i+100)
+			}
+		case cluster.PlanDrain:
+			plan.Node, plan.NodeName = from.ID, from.Name
+		default:
+		}
+		l.plans = append(l.plans, plan)
 	}
 }
 
@@ -263,7 +327,7 @@ func TestAnExportedScenarioDecidesAsTheLiveClusterDoes(t *testing.T) {
 		}
 		view := l.view()
 		seed := rapid.Uint64().Draw(t, "seed")
-		data, err := Export(view, l.state, seed)
+		data, err := Export(view, l.state, l.plans, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,6 +342,7 @@ func TestAnExportedScenarioDecidesAsTheLiveClusterDoes(t *testing.T) {
 		again := w.view()
 		for _, name := range []string{cluster.DefaultCluster, "other"} {
 			same(t, data, "columns of "+name, view.Columns(name), again.Columns(name))
+			same(t, data, "fleet of "+name, fleetOf(t, &l.state, view, name, l.plans), fleetOf(t, &w.state, again, name, w.plans))
 		}
 		for i := range l.state.VMs {
 			vm := l.state.VMs[i]
@@ -296,6 +361,25 @@ func TestAnExportedScenarioDecidesAsTheLiveClusterDoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// fleetOf is what the leader's loops see of a cluster beside the view. A scenario makes up who asked for a plan, the reasons and
+// how its end was put in words, which move nothing.
+func fleetOf(t *rapid.T, state *estate.State, view *cluster.View, name string, plans []cluster.Plan) any {
+	fleet, err := estate.FleetOf(estate.Indexed(state), view, name, plans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recent := slices.Clone(fleet.Recent)
+	for i := range recent {
+		recent[i].Caller, recent[i].Reason, recent[i].Message, recent[i].UpdatedAt = "", "", "", time.Time{}
+	}
+	for i := range fleet.VMs {
+		if vm := &fleet.VMs[i]; vm.Busy != "" { // in whatever words, and however large it is
+			vm.Busy, vm.Memory, vm.VCPUs = "busy", 0, 0
+		}
+	}
+	return struct{ Groups, VMs, Recent any }{fleet.Groups, fleet.VMs, recent}
 }
 
 // started is the decision of a step that somebody adds to an exported scenario.

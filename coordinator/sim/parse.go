@@ -3,11 +3,14 @@ package sim
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/shared/units"
 )
 
 // Parse reads a scenario and puts its world together once, so that what it returns can be run. It is strict: it returns
@@ -34,7 +37,7 @@ func Parse(name string, data []byte) (*Scenario, []estate.Problem) {
 }
 
 func (r *reader) scenario(name string, root *yaml.Node) *Scenario {
-	s := &Scenario{Name: name, At: beginning}
+	s := &Scenario{Name: name, At: beginning, Interval: balance.Interval, Bandwidth: DefaultBandwidth}
 	m := r.mapping(root, "the scenario")
 	if format := m.need("format", "begin with format: "+Format); format != nil && format.Value != Format {
 		next := "write format: " + Format
@@ -49,6 +52,14 @@ func (r *reader) scenario(name string, root *yaml.Node) *Scenario {
 	}
 	if at := m.moment("at"); !at.IsZero() {
 		s.At = at
+	}
+	if interval := m.lasting("interval"); interval != nil {
+		s.Interval = *interval
+	}
+	if bandwidth := m.size("bandwidth"); bandwidth != nil {
+		if s.Bandwidth = *bandwidth; s.Bandwidth < units.MiB {
+			r.refuse(m.value("bandwidth"), "give what a migration copies in a second, for instance 128M", "bandwidth is %v", s.Bandwidth)
+		}
 	}
 	if section := m.take("estate"); section != nil {
 		var problems []estate.Problem
@@ -73,13 +84,37 @@ func (r *reader) scenario(name string, root *yaml.Node) *Scenario {
 	for _, node := range m.list("stopped") {
 		s.stopped = append(s.stopped, r.stoppedEntry(node))
 	}
+	for _, one := range m.pairs("broken") {
+		if ago := m.ageOf(one.value, one.name); ago != nil {
+			s.broken = append(s.broken, brokenEntry{line: one.value.Line, group: one.name, ago: *ago})
+		}
+	}
+	for _, node := range m.list("plans") {
+		s.plans = append(s.plans, r.planEntry(node))
+	}
+	var passed time.Duration
 	for _, node := range m.list("steps") {
-		if step, ok := r.step(node); ok {
+		if step, ok := r.step(node, &passed); ok {
 			s.Steps = append(s.Steps, step)
 		}
 	}
+	if passes := passed / s.Interval; passes > maxPasses {
+		r.refuse(root, "let less time pass, or give a longer interval", "%v in steps of %v are %d passes, at most %d are made", passed, s.Interval, passes, maxPasses)
+	}
+	if !s.still() {
+		r.refuseEarly(s.Steps)
+	}
 	m.close()
 	return s
+}
+
+// refuseEarly refuses to expect of a drain what comes of it only when time has passed.
+func (r *reader) refuseEarly(steps []Step) {
+	for i := range steps {
+		if step := &steps[i]; step.Expect != nil && step.of == expectsDrain {
+			r.refuseLine(step.Expect.Line, "expect it of a run after it, with where", "%s takes time here: nothing has moved when it begins", step.Words)
+		}
+	}
 }
 
 func (r *reader) nodeEntry(node *yaml.Node) nodeEntry {
@@ -113,7 +148,7 @@ var (
 	unknowables = []string{"inventory", "domains", "telemetry", "available", "load"}
 	guestStates = []string{
 		string(cluster.DomainRunning), string(cluster.DomainPaused), string(cluster.DomainPausedMigration),
-		string(cluster.DomainCrashed), string(cluster.DomainUnknown), string(cluster.DomainAbsent),
+		string(cluster.DomainCrashed), string(cluster.DomainShutoff), string(cluster.DomainUnknown), string(cluster.DomainAbsent),
 	}
 )
 
@@ -197,7 +232,7 @@ func (r *reader) stoppedEntry(node *yaml.Node) stoppedEntry {
 }
 
 func (m *mapping) past() past {
-	p := past{home: m.text("home")}
+	p := past{home: m.text("home"), movedAgo: m.age("moved_ago")}
 	p.sticky, p.stickyGiven = m.stickyKeys("sticky")
 	return p
 }

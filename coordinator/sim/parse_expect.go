@@ -18,6 +18,7 @@ const (
 	expectsPlacement
 	expectsDrain
 	expectsCapacity
+	expectsRun
 )
 
 func (r *reader) expectation(node *yaml.Node, of expects, words string) *Expectation {
@@ -27,10 +28,12 @@ func (r *reader) expectation(node *yaml.Node, of expects, words string) *Expecta
 	case expectsPlacement:
 		e.placement(m)
 	case expectsDrain:
-		for _, one := range m.pairs("moved") {
-			e.moved = append(e.moved, expectedMove{vm: one.name, nodes: m.listOf(one)})
-		}
+		e.moved = m.moves("moved")
 		e.left, e.leftGiven = m.texts("left"), m.has("left")
+	case expectsRun:
+		e.moves = m.whole("moves", 0, maxCapacity)
+		e.where, e.proposed = m.moves("where"), m.moves("proposed")
+		e.idle, e.holds, e.broken = m.text("idle"), m.texts("holds"), m.texts("broken")
 	case expectsCapacity:
 		e.more = m.whole("more", 0, maxCapacity)
 		for _, one := range m.pairs("nodes") {
@@ -68,6 +71,15 @@ func (e *Expectation) placement(m *mapping) {
 		})
 		scores.close()
 	}
+}
+
+// moves are VMs, and the nodes any of which will do for each.
+func (m *mapping) moves(name string) []expectedMove {
+	var moves []expectedMove
+	for _, one := range m.pairs(name) {
+		moves = append(moves, expectedMove{vm: one.name, nodes: m.listOf(one)})
+	}
+	return moves
 }
 
 // listOf is a value that is one text or several.

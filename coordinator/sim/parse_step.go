@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/shared/units"
 )
 
 // verbs are what a step can be, each with what reads it.
@@ -21,6 +23,11 @@ var verbs = []struct {
 	{"stop", readStop, expectsNothing},
 	{"migrate", readMigrate, expectsPlacement},
 	{"drain", readDrain, expectsDrain},
+	{"undrain", readUndrain, expectsDrain},
+	{"run", readRun, expectsRun},
+	{"moved_by_hand", readByHand, expectsNothing},
+	{"new_leader", readNewLeader, expectsNothing},
+	{"apply", readApply, expectsNothing},
 	{"node_down", readNodeDown, expectsNothing},
 	{"node_up", readNodeUp, expectsNothing},
 	{"maintenance", readMaintenance, expectsNothing},
@@ -38,11 +45,17 @@ func verbNames() string {
 	return strings.Join(names, ", ")
 }
 
-// step reads one step; false if it has no verb.
-func (r *reader) step(node *yaml.Node) (step Step, ok bool) {
+// step reads one step; false if it has no verb. Passed is how much time has passed before it, and then after it.
+func (r *reader) step(node *yaml.Node, passed *time.Duration) (step Step, ok bool) {
 	m := r.mapping(node, "a step")
 	step.Line = node.Line
-	expected := expectsNothing
+	if value := m.take("at"); value != nil {
+		if step.at = m.lastingOf(value, "at", 0); step.at != nil && *step.at < *passed {
+			r.refuse(value, "put the steps in the order of their times", "at is %v, and %v have passed before it", *step.at, *passed)
+		} else if step.at != nil {
+			*passed = *step.at
+		}
+	}
 	for _, verb := range verbs {
 		if !m.has(verb.name) {
 			continue
@@ -54,7 +67,7 @@ func (r *reader) step(node *yaml.Node) (step Step, ok bool) {
 		}
 		m.what = verb.name
 		step.action, step.Words = verb.read(m, verb.name)
-		expected, ok = verb.expects, true
+		step.of, ok = verb.expects, true
 	}
 	if !ok {
 		if node.Kind == yaml.MappingNode {
@@ -62,8 +75,11 @@ func (r *reader) step(node *yaml.Node) (step Step, ok bool) {
 		}
 		return step, false
 	}
+	if run, is := step.action.(*pass); is {
+		*passed += run.last
+	}
 	if value := m.take("expect"); value != nil {
-		step.Expect = r.expectation(value, expected, step.Words)
+		step.Expect = r.expectation(value, step.of, step.Words)
 	}
 	m.close()
 	return step, true
@@ -144,8 +160,63 @@ func readMigrate(m *mapping, verb string) (act action, words string) {
 }
 
 func readDrain(m *mapping, verb string) (act action, words string) {
-	name := m.name(verb, "give the name of the node to drain")
-	return &drain{node: name}, "drain " + name
+	inner, name := m.inner(verb, "node", "give the name of the node to drain")
+	drain := &drain{node: name}
+	if parallel := inner.whole("parallel", 1, cluster.MaxParallelMoves); parallel != nil {
+		drain.parallel = *parallel
+	}
+	if bandwidth := inner.size("bandwidth"); bandwidth != nil {
+		if drain.bandwidth = *bandwidth; drain.bandwidth < units.MiB {
+			inner.refuse(inner.value("bandwidth"), "give what one migration copies in a second, for instance 128M", "bandwidth of drain is %v", *bandwidth)
+		}
+	}
+	inner.close()
+	return drain, "drain " + name
+}
+
+func readUndrain(m *mapping, verb string) (act action, words string) {
+	inner, name := m.inner(verb, "node", "give the name of the node that was drained")
+	back, _ := inner.flag("return")
+	inner.close()
+	words = "end of the drain of " + name
+	if back {
+		words += ", its VMs come back"
+	}
+	return &undrain{node: name, back: back}, words
+}
+
+func readRun(m *mapping, verb string) (act action, words string) {
+	last := m.lasting(verb)
+	if last == nil {
+		return &pass{}, verb
+	}
+	return &pass{last: *last}, "time passes: " + clock(*last)
+}
+
+func readByHand(m *mapping, verb string) (act action, words string) {
+	value := m.take(verb)
+	if value == nil {
+		return &byHand{}, verb
+	}
+	inner := m.mapping(value, verb)
+	moved := &byHand{vm: inner.name("vm", "give the name of the VM"), to: inner.name("to", "give the name of the node that it was moved to")}
+	inner.close()
+	return moved, fmt.Sprintf("%s is moved to %s by hand", moved.vm, moved.to)
+}
+
+func readNewLeader(m *mapping, verb string) (act action, words string) {
+	name := m.name(verb, "give the name of the coordinator that leads from now on")
+	return &newLeader{}, name + " becomes the leader"
+}
+
+func readApply(m *mapping, verb string) (act action, words string) {
+	value := m.take(verb)
+	if value == nil {
+		return &apply{}, verb
+	}
+	document, problems := estate.ParseNode(m.file, value)
+	m.problems = append(m.problems, problems...)
+	return &apply{document: document}, "a part of the estate is declared anew"
 }
 
 func readNodeDown(m *mapping, verb string) (act action, words string) {

@@ -34,7 +34,7 @@ func TestBadFiles(t *testing.T) {
 		{head + "--- {\n", "f.yaml:1: what follows the document is no YAML"},
 		{"seed: 1\n", "f.yaml:1: the scenario has no format: begin with format: berth/scenario/v1"},
 		{"format: berth/estate/v1\n", `f.yaml:1: format is "berth/estate/v1", which is not known here: that is an estate, which 'berth apply' reads; 'berth export --scenario' writes a scenario`},
-		{head + "step: []\n", `f.yaml:10: unknown field "step" in the scenario: use at, estate, format, ids, nodes, running, seed, steps, stopped`},
+		{head + "step: []\n", `f.yaml:10: unknown field "step" in the scenario: use at, bandwidth, broken, estate, format, ids, interval, nodes, plans, running, seed, steps, stopped`},
 		{head + "seed: 1\nseed: 2\n", `f.yaml:11: the scenario has seed twice, first on line 10`},
 		{head + "seed: -1\n", `f.yaml:10: seed of the scenario is "-1"`},
 		{head + "at: yesterday\n", `f.yaml:10: at of the scenario is "yesterday": give a moment such as 2026-03-01T12:00:00Z`},
@@ -89,7 +89,7 @@ func TestBadFiles(t *testing.T) {
 		{head + "steps: [web-1]\n", `f.yaml:10: a step is "web-1", want a mapping`},
 		{head + "steps: [{expect: {}}]\n", "f.yaml:10: a step says nothing that can be done: use one of start, stop, migrate"},
 		{head + "steps: [{start: web-2, stop: web-1}]\n", "f.yaml:10: a step is start web-2 and also stop"},
-		{head + "steps: [{start: web-2, expects: {}}]\n", `f.yaml:10: unknown field "expects" in start: use expect, start`},
+		{head + "steps: [{start: web-2, expects: {}}]\n", `f.yaml:10: unknown field "expects" in start: use at, expect, start`},
 		{head + "steps: [{start: }]\n", "f.yaml:10: start is empty, want a mapping"},
 		{head + "steps: [{start: {on: hv1}}]\n", "f.yaml:10: start has no vm"},
 		{head + "steps: [{start: {vm: new, memory: 1G}}]\n", "f.yaml:10: vm/new: memory and vcpus are missing"},
@@ -112,6 +112,25 @@ func TestBadFiles(t *testing.T) {
 		{head + "steps: [{start: web-2, expect: {refused: {hv1: memory}}}]\n", `f.yaml:10: there is no constraint "memory": use running, `},
 		{head + "steps: [{start: web-2, expect: {scores: {hv1: 85}}}]\n", `f.yaml:10: scores of hv1 is "85", want a mapping`},
 		{head + "steps: [{drain: hv1, expect: {more: 1}}]\n", `f.yaml:10: unknown field "more" in expect of drain hv1: use left, moved`},
+
+		{head + "interval: 0s\n", `f.yaml:10: interval of the scenario is "0s", want 1s to 8784h0m0s: give whole seconds, minutes or hours, such as 90s, 30m or 2h`},
+		{head + "bandwidth: 1K\n", "f.yaml:10: bandwidth is 1 KiB: give what a migration copies in a second, for instance 128M"},
+		{head + "steps: [{run: soon}]\n", `f.yaml:10: run of run is "soon", want 1s to`},
+		{head + "steps: [{run: 100ms}]\n", `f.yaml:10: run of run is "100ms", want 1s to`},
+		{head + "steps: [{run: 1000h}]\n", "f.yaml:1: 1000h0m0s in steps of 1m0s are 60000 passes, at most 50000 are made"},
+		{head + "steps: [{run: 1h}, {at: 30m, stop: web-1}]\n", "f.yaml:10: at is 30m0s, and 1h0m0s have passed before it: put the steps in the order of their times"},
+		{head + "steps: [{at: 5m}]\n", "f.yaml:10: a step says nothing that can be done"},
+		{head + "steps: [{run: 1h, expect: {node: hv1}}]\n", `f.yaml:10: unknown field "node" in expect of time passes: 1:00:00: use broken, holds, idle, moves, proposed, where`},
+		{head + "steps: [{drain: hv1, expect: {left: []}}, {run: 1h}]\n", "f.yaml:10: drain hv1 takes time here: nothing has moved when it begins: expect it of a run after it, with where"},
+		{head + "steps: [{drain: {node: hv1, bandwidth: 1}}]\n", "f.yaml:10: bandwidth of drain is 1 B"},
+		{head + "steps: [{drain: {node: hv1, parallel: 0}}]\n", `f.yaml:10: parallel of drain is "0"`},
+		{head + "steps: [{moved_by_hand: web-1}]\n", `f.yaml:10: moved_by_hand is "web-1", want a mapping`},
+		{head + "steps: [{moved_by_hand: {vm: web-1}}]\n", "f.yaml:10: moved_by_hand has no to"},
+		{head + "steps: [{apply: {groups: [{name: g, vms_rule: both}]}}]\n", "f.yaml:10: group/g: vms_rule"},
+		{head + "broken: {db: 5m}\n", `f.yaml:10: there is no group "db": name one of the groups of the estate`},
+		{head + "plans: [{kind: balance}]\n", "f.yaml:10: a plan has no id"},
+		{head + "plans: [{id: p}]\n", "f.yaml:10: plan p has no kind: give what it was for"},
+		{head + "plans: [{id: p, kind: balance, moves: [{vm: web-1, from: hv9}]}]\n", `f.yaml:10: there is no node "hv9": name one of the nodes, or leave the plan out`},
 	} {
 		scenario, problems := Parse("f.yaml", []byte(c.file))
 		err := estate.Problems(problems)
@@ -175,6 +194,14 @@ func TestStepsThatCannotBe(t *testing.T) {
 		{"[{unset_key: {on: node/hv1, name: A}}]", "a key that cluster/default declares"},
 		{"[{capacity: {memory: 1G, vdc: prod}}]", `there is no VDC "prod"`},
 		{"[{capacity: {memory: 1G, cluster: east}}]", `there is no cluster "east"`},
+		{"[{moved_by_hand: {vm: web-2, to: hv1}}]", `VM "web-2" does not run`},
+		{"[{moved_by_hand: {vm: web-1, to: hv1}}]", `VM "web-1" runs on hv1 already`},
+		{"[{moved_by_hand: {vm: web-1, to: hv9}}]", `there is no node "hv9"`},
+		{"[{undrain: {node: hv1, return: true}}]", "nothing was drained from it: there is nothing to bring back"},
+		{"[{node_down: hv2}, {drain: hv1}]", "no other node of cluster default is up and out of maintenance"},
+		{"[{apply: {groups: [{name: g, vms: [web-9]}]}}]", "web-9"},
+		{"[{apply: {clusters: [{name: default, policy: best}]}}]", "best"},
+		{"[{drain: hv1}, {at: 1s, stop: web-1}]", `step 2, stop web-1: VM "web-1" is on its way to hv2`},
 	} {
 		scenario, problems := Parse("f.yaml", []byte(head+"steps: "+c.steps+"\n"))
 		if err := estate.Problems(problems); err != nil {

@@ -20,6 +20,8 @@ const (
 	maxCPUs     = 1 << 16
 	maxVCPUs    = 1 << 16
 	maxCapacity = 100_000
+	maxTime     = 366 * 24 * time.Hour
+	maxPasses   = 50_000 // a month of minutes
 )
 
 // beginning is when a scenario that does not say takes place.
@@ -29,8 +31,12 @@ var beginning = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 type Scenario struct {
 	Name  string // of the file
 	Seed  uint64
-	At    time.Time // time stands still in a scenario
+	At    time.Time // when it begins; time stands still unless a step lets it pass
 	Steps []Step
+
+	// Interval is between two passes of the leader, and Bandwidth what a migration copies in a second.
+	Interval  time.Duration
+	Bandwidth units.Bytes
 
 	document *estate.Document
 	checked  *world // the one that Parse put together to see that it can be; the first Run takes it
@@ -38,6 +44,8 @@ type Scenario struct {
 	nodes    []nodeEntry
 	running  []guestEntry
 	stopped  []stoppedEntry
+	broken   []brokenEntry
+	plans    []planEntry // newest first
 }
 
 // identity is an ID that is not made from the name.
@@ -90,11 +98,36 @@ type guestEntry struct {
 	past
 }
 
-// past is what a VM has from its last start.
+// past is what a VM has from its last start and move.
 type past struct {
 	sticky      []cluster.Key
 	stickyGiven bool
-	home        string // name of a node
+	home        string         // name of a node
+	movedAgo    *time.Duration // nil: never
+}
+
+// planEntry is a plan that has ended before the scenario begins.
+type planEntry struct {
+	line                 int
+	plan                 cluster.Plan // without nodes, moves and times
+	node                 string
+	createdAgo, endedAgo time.Duration
+	observedAgo          *time.Duration
+	moves                []moveEntry
+}
+
+// moveEntry is one move of such a plan.
+type moveEntry struct {
+	line         int
+	vm, from, to string
+	move         cluster.Move // the rest of it
+}
+
+// brokenEntry is since when a group's rules do not hold.
+type brokenEntry struct {
+	line  int
+	group string
+	ago   time.Duration
 }
 
 // stoppedEntry is a VM that does not run and that has run before.
@@ -110,7 +143,9 @@ type Step struct {
 	Words  string // what it is, for people: "start web-2"
 	Expect *Expectation
 
+	at     *time.Duration // since the beginning, when it is done; nil: when the step before it is done
 	action action
+	of     expects
 }
 
 // action does one step. What it says about it goes into the report; an error says that the step cannot be.
@@ -134,6 +169,13 @@ type Expectation struct {
 	moved     []expectedMove
 	left      []string
 	leftGiven bool
+
+	moves    *int
+	where    []expectedMove
+	proposed []expectedMove
+	idle     string
+	holds    []string
+	broken   []string
 }
 
 type expectedRefusal struct {

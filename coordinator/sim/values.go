@@ -197,6 +197,10 @@ func (m *mapping) age(name string) *time.Duration {
 	if value == nil {
 		return nil
 	}
+	return m.ageOf(value, name)
+}
+
+func (m *mapping) ageOf(value *yaml.Node, name string) *time.Duration {
 	text, _ := scalar(value)
 	age, err := time.ParseDuration(text)
 	if err != nil || age < 0 {
@@ -204,6 +208,26 @@ func (m *mapping) age(name string) *time.Duration {
 		return nil
 	}
 	return &age
+}
+
+// lasting is how long something takes.
+func (m *mapping) lasting(name string) *time.Duration {
+	value := m.take(name)
+	if value == nil {
+		return nil
+	}
+	return m.lastingOf(value, name, time.Second)
+}
+
+func (m *mapping) lastingOf(value *yaml.Node, name string, least time.Duration) *time.Duration {
+	text, _ := scalar(value)
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > maxTime || d%time.Second != 0 {
+		m.refuse(value, "give whole seconds, minutes or hours, such as 90s, 30m or 2h", "%s of %s is %s, want %v to %v",
+			name, m.what, kindOf(value), least, maxTime)
+		return nil
+	}
+	return &d
 }
 
 func (m *mapping) moment(name string) time.Time {

@@ -11,13 +11,15 @@ import (
 	"berth/shared/units"
 )
 
-// world is a cluster in memory, as coordinator and agents would know it. Time stands still in it.
+// world is a site in memory, as coordinator and agents would know it.
 type world struct {
 	at    time.Time
 	state estate.State     // records: who holds which VM stands here
 	nodes map[string]*node // by ID
 
 	nodeAt, vmAt map[string]int // indexes into the state, by name
+
+	course
 }
 
 // become takes over records.
@@ -155,13 +157,16 @@ func (w *world) idle(vm *cluster.VM) error {
 	return nil
 }
 
-// arrive puts a VM on a node. It is charged its full size on both ledgers, also on the physical one, until new figures
-// of the node are set; its CPU use comes with it.
+// arrive puts a VM on a node. While time stands still it is charged its full size on both ledgers, also on the physical one,
+// until new figures of the node are set; where time passes, what it has comes with it. Its CPU use does in any case.
 func (w *world) arrive(id string, g guest) {
 	node := w.nodes[id]
-	full := g.memory
-	g.resident, g.ballooned, g.young, g.inFlight, g.state = &full, 0, false, false, cluster.DomainRunning
-	node.facts.Available = shifted(node.facts.Available, -full)
+	if w.still || g.resident == nil {
+		full := g.memory
+		g.resident, g.ballooned = &full, 0
+	}
+	g.young, g.inFlight, g.state = false, false, cluster.DomainRunning
+	node.facts.Available = shifted(node.facts.Available, -*g.resident)
 	node.use(g.cpu, 1)
 	node.guests = append(node.guests, g)
 }

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/coordinator/balance"
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+)
+
+// caller is who asks for what a step does.
+const caller = "scenario"
+
+// pass lets time go by: the leader's loops run, and moves come to their end.
+type pass struct{ last time.Duration }
+
+func (a *pass) do(w *world, _ uint64, report *StepReport) error {
+	passes, moves := w.passes, w.moves
+	if err := w.until(w.at.Add(a.last)); err != nil {
+		return err
+	}
+	report.passed, report.Moves = true, w.moves-w.counted
+	report.Said = fmt.Sprintf("%s, %s", passesText(w.passes-passes), count(w.moves-moves, "move"))
+	w.counted = w.moves
+	return nil
+}
+
+func passesText(n int) string {
+	if n == 1 {
+		return "1 pass"
+	}
+	return fmt.Sprintf("%d passes", n)
+}
+
+// byHand is a VM that somebody moved past Berth, with virsh for instance: nobody asked whether it fits.
+type byHand struct{ vm, to string }
+
+func (a *byHand) do(w *world, _ uint64, report *StepReport) error {
+	vm, err := w.vm(a.vm)
+	if err != nil {
+		return err
+	}
+	target, _, err := w.node(a.to)
+	if err != nil {
+		return err
+	}
+	if err := w.movable(vm); err != nil {
+		return err
+	}
+	if vm.Holder == target.ID {
+		return fmt.Errorf("VM %q runs on %s already", vm.Name, a.to)
+	}
+	report.Said = fmt.Sprintf("from %s", w.nodeName(vm.Holder))
+	w.arriveBy(&flight{vm: vm.ID, source: vm.Holder, target: target.ID})
+	return nil
+}
+
+// newLeader is another coordinator that begins to lead: what only the old one remembered is lost.
+type newLeader struct{}
+
+func (a *newLeader) do(w *world, _ uint64, report *StepReport) error {
+	clear(w.histories)
+	clear(w.resting)
+	w.nextPass = w.at.Add(w.interval)
+	report.Said = fmt.Sprintf("its first pass is in %v", w.interval)
+	return nil
+}
+
+// apply declares a part of an estate anew.
+type apply struct{ document *estate.Document }
+
+func (a *apply) do(w *world, _ uint64, report *StepReport) error {
+	plan, problems := estate.Diff(w.state, a.document, false)
+	if err := estate.Problems(problems); err != nil {
+		return err
+	}
+	plan.Assign(w.at, madeID)
+	w.become(plan.Apply(w.state))
+	changed := make([]string, 0, len(plan.Changes))
+	for i := range plan.Changes {
+		change := &plan.Changes[i]
+		changed = append(changed, fmt.Sprintf("%s/%s", change.Kind, change.Name))
+	}
+	report.Said = "nothing changes"
+	if len(changed) > 0 {
+		report.Said = "declared " + strings.Join(changed, ", ")
+	}
+	return nil
+}
+
+// undrain lets a node take VMs again. What its last drain moved away may be asked to come back.
+type undrain struct {
+	node string
+	back bool
+}
+
+func (a *undrain) do(w *world, _ uint64, report *StepReport) error {
+	record, _, err := w.node(a.node)
+	if err != nil {
+		return err
+	}
+	last := slices.IndexFunc(w.plans, func(p cluster.Plan) bool { return p.Kind == cluster.PlanDrain && p.Node == record.ID })
+	if last >= 0 && w.plans[last].State == cluster.PlanRunning {
+		w.plans[last].State, w.plans[last].Message = cluster.PlanCancelled, a.node+" was taken out of maintenance"
+		if err := w.carry(); err != nil {
+			return err
+		}
+	}
+	record.Maintenance, record.MaintenanceReason = false, ""
+	report.Said = a.node + " takes VMs again"
+	if !a.back {
+		return nil
+	}
+	if last < 0 {
+		return errors.New("nothing was drained from it: there is nothing to bring back")
+	}
+	if w.plans[last].EndedAt.IsZero() {
+		return errors.New("its drain still has VMs under way: let time pass first")
+	}
+	fleet, err := w.fleet(record.Cluster)
+	if err != nil {
+		return err
+	}
+	plan := balance.Return(fleet, &w.plans[last])
+	plan.State, plan.Caller = cluster.PlanRunning, caller
+	p := w.pursue(fleet, plan)
+	report.Plan, report.drained = p.id, true
+	if err := w.carry(); err != nil {
+		return err
+	}
+	w.tell(p, report)
+	return nil
+}
