@@ -37,6 +37,10 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 		id := records.Nodes[i].ID
 		charges[id] = make([]charge, 0, 2*len(facts[id].Domains))
 	}
+	reserved := make(map[string]string, len(records.Reservations)) // node by VM
+	for _, held := range records.Reservations {
+		reserved[held.VM] = held.Node
+	}
 	vms := make(map[string]*VM, len(records.VMs))
 	view.roster = newRoster(&records, vms)
 	for i := range records.VMs {
@@ -47,6 +51,8 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs}, since: vm.StartedAt,
 			}
 			claim.know(vm)
+			target, taken := reserved[vm.ID]
+			claim.Leaving = taken && target != vm.Holder
 			charges[vm.Holder] = append(charges[vm.Holder], claim)
 		}
 	}
@@ -170,7 +176,7 @@ func merge(claimed []charge, facts NodeFacts, ledger Ledger) []Allocation {
 			other := &claimed[next]
 			one.Memory = max(one.Memory, other.Memory)
 			one.VCPUs = max(one.VCPUs, other.VCPUs)
-			one.InFlight = one.InFlight || other.InFlight
+			one.InFlight, one.Leaving = one.InFlight || other.InFlight, one.Leaving || other.Leaving
 			one.arriving = one.arriving || other.arriving
 			if one.domain == nil {
 				one.domain = other.domain
@@ -213,6 +219,20 @@ func (a *Allocation) physicalCharge() units.Bytes {
 		return a.Memory
 	}
 	return 0
+}
+
+// unseen tells whether the node's load cannot show yet what the VM uses.
+func (a *Allocation) unseen() bool { return a.CPU == 0 && (a.Young || a.InFlight) }
+
+// coming are the vCPUs of the VMs whose use the node's load cannot show yet.
+func (n *NodeView) coming() int {
+	sum := 0
+	for i := range n.Allocations {
+		if one := &n.Allocations[i]; one.unseen() {
+			sum += one.VCPUs
+		}
+	}
+	return sum
 }
 
 // PromisedFree is what is left to promise. It is negative on a node that is promised beyond its limit.

@@ -20,9 +20,8 @@ type Columns struct {
 	Residents *Residents `json:"-"`
 	// Groups are the cluster's affinity groups. Nil: it has none.
 	Groups *Groups `json:"-"`
-	// CPUs are how many a node has, and AtWork how many of them are at work, more than there are if work has to wait: what
-	// Load is made of. Nil: the use of a VM that comes or goes is not known to change it.
-	CPUs   []int     `json:"-"`
+	// AtWork is how many CPUs are at work, more than there are if work has to wait: what Load is made of. Nil: what a VM that
+	// comes or goes uses changes nothing.
 	AtWork []float64 `json:"-"`
 
 	// Room is how much larger than a VM's memory each ledger has to be: free less overhead, the smaller of the two, and
@@ -64,9 +63,12 @@ type Figures struct {
 	NodeKeys    []NodeKeyColumn `json:"node_keys,omitempty"`
 
 	// Count is how many VMs are on the node or on their way to it, foreign ones included; Management tells which nodes carry
-	// the site's management. Nil in decisions of releases that did not look at them.
+	// the site's management; Coming are the vCPUs of the VMs whose use Load cannot show yet, of the node's CPUs. All are nil in
+	// decisions of releases that did not look at them.
 	Count      []int  `json:"count,omitempty"`
 	Management []bool `json:"management,omitempty"`
+	CPUs       []int  `json:"cpus,omitempty"`
+	Coming     []int  `json:"coming,omitempty"`
 }
 
 // NodeKeyColumn is one declared node key: the value of each node.
@@ -135,17 +137,21 @@ func (f *Figures) Select(nodes []int) Figures {
 	if f.Reasons != nil {
 		picked.Reasons = pick(f.Reasons, nodes)
 	}
-	if f.Count != nil {
-		picked.Count = pick(f.Count, nodes)
-	}
-	if f.Management != nil {
-		picked.Management = pick(f.Management, nodes)
-	}
+	picked.Count, picked.Management = pickGiven(f.Count, nodes), pickGiven(f.Management, nodes)
+	picked.CPUs, picked.Coming = pickGiven(f.CPUs, nodes), pickGiven(f.Coming, nodes)
 	for _, column := range f.NodeKeys {
 		column.Values = pick(column.Values, nodes)
 		picked.NodeKeys = append(picked.NodeKeys, column)
 	}
 	return picked
+}
+
+// pickGiven is pick of a column that older decisions have not.
+func pickGiven[T any](column []T, nodes []int) []T {
+	if column == nil {
+		return nil
+	}
+	return pick(column, nodes)
 }
 
 func pick[T any](column []T, nodes []int) []T {
@@ -195,7 +201,8 @@ func (c *Columns) deriveOne(i int) {
 // keys to others and is where its groups look for it, and the CPUs that it uses, if known, are at work there. Columns that
 // others read, as those of a view are, are cloned first.
 func (c *Columns) Charge(i int, one Allocation) {
-	c.Used[i], c.Free[i], c.VCPUs[i] = add(c.Used[i], one.Memory), add(c.Free[i], -one.Memory), c.VCPUs[i]+one.VCPUs
+	c.Used[i], c.VCPUs[i] = add(c.Used[i], one.Memory), c.VCPUs[i]+one.VCPUs
+	c.free(i, -one.Memory)
 	if len(one.Resident) > 0 {
 		if c.Residents == nil {
 			c.Residents = NewResidents()
@@ -204,7 +211,7 @@ func (c *Columns) Charge(i int, one Allocation) {
 	}
 	c.Groups.charge(&one, c.IDs[i])
 	c.count(i, 1)
-	c.work(i, one.CPU)
+	c.work(i, 1, &one)
 	c.deriveOne(i)
 }
 
@@ -212,15 +219,13 @@ func (c *Columns) Charge(i int, one Allocation) {
 // it frees. The allocation is the node's (NodeView.Holds), or what Move made of it.
 func (c *Columns) Discharge(i int, one Allocation) {
 	c.Used[i], c.VCPUs[i] = add(c.Used[i], -one.Memory), c.VCPUs[i]-one.VCPUs
-	if c.Known[i]&KnowsFree != 0 {
-		c.Free[i] = add(c.Free[i], one.Frees)
-	}
+	c.free(i, one.Frees)
 	if len(one.Resident) > 0 && c.Residents != nil {
 		c.Residents.Remove(i, one.Owner, one.Resident)
 	}
 	c.Groups.discharge(one.VM, c.IDs[i])
 	c.count(i, -1)
-	c.work(i, -one.CPU)
+	c.work(i, -1, &one)
 	c.deriveOne(i)
 }
 
@@ -232,26 +237,36 @@ func (c *Columns) Move(from, to int, one Allocation) Allocation {
 	return one
 }
 
+// free adds to the physical ledger, if it is known.
+func (c *Columns) free(i int, memory units.Bytes) {
+	if c.Known[i]&KnowsFree != 0 {
+		c.Free[i] = add(c.Free[i], memory)
+	}
+}
+
 func (c *Columns) count(i, by int) {
 	if c.Count != nil {
 		c.Count[i] += by
 	}
 }
 
-// work adds to the CPUs that are at work.
-func (c *Columns) work(i int, cpus float64) {
-	if cpus == 0 || c.CPUs == nil || c.CPUs[i] <= 0 || c.Known[i]&KnowsLoad == 0 {
-		return
+// work adds what a VM uses, or takes it away: CPUs that are known to be at work, or else vCPUs that the load does not show.
+func (c *Columns) work(i, sign int, one *Allocation) {
+	switch {
+	case one.CPU == 0 && c.Coming != nil && (sign > 0 || one.unseen()):
+		c.Coming[i] += sign * one.VCPUs
+	case one.CPU > 0 && c.AtWork != nil && c.CPUs[i] > 0 && c.Known[i]&KnowsLoad != 0:
+		c.AtWork[i] = max(0, c.AtWork[i]+float64(sign)*one.CPU)
+		c.Load[i] = share(c.AtWork[i], float64(c.CPUs[i]))
 	}
-	c.AtWork[i] = max(0, c.AtWork[i]+cpus)
-	c.Load[i] = share(c.AtWork[i], float64(c.CPUs[i]))
 }
 
 // Clone copies the columns so that charging the copy changes nothing for others.
 func (c *Columns) Clone() *Columns {
 	copied := *c
 	copied.Used, copied.Free, copied.VCPUs = slices.Clone(c.Used), slices.Clone(c.Free), slices.Clone(c.VCPUs)
-	copied.Count, copied.Load, copied.AtWork = slices.Clone(c.Count), slices.Clone(c.Load), slices.Clone(c.AtWork)
+	copied.Count, copied.Coming = slices.Clone(c.Count), slices.Clone(c.Coming)
+	copied.Load, copied.AtWork = slices.Clone(c.Load), slices.Clone(c.AtWork)
 	copied.Room, copied.RAM, copied.CPU = slices.Clone(c.Room), slices.Clone(c.RAM), slices.Clone(c.CPU)
 	copied.Busy, copied.Residents, copied.Groups = slices.Clone(c.Busy), c.Residents.clone(), c.Groups.clone()
 	return &copied

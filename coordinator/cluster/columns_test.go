@@ -79,7 +79,7 @@ func TestFiguresGoThroughALogAndCanBeCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	back.Derive()
-	back.Residents, back.CPUs, back.AtWork = c.Residents, c.CPUs, c.AtWork // no figures: what charges need
+	back.Residents, back.AtWork = c.Residents, c.AtWork // no figures: what charges need
 	if diff := cmp.Diff(c, back, sameResidents); diff != "" {
 		t.Errorf("(-was +is):\n%s", diff)
 	}

@@ -58,7 +58,7 @@ func (c *Columns) reduced(at int, node *NodeView, gone *Allocation) *Columns {
 	copied := shared.Clone()
 	copied.Residents = c.Residents.without(at, gone)
 	copied.Used[at], copied.Free[at], copied.VCPUs[at] = node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed
-	copied.Count[at] = len(node.Allocations)
+	copied.Count[at], copied.Coming[at] = len(node.Allocations), node.coming()
 	copied.Load[at], copied.AtWork[at], _ = loadOf(&node.Facts)
 	copied.deriveOne(at)
 	return copied
@@ -73,7 +73,7 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	declared := cluster.Record.NodeKeys
 	c := &Columns{Figures: Figures{Cluster: name}, Residents: residentsOf(nodes), Groups: v.groupsIn(name)}
 	c.grow(len(nodes))
-	c.CPUs, c.AtWork = make([]int, 0, len(nodes)), make([]float64, 0, len(nodes))
+	c.AtWork = make([]float64, 0, len(nodes))
 	for _, key := range declared {
 		c.NodeKeys = append(c.NodeKeys, NodeKeyColumn{
 			Name: key.Name, Sticky: key.Sticky, Weight: key.Weight, Values: make([]float64, 0, len(nodes)),
@@ -98,6 +98,7 @@ func (f *Figures) grow(n int) {
 	f.Promised, f.Used, f.Free = slices.Grow(f.Promised, n), slices.Grow(f.Used, n), slices.Grow(f.Free, n)
 	f.VCPULimit, f.VCPUs, f.Load = slices.Grow(f.VCPULimit, n), slices.Grow(f.VCPUs, n), slices.Grow(f.Load, n)
 	f.Count, f.Management = slices.Grow(f.Count, n), slices.Grow(f.Management, n)
+	f.CPUs, f.Coming = slices.Grow(f.CPUs, n), slices.Grow(f.Coming, n)
 }
 
 func (c *Columns) append(node *NodeView) {
@@ -119,7 +120,8 @@ func (c *Columns) append(node *NodeView) {
 	c.Promised, c.Used = append(c.Promised, node.PromisedLimit), append(c.Used, node.PromisedUsed)
 	c.Free = append(c.Free, node.PhysicalFree)
 	c.VCPULimit, c.VCPUs = append(c.VCPULimit, node.VCPULimit), append(c.VCPUs, node.VCPUsUsed)
-	c.Load, c.AtWork, c.CPUs = append(c.Load, load), append(c.AtWork, atWork), append(c.CPUs, facts.CPUs)
+	c.Load, c.AtWork = append(c.Load, load), append(c.AtWork, atWork)
+	c.CPUs, c.Coming = append(c.CPUs, facts.CPUs), append(c.Coming, node.coming())
 	c.Count, c.Management = append(c.Count, len(node.Allocations)), append(c.Management, node.Node.Management)
 }
 

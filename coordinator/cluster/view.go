@@ -81,6 +81,7 @@ type Allocation struct {
 	InFlight bool // a reservation of a live operation
 	Foreign  bool // not Berth's own
 	Fixed    bool // nobody may move it
+	Leaving  bool // a live operation is taking it to another node
 
 	CPU    float64     // CPUs that it uses now; 0 when that is not known
 	Frees  units.Bytes // what the physical ledger gets back when it leaves, as far as that is known

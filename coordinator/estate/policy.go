@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 )
 
@@ -34,7 +35,7 @@ var policyForm = Form{
 	Settings: []Setting{
 		{Name: SettingGate, Doc: "bands: the rounds of system keys leave the nodes that count as equal; or off", Default: string(placement.GateBands), Words: []string{string(placement.GateBands), string(placement.GateOff)}},
 		{Name: SettingPlanner, Doc: "what orders nodes before they are weighed: " + anyOf(planners()), Default: "first-fit", Words: planners()},
-		{Name: SettingSelector, Doc: "how several weighers are combined: " + anyOf(selectors), Default: placement.SelectRank, Words: selectors},
+		{Name: SettingSelector, Doc: "how several weighers are combined: " + anyOf(selectors()), Default: placement.SelectRank, Words: selectors()},
 		{Name: SettingBalancer, Doc: "what evens the cluster out: " + anyOf(balancers()), Default: balance.None, Words: balancers()},
 		{Name: SettingDrainIgnores, Doc: "true: a drain may part VMs that a hard rule keeps together, and enforcement repairs it", Default: "true", Words: truth},
 	},
@@ -44,8 +45,6 @@ var policyForm = Form{
 		{Name: ListParameters, Doc: "of the balancer, instead of its defaults: {NAME: NUMBER}", Pairs: true},
 	},
 }
-
-var selectors = []string{placement.SelectRank, "percentage-fixed", "percentage-dynamic", "sum"}
 
 func namesOf[T any](all []T, name func(*T) string) []string {
 	names := make([]string, len(all))
@@ -65,6 +64,10 @@ func weighers() []string {
 
 func planners() []string {
 	return namesOf(planner.All(), func(p *planner.Planner) string { return p.Name })
+}
+
+func selectors() []string {
+	return namesOf(selector.All(), func(s *selector.Selector) string { return s.Name })
 }
 
 func balancers() []string {

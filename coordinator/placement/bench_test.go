@@ -10,8 +10,8 @@ import (
 	"berth/shared/units"
 )
 
-// crowd is a cluster of n nodes with ten VMs each; one node in eight is full.
-func crowd(n int) *cluster.View {
+// crowd is a cluster of n nodes with ten VMs each, and these groups; one node in eight is full.
+func crowd(n int, groups ...cluster.Resource) *cluster.View {
 	var nodes []cluster.Node
 	var vms []cluster.VM
 	facts := make(map[string]cluster.NodeFacts, n)
@@ -34,7 +34,7 @@ func crowd(n int) *cluster.View {
 			Telemetry: true, TelemetryAt: noon, Available: ptr(300 * units.GiB), Load1: ptr(float64(i%640) / 10),
 		}
 	}
-	return cluster.NewView(noon, 1, cluster.Records{Nodes: nodes, VMs: vms}, facts)
+	return cluster.NewView(noon, 1, cluster.Records{Nodes: nodes, VMs: vms, Groups: groups}, facts)
 }
 
 var sizes = []int{1000, 10_000, 100_000}

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -40,9 +41,7 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 	for choice.Node >= 0 && capacity.Count < most {
 		counts[choice.Node]++
 		capacity.Count++
-		columns.Charge(choice.Node, cluster.Allocation{
-			Memory: request.Memory, VCPUs: request.VCPUs, Owner: request.Owner, Resident: resident,
-		})
+		columns.Charge(choice.Node, e.another(columns, &request, resident, capacity.Count))
 		choice = e.Choose(columns, at, &request, uint64(capacity.Count)+1)
 	}
 	capacity.Cut = choice.Node >= 0
@@ -69,6 +68,17 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 		}
 	}
 	return capacity
+}
+
+// another is one more VM like the one that is asked about, of the same groups.
+func (e *Engine) another(columns *cluster.Columns, like *Request, resident []cluster.ResidentKey, number int) cluster.Allocation {
+	one := cluster.Allocation{Memory: like.Memory, VCPUs: like.VCPUs, Owner: like.Owner, Resident: resident}
+	if columns.Groups != nil {
+		one.Name = "number " + strconv.Itoa(number) + " of these"
+		one.VM = like.VM + " " + one.Name
+		columns.Groups.Liken(one.VM, like.VM, like.Labels)
+	}
+	return one
 }
 
 // shortest is the refusal that no room was left by: one that is not about an amount, or else the amount that falls short most.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement/key"
@@ -45,10 +44,10 @@ func (e *Engine) changes(choice Choice, view *cluster.View) []Change {
 
 // trial is an engine of the same policy with memory of its own.
 func (e *Engine) trial() *Engine {
-	trial := *e
-	trial.input, trial.out, trial.candidates, trial.system, trial.customer = rule.Input{}, nil, nil, nil, nil
-	trial.band, trial.ranked = nil, nil
-	return &trial
+	return &Engine{
+		policy: e.policy, constraints: e.constraints, roomy: e.roomy, planner: e.planner, thresholds: e.thresholds, gated: e.gated,
+		weighers: e.weighers, factors: e.factors, selector: e.selector,
+	}
 }
 
 // firstThatFits tries the cheapest attempts out, each on the node alone, and appends the first that fits.
@@ -58,24 +57,25 @@ func (e *Engine) firstThatFits(changes []Change, attempts []attempt) []Change {
 	})
 	trial := e.trial()
 	for i := range attempts {
-		columns := &cluster.Columns{Figures: e.input.Columns.Select([]int{attempts[i].node})}
-		if trial.takes(columns, e.at, e.request, attempts[i].apply) {
+		if trial.takes(e, attempts[i].node, e.request, attempts[i].apply) {
 			return append(changes, attempts[i].change)
 		}
 	}
 	return changes
 }
 
-// takes tells whether the one node of the columns would take the request after the change.
-func (e *Engine) takes(
-	columns *cluster.Columns, at time.Time, request *Request, apply func(*cluster.Figures, *rule.Input),
-) bool {
-	e.prepare(columns, at, request, 0)
+// takes tells whether a node of another engine's decision, on its own, would take the request after the change.
+func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*cluster.Figures, *rule.Input)) bool {
+	alone := []int{node}
+	columns := &cluster.Columns{Figures: asked.input.Columns.Select(alone)}
+	e.prepare(columns, asked.at, request, 0)
+	e.input.Groups = rule.SelectGroups(asked.input.Groups, alone, asked.input.Name)
 	if apply != nil {
 		apply(&columns.Figures, &e.input)
 	}
 	columns.Derive()
 	e.input.Resolve()
+	e.input.Settle()
 	return e.choose().Node == 0
 }
 
@@ -133,6 +133,9 @@ func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
 
 // sizes are the largest VMs that would fit.
 func (e *Engine) sizes() []attempt {
+	if e.input.Along > 0 { // which of them were to be smaller?
+		return nil
+	}
 	var attempts []attempt
 	for node := range e.out {
 		left, only := e.memoryLeft(node)

@@ -53,6 +53,8 @@ func TestChangesOfARefusalAreTrue(t *testing.T) {
 				node.Maintenance = false
 			case "pin":
 				asked.Pinned = ""
+			case "node-affinity", "vm-affinity":
+				other.groups = withoutNamed(s.groups, change.Text)
 			default:
 				t.Fatalf("nobody tries out %q", change.Text)
 			}
@@ -68,6 +70,13 @@ func TestChangesOfARefusalAreTrue(t *testing.T) {
 	}
 }
 
+// withoutNamed are the groups but for those that a change is without.
+func withoutNamed(groups []cluster.Resource, change string) []cluster.Resource {
+	before, _, _ := strings.Cut(strings.TrimPrefix(change, "without "), ", node-")
+	names := strings.FieldsFunc(before, func(r rune) bool { return r == ' ' || r == ',' })
+	return slices.DeleteFunc(slices.Clone(groups), func(g cluster.Resource) bool { return slices.Contains(names, g.Name) })
+}
+
 // What a win says would have changed it is tried out on the records too.
 func TestCounterfactualsOfAWinAreTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,6 +87,14 @@ func TestCounterfactualsOfAWinAreTrue(t *testing.T) {
 		}
 		for _, sentence := range strings.Split(d.Counterfactual, "; ") {
 			words := strings.Fields(sentence) // without system key NAME, NODE would win
+			if words[1] == "group" {
+				other := *s
+				other.groups = withoutNamed(s.groups, sentence)
+				if again := Place(other.view(), request, s.policy(), seed); again.WinnerName != words[3] {
+					t.Fatalf("%q is not true:\n%s\n%s", sentence, FullText(d), FullText(again))
+				}
+				continue
+			}
 			without := func(keys []key.Weighted) []key.Weighted {
 				return slices.DeleteFunc(slices.Clone(keys), func(k key.Weighted) bool { return k.Name == strings.TrimSuffix(words[3], ",") })
 			}

@@ -10,7 +10,10 @@ import (
 func (d *Decision) Clone() Decision {
 	out := *d
 	out.Request = d.Request.clone()
-	out.Changes = slices.Clone(d.Changes)
+	out.Changes, out.Ranks = slices.Clone(d.Changes), slices.Clone(d.Ranks)
+	for i := range out.Ranks {
+		out.Ranks[i].Cells = slices.Clone(out.Ranks[i].Cells)
+	}
 	if d.Rules != nil {
 		rules := *d.Rules
 		rules.Constraints, rules.Weighers = slices.Clone(rules.Constraints), slices.Clone(rules.Weighers)
@@ -49,15 +52,33 @@ func (in *Inputs) clone() *Inputs {
 	out.Promised, out.Used, out.Free = slices.Clone(in.Promised), slices.Clone(in.Used), slices.Clone(in.Free)
 	out.VCPULimit, out.VCPUs, out.Load = slices.Clone(in.VCPULimit), slices.Clone(in.VCPUs), slices.Clone(in.Load)
 	out.Count, out.Management = slices.Clone(in.Count), slices.Clone(in.Management)
+	out.CPUs, out.Coming = slices.Clone(in.CPUs), slices.Clone(in.Coming)
 	out.NodeKeys = slices.Clone(in.NodeKeys)
 	for i := range out.NodeKeys {
 		out.NodeKeys[i].Values = slices.Clone(out.NodeKeys[i].Values)
+	}
+	out.Groups = cloneGroups(in.Groups)
+	out.Shares = slices.Clone(in.Shares)
+	for i := range out.Shares {
+		out.Shares[i].Shares = slices.Clone(out.Shares[i].Shares)
 	}
 	out.Met = slices.Clone(in.Met)
 	for i := range out.Met {
 		out.Met[i] = cloneMet(out.Met[i])
 	}
 	return &out
+}
+
+func cloneGroups(groups []rule.Membership) []rule.Membership {
+	groups = slices.Clone(groups)
+	for i := range groups {
+		one := &groups[i]
+		one.On, one.Shares, one.Others = slices.Clone(one.On), slices.Clone(one.Shares), slices.Clone(one.Others)
+		for p := range one.Others {
+			one.Others[p].VMs = slices.Clone(one.Others[p].VMs)
+		}
+	}
+	return groups
 }
 
 func cloneMet(met rule.Met) rule.Met {

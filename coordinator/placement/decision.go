@@ -116,6 +116,9 @@ type Decision struct {
 	Changes     []Change `json:"changes,omitempty"` // of a refusal: each of them alone would let it fit
 	Rules       *Policy  `json:"rules,omitempty"`   // the policy as it was
 	Inputs      *Inputs  `json:"inputs,omitempty"`  // nil in decisions of release 0.1
+
+	// Ranks are the table of several weighers, which Explain fills in: one row each, of the nodes of the winner's round.
+	Ranks []RankRow `json:"ranks,omitempty"`
 }
 
 // Change is one thing that alone would turn a refusal into a placement. It was tried out.
@@ -183,4 +186,5 @@ type Term struct {
 	Level  string           `json:"level,omitempty"`  // of the hierarchy, that the VM's key was set at
 	Wanted float64          `json:"wanted,omitempty"` // the VM's value; Raw is the node's
 	Count  int              `json:"count,omitempty"`  // VMs on the node that show the value; 0: the node itself has it
+	Share  float64          `json:"share,omitempty"`  // of one of several weighers: what the selector made of Raw
 }

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 )
 
@@ -23,18 +24,22 @@ type Engine struct {
 	gated       weigher.Weigher // whose score the gate looks at
 	weighers    []weigher.Weigher
 	factors     []float64
+	selector    selector.Selector
 
 	// One decision: what is asked, and what the stages made of it.
 	request    *Request
 	at         time.Time
 	seed       uint64
 	input      rule.Input
-	out        []bool      // by node: refused by a constraint
-	candidates []int32     // the other nodes, in order
-	system     []float64   // by node: what the gate looks at
-	customer   []float64   // by node: the score of a single weigher
-	band       []int32     // room for the nodes of a round
-	ranked     []candidate // all candidates in order, when only that tells the best one
+	out        []bool            // by node: refused by a constraint
+	candidates []int32           // the other nodes, in order
+	system     []float64         // by node: what the gate looks at
+	customer   []float64         // by node: the score inside its round
+	scorers    []weigher.Weigher // those of the weighers that have something to say
+	weights    []float64         // their factors
+	several    combination       // of what several of them say
+	band       []int32           // room for the nodes of a round
+	ranked     []candidate       // all candidates in order, when only that tells the best one
 }
 
 // Choice is the outcome of a decision without its explanation. Nodes are indexes into the columns.
@@ -60,19 +65,33 @@ type Choice struct {
 func (e *Engine) Choose(columns *cluster.Columns, at time.Time, request *Request, seed uint64) Choice {
 	e.prepare(columns, at, request, seed)
 	e.input.Meet(e.policy.CustomerKeyScope, request.Owner)
+	e.input.Belong(request.VM, request.Labels, request.along())
 	return e.choose()
 }
 
-// prepare sets the input up, all but what the customer keys meet.
+// along are the VMs that come along with the one to be placed.
+func (r *Request) along() []string {
+	if r.Unit == nil {
+		return nil
+	}
+	return r.Unit.VMs
+}
+
+// prepare sets the input up, all but what the customer keys meet and what groups say.
 func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Request, seed uint64) {
 	e.request, e.at, e.seed = request, at, seed
 	in := &e.input
 	in.Columns, in.Now, in.Memory, in.VCPUs = columns, nanosOf(at), request.Memory, request.VCPUs
+	in.Along, in.ManagerGrace = len(request.along()), e.policy.ManagerGrace
+	if request.Unit != nil {
+		in.Memory, in.VCPUs = in.Memory+request.Unit.Memory, in.VCPUs+request.Unit.VCPUs
+	}
 	in.Pinned, in.PinnedName = request.Pinned, request.Pinned
 	if node, found := columns.Index(request.Pinned); found {
 		in.PinnedName = in.Name(node)
 	}
 	in.Excluded, in.Current, in.Home = request.Excluded, request.Current, request.Home
+	in.Leave, in.Among, in.Preferred = request.Leave, request.Among, request.Preferred
 	in.SystemKeys, in.CustomerKeys = request.SystemKeys, request.CustomerKeys
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
@@ -101,21 +120,32 @@ func (e *Engine) rounds() []float64 {
 	return e.thresholds
 }
 
-// scorers are the weighers of the decision.
-func (e *Engine) scorers() []weigher.Weigher {
+// hear picks the weighers of the decision: those to which not all nodes are the same. Where nobody has anything to say the
+// first of them stands for all.
+func (e *Engine) hear() {
+	e.scorers, e.weights = e.scorers[:0], e.weights[:0]
 	if e.bypassed() {
-		return nil
+		return
 	}
-	return e.weighers
+	for w := range e.weighers {
+		if silent := e.weighers[w].Silent; silent == nil || !silent(&e.input) {
+			e.scorers, e.weights = append(e.scorers, e.weighers[w]), append(e.weights, e.factors[w])
+		}
+	}
+	if len(e.scorers) == 0 && len(e.weighers) > 0 {
+		e.scorers, e.weights = append(e.scorers, e.weighers[0]), append(e.weights, e.factors[0])
+	}
 }
 
-// choose runs all stages on the prepared input. One tier and at most one weigher need no order of all candidates: the best
-// one and the next are found in one pass.
+// choose runs all stages on the prepared input. With one tier no order of all candidates is needed: the best one and the
+// next are found in one pass.
 func (e *Engine) choose() Choice {
 	e.filter()
+	e.hear()
+	e.several.heard = false
 	e.ranked = e.ranked[:0]
 	var choice Choice
-	if e.planner.Tiers == nil && len(e.scorers()) <= 1 {
+	if e.planner.Tiers == nil {
 		choice = e.scan()
 	} else {
 		e.ranked = e.order()
@@ -190,6 +220,9 @@ func (e *Engine) standing(node int) (entered int, system, customer float64) {
 	if thresholds := e.rounds(); thresholds != nil {
 		entered = round(thresholds, e.system[node])
 	}
+	if len(e.scorers) > 1 {
+		e.combine(e.entered(entered))
+	}
 	return entered, e.system[node], e.customer[node]
 }
 
@@ -204,6 +237,10 @@ func (r *Request) Validate() error {
 				return fmt.Errorf("key %q is there twice", k.Name)
 			}
 		}
+	}
+	if unit := r.Unit; unit != nil && (unit.Memory < 0 || unit.VCPUs < 0 || slices.Contains(unit.VMs, r.VM)) {
+		return fmt.Errorf("%s come along with %v and %d vCPUs, want other VMs and amounts that are not negative",
+			count(len(unit.VMs), "VM"), unit.Memory, unit.VCPUs)
 	}
 	if !finite(r.IfBetter) || r.IfBetter < 0 {
 		return fmt.Errorf("a gain of %v is asked for, want a finite number that is not negative", r.IfBetter)

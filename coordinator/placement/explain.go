@@ -23,7 +23,7 @@ func Explain(d Decision) Decision {
 		first(ordered, choice.Node)
 	}
 	d.Order, d.Gate, d.Selector = e.orderText(ordered), e.gateText(choice), e.selectorText()
-	d.Nodes = e.results(ordered)
+	d.Nodes, d.Ranks = e.results(ordered), e.ranks(choice, ordered)
 	if choice.Node < 0 {
 		d.Counterfactual = joined(d.Changes)
 	} else {
@@ -37,13 +37,15 @@ func (d *Decision) again() (*Engine, Choice, error) {
 	if d.Rules == nil || d.Inputs == nil {
 		return nil, Choice{}, ErrNotReplayable
 	}
-	e, err := NewEngine(*d.Rules)
+	e, err := engineOf(*d.Rules)
 	if err != nil {
 		return nil, Choice{}, err
 	}
 	e.prepare(d.Inputs.columns(), d.At, &d.Request, d.Seed)
 	e.input.Resolve()
-	e.input.Met = d.Inputs.Met
+	e.input.Met, e.input.Groups = d.Inputs.Met, d.Inputs.Groups
+	e.input.Settle()
+	e.several.given = d.Inputs.Shares
 	return e, e.choose(), nil
 }
 
@@ -97,7 +99,7 @@ const figuresOfANode = 8
 
 // mostTerms is how many the scores of so many candidates are made of at most.
 func (e *Engine) mostTerms(candidates int) int {
-	in, each := &e.input, len(e.scorers())
+	in, each := &e.input, len(e.scorers)+len(e.input.OfNodes)+len(e.input.OfVMs)
 	for _, columns := range [][][]float64{in.System, in.Reserved} {
 		for _, column := range columns {
 			if column != nil {
@@ -109,7 +111,7 @@ func (e *Engine) mostTerms(candidates int) int {
 	for i := range in.Met {
 		met += len(in.Met[i].Nodes)
 	}
-	if len(e.scorers()) == 1 {
+	if len(e.scorers) == 1 {
 		each-- // a single weigher's score is no term of its own
 	}
 	return candidates*each + met
@@ -207,12 +209,12 @@ func (w *writer) belowFinal(score float64) ConstraintResult {
 
 // customerScore is what the customer keys give a candidate.
 func (e *Engine) customerScore(one *candidate) float64 {
-	for w, scorer := range e.scorers() {
-		if scorer.Name != customerScore {
+	for s := range e.scorers {
+		if e.scorers[s].Name != customerScore {
 			continue
 		}
 		if len(one.parts) > 0 {
-			return one.parts[w].raw
+			return one.parts[s].raw
 		}
 		return one.score
 	}
@@ -223,18 +225,21 @@ func (e *Engine) customerScore(one *candidate) float64 {
 func (w *writer) termsOf(one *candidate) []Term {
 	e := w.engine
 	first := len(w.terms)
-	weighed := slices.ContainsFunc(e.scorers(), func(s weigher.Weigher) bool { return s.Name == systemScore })
+	weighed := slices.ContainsFunc(e.scorers, func(s weigher.Weigher) bool { return s.Name == systemScore })
 	if e.rounds() != nil && !weighed {
 		w.weigh(&e.gated, one.node)
 	}
-	scorers := e.scorers()
-	for s := range scorers {
-		if len(one.parts) > 0 {
+	for s := range e.scorers {
+		switch {
+		case len(one.parts) > 0:
 			w.terms = append(w.terms, Term{
-				Weigher: scorers[s].Name, Raw: one.parts[s].raw, Weight: e.factors[s], Contribution: one.parts[s].contribution,
+				Weigher: e.scorers[s].Name, Raw: shown(&e.scorers[s], one.parts[s].raw), Share: one.parts[s].share,
+				Weight: e.weights[s], Contribution: one.parts[s].contribution,
 			})
+		case !e.scorers[s].Keys:
+			w.terms = append(w.terms, Term{Weigher: e.scorers[s].Name, Raw: shown(&e.scorers[s], one.score), Contribution: one.score})
 		}
-		w.weigh(&scorers[s], one.node)
+		w.weigh(&e.scorers[s], one.node)
 	}
 	return slices.Clip(w.terms[first:])
 }
@@ -247,6 +252,7 @@ func (w *writer) weigh(scorer *weigher.Weigher, node int) {
 		w.terms = grown(w.terms)
 		term := &w.terms[len(w.terms)-1]
 		term.Weigher, term.Raw, term.Contribution, term.Count = scorer.Name, one.Raw, one.Contribution, one.Count
+		term.Key, term.Note = one.Group, one.Note
 		if one.Key != nil {
 			term.Key, term.Weight, term.Wanted = one.Key.Name, one.Key.Weight, one.Key.Value
 			term.Class, term.Level = one.Key.Class, one.Key.Level
@@ -258,41 +264,61 @@ func (w *writer) weigh(scorer *weigher.Weigher, node int) {
 	}
 }
 
-// winCounterfactual names the keys without any one of which another node would have won. It is found by deciding again
-// without the key, not by arithmetic on the scores.
+// winCounterfactual names the keys and groups without any one of which another node would have won. It is found by deciding
+// again without it, not by arithmetic on the scores. Where nodes that are not kept count in the shares, nothing is known.
 func (e *Engine) winCounterfactual(choice Choice) string {
-	if choice.Candidates == 1 || e.bypassed() {
+	if choice.Candidates == 1 || e.bypassed() || e.several.given != nil {
 		return ""
 	}
 	var sentences []string
 	trial := e.trial()
-	try := func(what string, request Request) {
-		other := trial.on(e, &request)
+	for _, one := range e.variants() {
+		other := trial.on(e, &one)
 		if other.Node < 0 || other.Node == choice.Node {
-			return
+			continue
 		}
-		if entered, _, score := trial.standing(choice.Node); entered == other.Round && score == other.Customer {
-			return // as good: only the draw, or that the VM is there, would tell them apart
+		if entered, _, score := trial.standing(choice.Node); entered == other.Round && score == other.Customer && !trial.out[choice.Node] {
+			continue // as good: only the draw, or that the VM is there, would tell them apart
 		}
-		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", what, e.input.Name(other.Node)))
-	}
-	for k := range e.input.SystemKeys {
-		request := *e.request
-		request.SystemKeys = without(request.SystemKeys, k)
-		try("system key "+e.input.SystemKeys[k].Name, request)
-	}
-	for k := range e.input.CustomerKeys {
-		request := *e.request
-		request.CustomerKeys = without(request.CustomerKeys, k)
-		try("customer key "+e.input.CustomerKeys[k].Name, request)
+		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", one.without, e.input.Name(other.Node)))
 	}
 	return strings.Join(sentences, "; ")
 }
 
-// on makes the decision of another engine again for a request with other weights.
-func (e *Engine) on(asked *Engine, request *Request) Choice {
-	e.prepare(asked.input.Columns, asked.at, request, asked.seed)
+// variant is the decision without one thing that it was made on.
+type variant struct {
+	without string // in words
+	request Request
+	groups  []rule.Membership
+}
+
+// variants are without each of the keys and each of the groups.
+func (e *Engine) variants() []variant {
+	var variants []variant
+	for k := range e.input.SystemKeys {
+		one := variant{without: "system key " + e.input.SystemKeys[k].Name, request: *e.request, groups: e.input.Groups}
+		one.request.SystemKeys = without(e.request.SystemKeys, k)
+		variants = append(variants, one)
+	}
+	for k := range e.input.CustomerKeys {
+		one := variant{without: "customer key " + e.input.CustomerKeys[k].Name, request: *e.request, groups: e.input.Groups}
+		one.request.CustomerKeys = without(e.request.CustomerKeys, k)
+		variants = append(variants, one)
+	}
+	for g := range e.input.Groups {
+		group := &e.input.Groups[g]
+		variants = append(variants, variant{
+			without: "group " + group.Name, request: *e.request, groups: rule.WithoutGroups(e.input.Groups, group.Group),
+		})
+	}
+	return variants
+}
+
+// on makes the decision of another engine again without something.
+func (e *Engine) on(asked *Engine, one *variant) Choice {
+	e.prepare(asked.input.Columns, asked.at, &one.request, asked.seed)
 	e.input.Resolve()
-	e.input.Met = asked.input.Met
+	e.input.Met, e.input.Groups = asked.input.Met, one.groups
+	e.input.Settle()
 	return e.choose()
 }

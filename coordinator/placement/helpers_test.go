@@ -64,6 +64,8 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		node := cluster.Node{
 			ID: id, Name: "node-" + id, Cluster: cluster.DefaultCluster,
 			Maintenance: rapid.IntRange(0, 5).Draw(t, "maintenance") == 0,
+			Management:  rapid.IntRange(0, 3).Draw(t, "management") == 0,
+			Labels:      rapid.SampledFrom([][]string{nil, nil, {"x"}}).Draw(t, "node labels"),
 		}
 		if rapid.Bool().Draw(t, "own settings") {
 			node.Settings.RAMRatio = ptr(float64(rapid.IntRange(5, 30).Draw(t, "ratio")) / 10)
@@ -88,12 +90,19 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 			BillingEntity: rapid.SampledFrom([]string{"", "b1"}).Draw(t, "billing entity"),
 		}
 	}
+	labels := rapid.SampledFrom([][]string{nil, nil, {"x"}, {"x", "y"}})
 	class := rapid.SampledFrom([]cluster.KeyClass{cluster.CustomerKey, cluster.BillingEntityKey})
 	for i := range rapid.IntRange(0, 10).Draw(t, "vms") {
 		vm := cluster.VM{
 			ID: fmt.Sprint("u", i), Name: fmt.Sprint("vm", i), Desired: cluster.Running, Holder: some("holder"), Epoch: 1,
 			Spec:      cluster.VMSpec{Memory: gib("size", 16), VCPUs: rapid.IntRange(1, 16).Draw(t, "vcpus")},
 			StartedAt: noon.Add(-time.Duration(rapid.IntRange(0, 8).Draw(t, "start")) * time.Second), Owner: owner(),
+			Labels: labels.Draw(t, "labels"), Migration: rapid.SampledFrom([]cluster.Migration{"", "", cluster.MigrateNever}).Draw(t, "migration"),
+		}
+		if rapid.IntRange(0, 5).Draw(t, "on its way") == 0 {
+			s.reservations = append(s.reservations, cluster.Reservation{
+				Node: some("target"), VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Operation: "o" + vm.ID,
+			})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "shown") {
 			vm.Resident = append(vm.Resident, cluster.ResidentKey{
@@ -104,18 +113,28 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	}
 	request := Request{
 		Purpose: ForStart, VM: "new", VMName: "new", Memory: gib("request", 16) + units.MiB,
-		VCPUs: rapid.IntRange(1, 8).Draw(t, "request vcpus"), Owner: owner(),
+		VCPUs: rapid.IntRange(1, 8).Draw(t, "request vcpus"), Owner: owner(), Labels: labels.Draw(t, "request labels"),
 	}
 	if len(s.vms) > 0 && rapid.Bool().Draw(t, "migrate") {
 		vm := s.vms[0]
 		request = Request{
 			Purpose: ForMigrate, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Current: vm.Holder,
-			Owner: vm.Owner,
+			Owner: vm.Owner, Labels: vm.Labels, Leave: rapid.IntRange(0, 3).Draw(t, "leave") == 0,
 		}
 		if rapid.Bool().Draw(t, "if better") {
 			request.IfBetter = float64(rapid.IntRange(1, 40).Draw(t, "gain"))
 		}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "among") == 0 {
+		request.Among = []string{some("among")}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "prefer") == 0 {
+		request.Preferred = []string{some("prefer")}
+	}
+	if len(s.vms) > 2 && rapid.IntRange(0, 4).Draw(t, "unit") == 0 {
+		request.Unit = &Unit{VMs: []string{"u1", "u2"}, Memory: s.vms[1].Spec.Memory + s.vms[2].Spec.Memory, VCPUs: 2}
+	}
+	drawGroups(t, s, nodes)
 	request.SystemKeys = specials()
 	for i := range request.SystemKeys {
 		request.SystemKeys[i].Weight = float64(rapid.IntRange(-50, 100).Draw(t, "weight"))
@@ -143,11 +162,14 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	}
 	bands := rapid.IntRange(0, 3).Draw(t, "bands") > 0
 	weighers := rapid.SampledFrom([][]Factor{
-		{{customerScore, 1}}, {{customerScore, 1}}, {{systemScore, 1}}, {}, {{systemScore, 2}, {customerScore, 3}},
+		{{customerScore, 1}}, Affinity().Weighers, {{systemScore, 1}}, {}, {{systemScore, 2}, {customerScore, 3}},
+		{{"cpu-load", 2}, {"memory-free", 1}, {"node-affinity", 20}, {"vm-affinity", 1}, {"preferred-nodes", 99}},
+		{{"vm-count", 2}, {"vm-affinity", 0.5}, {customerScore, 1}},
 	}).Draw(t, "weighers")
+	combined := rapid.SampledFrom([]string{SelectRank, SelectRank, "percentage-dynamic", "sum"}).Draw(t, "selector")
 	loose := rapid.IntRange(0, 5).Draw(t, "loose") == 0
 	s.change = func(p *Policy) {
-		p.Weighers = weighers
+		p.Weighers, p.Selector, p.ManagerGrace = weighers, combined, 2
 		if !bands {
 			p.Gate = Gate{Kind: GateOff}
 		}
@@ -156,6 +178,39 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		}
 	}
 	return s, request, rapid.Uint64().Draw(t, "seed")
+}
+
+// drawGroups adds affinity groups of any kind. The VM to be placed may be a member by its ID.
+func drawGroups(t *rapid.T, s *scenario, nodes int) {
+	polarity := rapid.SampledFrom([]cluster.Polarity{cluster.Disabled, cluster.Positive, cluster.Negative})
+	for i := range rapid.IntRange(0, 4).Draw(t, "groups") {
+		record := cluster.Resource{
+			Kind: cluster.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
+			Settings: map[string]string{
+				cluster.SettingVMsRule: string(polarity.Draw(t, "VM rule")), cluster.SettingNodesRule: string(polarity.Draw(t, "node rule")),
+				cluster.SettingVMsEnforcing:   fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "hard VM rule") == 0),
+				cluster.SettingNodesEnforcing: fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "hard node rule") == 0),
+				cluster.SettingPriority:       fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "priority")),
+			},
+			Members: map[string][]string{}, Lists: map[string][]string{},
+		}
+		for _, id := range []string{"new", "u0", "u1", "u2", "u3", "u4"} {
+			if rapid.IntRange(0, 2).Draw(t, "member") == 0 {
+				record.Members[cluster.MembersVMs] = append(record.Members[cluster.MembersVMs], id)
+			}
+		}
+		for node := range nodes {
+			if rapid.IntRange(0, 2).Draw(t, "node member") == 0 {
+				record.Members[cluster.MembersNodes] = append(record.Members[cluster.MembersNodes], fmt.Sprint("n", node))
+			}
+		}
+		for _, list := range []string{cluster.ListVMLabels, cluster.ListNodeLabels} {
+			if rapid.IntRange(0, 3).Draw(t, "by label") == 0 {
+				record.Lists[list] = []string{"x"}
+			}
+		}
+		s.groups = append(s.groups, record)
+	}
 }
 
 func except(names []string, name string) []string {

@@ -9,14 +9,14 @@ import (
 )
 
 // MaxKept is how many nodes a decision keeps the figures of, about 250 bytes each, in a record that is replicated. On a
-// larger cluster the best candidates, those that would have won without one of the keys and the refused that came nearest
+// larger cluster the best candidates, those that would have won without one of the keys or groups and the refused that came nearest
 // stand for the others, so that the same decision comes out again; the reason counts them all.
 const MaxKept = 128
 
 // keptRefused is how many of them are refused nodes, if there are candidates enough.
 const keptRefused = 32
 
-// keptOthers is how many of them are there only because they would have won without one of the keys.
+// keptOthers is how many of them are there only because they would have won without one of the keys or groups.
 const keptOthers = 32
 
 // Inputs are what a decision was made on: the figures of the nodes, and of their VMs the customer keys that the request's
@@ -24,7 +24,10 @@ const keptOthers = 32
 type Inputs struct {
 	cluster.Figures
 
-	Met []rule.Met `json:"met,omitempty"`
+	Met    []rule.Met        `json:"met,omitempty"`
+	Groups []rule.Membership `json:"groups,omitempty"` // that had a say
+	// Shares are there where nodes were left out and several weighers combined: what the others' shares were among all.
+	Shares []Shares `json:"shares,omitempty"`
 }
 
 // columns are the inputs in the form that the engine reads.
@@ -54,7 +57,25 @@ func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
 			kept.Met = append(kept.Met, one)
 		}
 	}
-	return kept, columns.Len() - len(nodes)
+	kept.Groups = rule.SelectGroups(e.input.Groups, nodes, e.input.Name)
+	if omitted = columns.Len() - len(nodes); omitted > 0 && len(e.scorers) > 1 {
+		kept.Shares = e.keepShares(nodes)
+	}
+	return kept, omitted
+}
+
+// keepShares are the shares of some nodes, counted among all of their round.
+func (e *Engine) keepShares(nodes []int) []Shares {
+	kept := make([]Shares, len(e.scorers))
+	for s := range e.scorers {
+		kept[s] = Shares{Weigher: e.scorers[s].Name, Shares: make([]float64, len(nodes))}
+		for i, node := range nodes {
+			if !e.out[node] {
+				kept[s].Shares[i] = e.several.shares[s][node]
+			}
+		}
+	}
+	return kept
 }
 
 // worthKeeping are the nodes that the decision keeps, in order.
@@ -89,28 +110,18 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 	return slices.Compact(kept)
 }
 
-// otherWinners are the nodes that would have won without one of the keys: a counterfactual names the right one only if it is
-// kept.
+// otherWinners are the nodes that would have won without one of the keys or groups: a counterfactual names the right one only
+// if it is kept. Where several weighers combine there is none, because nodes that are not kept would count in it.
 func (e *Engine) otherWinners(choice Choice) []int {
-	if choice.Node < 0 || e.bypassed() {
+	if choice.Node < 0 || e.bypassed() || len(e.scorers) > 1 {
 		return nil
 	}
 	var others []int
 	trial := e.trial()
-	try := func(request Request) {
-		if node := trial.on(e, &request).Node; node >= 0 && node != choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
+	for _, one := range e.variants() {
+		if node := trial.on(e, &one).Node; node >= 0 && node != choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
 			others = append(others, node)
 		}
-	}
-	for k := range e.input.SystemKeys {
-		request := *e.request
-		request.SystemKeys = without(request.SystemKeys, k)
-		try(request)
-	}
-	for k := range e.input.CustomerKeys {
-		request := *e.request
-		request.CustomerKeys = without(request.CustomerKeys, k)
-		try(request)
 	}
 	return others
 }

@@ -3,8 +3,10 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
 
@@ -29,8 +31,7 @@ func (e *Engine) moves(view *cluster.View) []Change {
 	}) {
 		id, vm := in.Columns.IDs[one.node], one.allocation
 		reduced := view.Without(vm.VM, id)
-		alone := reduced.ColumnsOf(in.Columns.Cluster, []*cluster.NodeView{reduced.Node(id)})
-		if !trial.takes(alone, e.at, e.request, nil) {
+		if !trial.takesAlone(reduced.ColumnsOf(in.Columns.Cluster, []*cluster.NodeView{reduced.Node(id)}), e) {
 			continue
 		}
 		to := mover.roomiest(in.Columns, e, vm, one.node)
@@ -46,7 +47,16 @@ func (e *Engine) moves(view *cluster.View) []Change {
 	return nil
 }
 
-// inTheWay are the VMs whose memory is what is missing: Berth's own, and not on their way already.
+// takesAlone tells whether the only node of the columns would take another engine's request.
+func (e *Engine) takesAlone(columns *cluster.Columns, asked *Engine) bool {
+	e.prepare(columns, asked.at, asked.request, 0)
+	e.input.Resolve()
+	e.input.Belong(asked.request.VM, asked.request.Labels, asked.request.along())
+	return e.choose().Node == 0
+}
+
+// inTheWay are the VMs whose memory is what is missing and that may move: Berth's own, not on their way already, not
+// immovable, and in no group with those that are placed, which had better not be parted for them.
 func (e *Engine) inTheWay(view *cluster.View) []displaced {
 	in := &e.input
 	most, second := e.roomiestTwo()
@@ -64,12 +74,28 @@ func (e *Engine) inTheWay(view *cluster.View) []displaced {
 		short := in.Memory + in.Columns.Overhead[node] - left
 		for i := range viewed.Allocations {
 			one := &viewed.Allocations[i]
-			if !one.Foreign && !one.InFlight && one.VM != e.request.VM && one.Memory > short && one.Memory < room {
+			stays := one.Foreign || one.InFlight || one.Leaving || one.Fixed || one.VM == e.request.VM
+			if !stays && one.Memory > short && one.Memory < room && !e.companion(one) {
 				found = append(found, displaced{node: node, allocation: one})
 			}
 		}
 	}
 	return found
+}
+
+// companion tells whether a VM comes along, or is in a group of VMs with those that are placed.
+func (e *Engine) companion(vm *cluster.Allocation) bool {
+	if slices.Contains(e.request.along(), vm.VM) {
+		return true
+	}
+	in := &e.input
+	for i, group := range in.Columns.Groups.All() {
+		if group.VMsRule.Enabled() && in.Columns.Groups.Has(i, vm.VM, vm.Labels) &&
+			slices.ContainsFunc(in.Groups, func(m rule.Membership) bool { return m.Group == group.ID }) {
+			return true
+		}
+	}
+	return false
 }
 
 // roomiestTwo are the largest rooms of any two nodes.
@@ -89,6 +115,7 @@ func (e *Engine) roomiestTwo() (most, second units.Bytes) {
 // node that the request's own VM would leave: its memory there is not free before the other one has moved.
 func (e *Engine) roomiest(columns *cluster.Columns, asked *Engine, vm *cluster.Allocation, except int) int {
 	e.prepare(columns, asked.at, &Request{Purpose: ForMigrate, VM: vm.VM, Memory: vm.Memory, VCPUs: vm.VCPUs}, 0)
+	e.input.Belong(vm.VM, vm.Labels, nil)
 	e.filter()
 	found := -1
 	for node, out := range e.out {

@@ -19,7 +19,7 @@ type candidate struct {
 }
 
 // part is what one of several weighers gave.
-type part struct{ raw, contribution float64 }
+type part struct{ raw, share, contribution float64 }
 
 // order runs Order, Gate, Weigh and Select on what filter left, for every candidate: best first, those that the gate shut
 // out last. It is what an explanation shows; choose comes to the same first one faster.
@@ -118,70 +118,49 @@ func compareGroup(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.band, b.band))
 }
 
-// score fills the scores in. One weigher: its raw score, which is FCO. Several: the sum over the weighers of factor times
-// rank among the nodes of one tier and band, where the best of n nodes has rank n-1, and equal scores share the rank that
-// counts only those below them as beaten (oVirt's rank selector). Without any weigher all are equal.
+// score fills the scores in. One weigher: its raw score, which is FCO. Several: what the selector makes of them among the
+// nodes of one tier and band. Without any weigher all are equal.
 func (e *Engine) score(candidates []candidate) {
-	scorers := e.scorers()
-	if len(scorers) == 0 {
+	switch len(e.scorers) {
+	case 0:
 		clear(e.customer)
-		return
-	}
-	for w := range scorers {
-		scorers[w].Scores(&e.input, e.customer)
+	case 1:
+		e.scorers[0].Scores(&e.input, e.customer)
 		for i := range candidates {
-			one := &candidates[i]
-			if raw := e.customer[one.node]; len(scorers) == 1 {
-				one.score = raw
-			} else {
-				one.parts = append(one.parts, part{raw: raw})
-			}
+			candidates[i].score = e.customer[candidates[i].node]
 		}
-	}
-	if len(scorers) > 1 {
-		e.rankGroups(candidates)
+	default:
+		e.combineGroups(candidates)
 	}
 }
 
-func (e *Engine) rankGroups(candidates []candidate) {
+// combineGroups combines the weighers for each tier and band apart.
+func (e *Engine) combineGroups(candidates []candidate) {
 	slices.SortStableFunc(candidates, func(a, b candidate) int { return compareGroup(&a, &b) })
+	parts := make([]part, len(candidates)*len(e.scorers))
 	for first := 0; first < len(candidates); {
 		next := first + 1
 		for next < len(candidates) && compareGroup(&candidates[first], &candidates[next]) == 0 {
 			next++
 		}
 		group := candidates[first:next]
-		raws := make([]float64, len(group))
-		for w := range e.weighers {
-			for i := range group {
-				raws[i] = group[i].parts[w].raw
-			}
-			slices.Sort(raws)
-			for i := range group {
-				one := &group[i].parts[w]
-				one.contribution = e.factors[w] * float64(rank(raws, one.raw))
-				group[i].score += one.contribution
+		nodes := make([]int32, len(group))
+		for i := range group {
+			nodes[i] = int32(group[i].node)
+		}
+		e.combine(nodes)
+		for i := range group {
+			one := &group[i]
+			one.score, one.parts, parts = e.customer[one.node], parts[:len(e.scorers):len(e.scorers)], parts[len(e.scorers):]
+			for s := range e.scorers {
+				share := e.several.shares[s][one.node]
+				one.parts[s] = part{
+					raw: e.several.raw[s][one.node], share: share, contribution: e.selector.Contribution(share, e.weights[s]),
+				}
 			}
 		}
 		first = next
 	}
-}
-
-// rank is n-1 less the number of strictly better scores.
-func rank(sorted []float64, score float64) int {
-	better := len(sorted) - upper(sorted, score)
-	return len(sorted) - 1 - better
-}
-
-// upper is how many of the sorted scores are not above this one.
-func upper(sorted []float64, score float64) int {
-	at, _ := slices.BinarySearchFunc(sorted, score, func(one, than float64) int {
-		if one > than {
-			return 1
-		}
-		return -1
-	})
-	return at
 }
 
 // choiceOf reads the choice off the order of all candidates.

@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 	"berth/shared/units"
 )
@@ -43,7 +44,7 @@ func firstFit() planner.Planner {
 // Three weighers with factors 99, 1 and 2 as in oVirt: equal scores share a rank, and the next rank skips.
 func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
 	e := &Engine{
-		policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit(),
+		policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit(), selector: selector.All()[0],
 		weighers: []weigher.Weigher{
 			byName("preferred", map[string]float64{"a": 0, "b": 0, "c": 0, "d": 0}),
 			byName("memory", map[string]float64{"a": 5, "b": 9, "c": 9, "d": 1}),
@@ -143,6 +144,9 @@ func TestEveryRuleHasANameAndADoc(t *testing.T) {
 	}
 	for _, one := range planner.All() {
 		check("planner", one.Name, one.Doc)
+	}
+	for _, one := range selector.All() {
+		check("selector", one.Name, one.Doc)
 	}
 }
 

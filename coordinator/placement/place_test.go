@@ -189,9 +189,14 @@ func TestTheTermsAddUpToTheScores(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
 		for _, node := range Explain(Place(s.view(), request, s.policy(), seed)).Nodes {
-			sums := make(map[string]float64)
+			sums, combined := make(map[string]float64), 0.0
 			for _, term := range node.Terms {
 				if term.Key == "" {
+					combined += term.Contribution
+					continue
+				}
+				if term.Proximity == nil { // of a group
+					sums[term.Weigher] += term.Contribution
 					continue
 				}
 				sums[term.Weigher] += term.Contribution
@@ -202,6 +207,9 @@ func TestTheTermsAddUpToTheScores(t *testing.T) {
 			if len(node.Terms) > 0 && node.SystemScore != 0 && sums[systemScore] != node.SystemScore ||
 				sums[customerScore] != node.CustomerScore {
 				t.Fatalf("%s: the terms add up to %v, the scores are %v and %v", node.Name, sums, node.SystemScore, node.CustomerScore)
+			}
+			if combined != 0 && combined != node.Score {
+				t.Fatalf("%s: the weighers add up to %v, the score is %v", node.Name, combined, node.Score)
 			}
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 )
 
@@ -30,6 +31,9 @@ type Policy struct {
 	ManagerGrace int `json:"manager_grace,omitempty"`
 }
 
+// MaxManagerGrace bounds Policy.ManagerGrace.
+const MaxManagerGrace = 100_000
+
 // Factor is one weigher of a policy. The factor counts only beside other weighers.
 type Factor struct {
 	Weigher string  `json:"weigher"`
@@ -44,20 +48,19 @@ const (
 
 // The names of the built-in policies.
 const (
-	PolicyAffinity      = "affinity"              // FCO: rounds of system keys, then customer keys
-	PolicyEvenLoad      = "evenly-distributed"    // oVirt: by CPU load and memory
-	PolicyEvenVMs       = "vm-evenly-distributed" // oVirt: by how many VMs a node has
-	PolicyNone          = "none"                  // whatever passes the constraints is drawn
-	defaultManagerGrace = 5                       // oVirt's SpmVmGrace
+	PolicyAffinity = "affinity"              // FCO: rounds of system keys, then customer keys
+	PolicyEvenLoad = "evenly-distributed"    // oVirt: by CPU load and memory
+	PolicyEvenVMs  = "vm-evenly-distributed" // oVirt: by how many VMs a node has
+	PolicyNone     = "none"                  // what passes the constraints is drawn
 )
 
-// Affinity is the built-in policy with the settings that a cluster has by default.
-func Affinity() Policy { return PolicyFor(cluster.DefaultSettings()) }
+// managerGrace is oVirt's default of SPMVMCountGrace.
+const managerGrace = 5
 
 // Builtins are the names of the built-in policies, the default one first.
 func Builtins() []string { return []string{PolicyAffinity, PolicyEvenLoad, PolicyEvenVMs, PolicyNone} }
 
-// DefaultBalancer is the name of the balancer that goes with a built-in policy; "none" of any other name.
+// DefaultBalancer is the name of the balancer that goes with a built-in policy; "none" with any other.
 func DefaultBalancer(policy string) string {
 	switch policy {
 	case PolicyEvenLoad:
@@ -69,40 +72,44 @@ func DefaultBalancer(policy string) string {
 	}
 }
 
-// Builtin is a built-in policy by name, for a cluster with these settings: all constraints, hard rules of groups included,
-// and by default no more than weighers that oVirt's and FCO's designs give it. Each call gives a copy of its own.
+// Builtin is a built-in policy by name for a cluster with these settings; false if there is none of that name. All have every
+// constraint, so hard rules of groups hold by each of them. The factors are those of oVirt's engine. Each call gives a copy
+// of its own.
 func Builtin(name string, settings cluster.Settings) (Policy, bool) {
-	p := PolicyFor(settings)
-	p.Name = name
+	policy := Policy{
+		Name: name, Planner: "first-fit", Gate: Gate{Kind: GateOff}, Selector: SelectRank, CustomerKeyScope: settings.KeyScope,
+		Weighers: []Factor{
+			{Weigher: customerScore, Factor: 1}, {Weigher: "node-affinity", Factor: 20}, {Weigher: "vm-affinity", Factor: 1},
+			{Weigher: "preferred-nodes", Factor: 99},
+		},
+	}
+	for _, c := range constraint.All() {
+		policy.Constraints = append(policy.Constraints, c.Name)
+	}
 	switch name {
 	case PolicyAffinity:
-		return p, true
-	case PolicyEvenLoad, PolicyEvenVMs:
-		p.Gate = Gate{Kind: GateOff}
+		policy.Gate = Gate{Kind: GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps}
+	case PolicyEvenLoad:
+		policy.Weighers = append([]Factor{{Weigher: "cpu-load", Factor: 2}, {Weigher: "memory-free", Factor: 1}}, policy.Weighers...)
+	case PolicyEvenVMs:
+		policy.Weighers = append([]Factor{{Weigher: "vm-count", Factor: 2}}, policy.Weighers...)
+		policy.ManagerGrace = managerGrace
 	case PolicyNone:
-		p.Gate, p.Weighers = Gate{Kind: GateOff}, nil
+		policy.Weighers = nil
 	default:
 		return Policy{}, false
 	}
-	return p, true
+	return policy, true
 }
 
-// PolicyFor is the built-in policy after FCO for a cluster with these settings: all constraints, the rounds of system keys,
-// and the customer keys among the nodes of the round. Each call gives a copy of its own.
+// Affinity is the default policy with the settings that a cluster has by default.
+func Affinity() Policy { return PolicyFor(cluster.DefaultSettings()) }
+
+// PolicyFor is the default policy for a cluster with these settings. It is exactly FCO for a VM that is in no group and
+// prefers no node: the weighers that it has beside the customer keys say nothing then.
 func PolicyFor(settings cluster.Settings) Policy {
-	names := make([]string, 0, len(constraint.All()))
-	for _, c := range constraint.All() {
-		names = append(names, c.Name)
-	}
-	return Policy{
-		Name:             PolicyAffinity,
-		Constraints:      names,
-		Planner:          "first-fit",
-		Gate:             Gate{Kind: GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps},
-		Weighers:         []Factor{{Weigher: customerScore, Factor: 1}},
-		Selector:         SelectRank,
-		CustomerKeyScope: settings.KeyScope,
-	}
+	policy, _ := Builtin(PolicyAffinity, settings)
+	return policy
 }
 
 // ErrInvalidPolicy is wrapped by every error about a policy.
@@ -116,6 +123,16 @@ func (p Policy) Validate() error {
 
 // NewEngine looks the rules of a policy up. The error wraps ErrInvalidPolicy.
 func NewEngine(policy Policy) (*Engine, error) {
+	for _, c := range constraint.All() {
+		if c.Mandatory && !slices.Contains(policy.Constraints, c.Name) {
+			return nil, fmt.Errorf("%w: policy %q: constraint %q cannot be left out", ErrInvalidPolicy, policy.Name, c.Name)
+		}
+	}
+	return engineOf(policy)
+}
+
+// engineOf is NewEngine for a policy that a decision was made by: the release may not have had all that is mandatory now.
+func engineOf(policy Policy) (*Engine, error) {
 	invalid := func(format string, a ...any) (*Engine, error) {
 		return nil, fmt.Errorf("%w: policy %q: %s", ErrInvalidPolicy, policy.Name, fmt.Sprintf(format, a...))
 	}
@@ -139,8 +156,11 @@ func NewEngine(policy Policy) (*Engine, error) {
 	if err := e.addWeighers(policy.Weighers); err != nil {
 		return invalid("%v", err)
 	}
-	if policy.Selector != SelectRank {
-		return invalid("there is no selector %q", policy.Selector)
+	if err := e.addSelector(policy.Selector); err != nil {
+		return invalid("%v", err)
+	}
+	if policy.ManagerGrace < 0 || policy.ManagerGrace > MaxManagerGrace {
+		return invalid("the grace of nodes with the site's management is %d VMs, want 0 to %d", policy.ManagerGrace, MaxManagerGrace)
 	}
 	if scope := policy.CustomerKeyScope; scope != cluster.ScopeCustomer && scope != cluster.ScopeCluster {
 		return invalid("there is no customer key scope %q", scope)
@@ -162,9 +182,6 @@ func (e *Engine) addConstraints(names []string) error {
 	}
 	for _, c := range constraint.All() {
 		there := slices.Contains(names, c.Name)
-		if c.Mandatory && !there {
-			return fmt.Errorf("constraint %q cannot be left out", c.Name)
-		}
 		if c.InRoom {
 			inRoom++
 			if there {
@@ -190,6 +207,20 @@ func (e *Engine) addWeighers(factors []Factor) error {
 		}
 		e.weighers, e.factors = append(e.weighers, found), append(e.factors, factor.Factor)
 	}
+	return nil
+}
+
+func (e *Engine) addSelector(name string) error {
+	found, known := selector.ByName(name)
+	if !known {
+		return fmt.Errorf("there is no selector %q", name)
+	}
+	for w := range e.weighers {
+		if found.Bounded && e.weighers[w].Maximum == nil {
+			return fmt.Errorf("selector %q needs a maximum of every weigher, and %q has none", name, e.weighers[w].Name)
+		}
+	}
+	e.selector = found
 	return nil
 }
 

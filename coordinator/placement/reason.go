@@ -51,8 +51,7 @@ func (e *Engine) winReason(choice Choice) string {
 	case choice.Ties > 1:
 		text = e.tieText(choice)
 	default:
-		text = fmt.Sprintf("%s scores %s by %s, %s more than %s", name, figure(choice.Customer), e.scoreName(),
-			margin(choice.Margin), e.input.Name(choice.RunnerUp))
+		text = e.scoreText(choice)
 		text += e.bandText(choice)
 	}
 	if choice.Stays {
@@ -64,11 +63,31 @@ func (e *Engine) winReason(choice Choice) string {
 	return text
 }
 
+// scoreText tells the winner's score, or its weight where a weight decides, and how much better it is.
+func (e *Engine) scoreText(choice Choice) string {
+	does, than := "scores", "more"
+	if e.weight() {
+		does, than = "weighs", "less"
+	}
+	return fmt.Sprintf("%s %s %s by %s, %s %s than %s", e.input.Name(choice.Node), does, e.scoreFigure(choice.Customer), e.scoreName(),
+		margin(choice.Margin), than, e.input.Name(choice.RunnerUp))
+}
+
+// weight tells whether what decided inside the band is a weight.
+func (e *Engine) weight() bool { return len(e.scorers) == 1 && e.scorers[0].Weight }
+
+func (e *Engine) scoreFigure(score float64) string {
+	if e.weight() {
+		score = -score
+	}
+	return figure(score)
+}
+
 // scoreName is what decided inside the band.
 func (e *Engine) scoreName() string {
-	switch len(e.weighers) {
+	switch len(e.scorers) {
 	case 1:
-		return strings.ReplaceAll(e.weighers[0].Name, "-", " ")
+		return strings.ReplaceAll(e.scorers[0].Name, "-", " ")
 	default:
 		return e.policy.Selector
 	}
@@ -90,8 +109,8 @@ func (e *Engine) tieText(choice Choice) string {
 		others = e.input.Name(choice.RunnerUp)
 	}
 	text := fmt.Sprintf("%s is as good as %s", name, others)
-	if len(e.weighers) > 0 && (len(e.weighers) > 1 || choice.Customer != 0) {
-		text += fmt.Sprintf(" (%s by %s)", figure(choice.Customer), e.scoreName())
+	if len(e.scorers) > 1 || len(e.scorers) == 1 && choice.Customer != 0 {
+		text += fmt.Sprintf(" (%s by %s)", e.scoreFigure(choice.Customer), e.scoreName())
 	}
 	text += e.bandText(choice)
 	if choice.Stays {
@@ -212,12 +231,14 @@ func (e *Engine) gateText(choice Choice) string {
 }
 
 func (e *Engine) selectorText() string {
-	switch scorers := e.scorers(); len(scorers) {
-	case 0:
+	switch {
+	case len(e.scorers) == 0:
 		return "draw: no weigher"
-	case 1:
-		return "raw score of " + scorers[0].Name
+	case e.weight():
+		return "weight of " + e.scorers[0].Name
+	case len(e.scorers) == 1:
+		return "raw score of " + e.scorers[0].Name
 	default:
-		return fmt.Sprintf("%s of %s", e.policy.Selector, count(len(scorers), "weigher"))
+		return fmt.Sprintf("%s of %s", e.policy.Selector, count(len(e.scorers), "weigher"))
 	}
 }

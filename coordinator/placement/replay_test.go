@@ -3,6 +3,8 @@ package placement
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +49,7 @@ func TestReplayComesToTheSame(t *testing.T) {
 // What is left out of the record of a large cluster has no part in the outcome.
 func TestReplayOnTheKeptNodesComesToTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		view := crowd(MaxKept + rapid.IntRange(1, 200).Draw(t, "more"))
+		view := crowd(MaxKept+rapid.IntRange(1, 200).Draw(t, "more"), drawCrowdGroups(t)...)
 		some := func(label string) string {
 			return view.Nodes[rapid.IntRange(0, len(view.Nodes)-1).Draw(t, label)].Node.ID
 		}
@@ -63,11 +65,43 @@ func TestReplayOnTheKeptNodesComesToTheSame(t *testing.T) {
 			Name: "G", Value: float64(rapid.IntRange(0, 9).Draw(t, "group")), Weight: rapid.Float64Range(-100, 100).Draw(t, "weight"),
 			Class: cluster.CustomerKey,
 		}}
-		d := through(t, Place(view, request, Affinity(), rapid.Uint64().Draw(t, "seed")))
+		policy, _ := Builtin(rapid.SampledFrom(Builtins()).Draw(t, "policy"), cluster.DefaultSettings())
+		policy.Selector = rapid.SampledFrom([]string{SelectRank, "percentage-dynamic", "sum"}).Draw(t, "selector")
+		if len(policy.Weighers) > 0 && rapid.Bool().Draw(t, "without customer keys") {
+			request.CustomerKeys = nil
+		}
+		if rapid.Bool().Draw(t, "prefer") {
+			request.Preferred = []string{some("preferred")}
+		}
+		d := through(t, Place(view, request, policy, rapid.Uint64().Draw(t, "seed")))
 		if again, err := Replay(d); err != nil {
 			t.Fatalf("%v\n%s\n%s", err, Text(d), Text(again))
 		}
 	})
+}
+
+// drawCrowdGroups are groups of VMs and nodes of a crowd, the VM to be placed among them or not.
+func drawCrowdGroups(t *rapid.T) []cluster.Resource {
+	var groups []cluster.Resource
+	some := rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("n%06d", rapid.IntRange(0, MaxKept).Draw(t, "node")) })
+	vm := rapid.Custom(func(t *rapid.T) string { return some.Draw(t, "node") + "-1" })
+	polarity := rapid.SampledFrom([]cluster.Polarity{cluster.Disabled, cluster.Positive, cluster.Negative})
+	for i := range rapid.IntRange(0, 3).Draw(t, "groups") {
+		group := cluster.Resource{
+			Kind: cluster.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
+			Settings: map[string]string{
+				cluster.SettingVMsRule: string(polarity.Draw(t, "VM rule")), cluster.SettingNodesRule: string(polarity.Draw(t, "node rule")),
+				cluster.SettingVMsEnforcing:   fmt.Sprint(rapid.Bool().Draw(t, "hard VM rule")),
+				cluster.SettingNodesEnforcing: fmt.Sprint(rapid.Bool().Draw(t, "hard node rule")),
+			},
+			Members: map[string][]string{
+				cluster.MembersVMs:   slices.Sorted(slices.Values(rapid.SliceOfNDistinct(vm, 1, 60, rapid.ID).Draw(t, "VMs"))),
+				cluster.MembersNodes: slices.Sorted(slices.Values(rapid.SliceOfNDistinct(some, 0, 60, rapid.ID).Draw(t, "nodes"))),
+			},
+		}
+		groups = append(groups, group)
+	}
+	return groups
 }
 
 func TestReplayNamesWhatDiffers(t *testing.T) {

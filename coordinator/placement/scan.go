@@ -27,10 +27,13 @@ func (e *Engine) scan() Choice {
 		}
 		choice.Threshold = thresholds[choice.Round-1]
 	}
-	if scorers := e.scorers(); len(scorers) == 1 {
-		scorers[0].Scores(&e.input, e.customer)
-	} else {
+	switch len(e.scorers) {
+	case 0:
 		clear(e.customer)
+	case 1:
+		e.scorers[0].Scores(&e.input, e.customer)
+	default:
+		e.combine(band)
 	}
 	best, next, ties := e.bestOf(band, -1)
 	choice.Node, choice.Band, choice.Ties = best.node, len(band), ties
@@ -78,6 +81,9 @@ func (e *Engine) behind(winner int, thresholds []float64) (node int, margin floa
 	later := round(thresholds, e.highest(winner))
 	if later == 0 {
 		return -1, 0
+	}
+	if len(e.scorers) > 1 {
+		e.combine(e.entered(later))
 	}
 	next, _, _ := e.bestOf(e.above(thresholds[later-1]), winner)
 	return next.node, e.system[winner] - e.system[next.node]

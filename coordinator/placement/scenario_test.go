@@ -25,20 +25,26 @@ func ptr[T any](value T) *T { return &value }
 //	        [key=NAME:VALUE:WEIGHT]... [node_key=NAME:DEFAULT]... [sticky=NAME:DEFAULT:WEIGHT]...
 //	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
 //	     [maintenance=REASON] [liveness=WORD] [telemetry=AGE] [no-inventory] [no-domains] [no-telemetry] [key=NAME:VALUE]...
+//	     [label=WORD]... [management]
 //	vm NAME on=NODE memory=SIZE vcpus=N [resident=SIZE] [cpu=F] [foreign] [young] [arriving] [customer=ID] [billing=ID]
-//	     [shows=NAME:VALUE]... [shows_billing=NAME:VALUE]...
-//	policy [gate=off] [weigher=NAME:FACTOR]... [without=CONSTRAINT]...
+//	     [shows=NAME:VALUE]... [shows_billing=NAME:VALUE]... [label=WORD]... [immovable] [moving_to=NODE]
+//	group NAME [vm=NAME]... [node=NAME]... [vm_label=WORD]... [node_label=WORD]... [vms=positive|negative] [nodes=positive|negative]
+//	      [hard_vms] [hard_nodes] [priority=F]
+//	policy [builtin=NAME] [gate=off] [weigher=NAME:FACTOR]... [without=CONSTRAINT]... [selector=NAME]
 //	start NAME memory=SIZE vcpus=N [pin=NODE] [exclude=NODE] [home=NODE] [customer=ID] [billing=ID] [seed=N] [full]
 //	     [key=NAME:VALUE:WEIGHT]... [wants=NAME:VALUE:WEIGHT]... [wants_billing=NAME:VALUE:WEIGHT]...
+//	     [label=WORD]... [prefer=NODE]... [among=NODE]... [along=VM]... [along_memory=SIZE]
 //	create NAME as start
-//	migrate NAME [pin=NODE] [if_better=F] [seed=N] [full] and keys as start
+//	migrate NAME [pin=NODE] [if_better=F] [leave] [seed=N] [full] and keys and what follows as start; repair, balance, drain likewise
 //	why-not NODE        of the decision before
+//	ranks               likewise, as CSV
 //	capacity NAME as start, [most=N]
 type scenario struct {
 	cluster      cluster.Resource
 	nodes        []cluster.Node
 	vms          []cluster.VM
 	reservations []cluster.Reservation
+	groups       []cluster.Resource
 	facts        map[string]cluster.NodeFacts
 	change       func(*Policy)
 	asked        []asked
@@ -49,6 +55,7 @@ type asked struct {
 	seed     uint64
 	full     bool
 	whyNot   string
+	ranks    bool
 	capacity int
 }
 
@@ -59,8 +66,16 @@ func newScenario() *scenario {
 }
 
 func (s *scenario) view() *cluster.View {
+	vms := slices.Clone(s.vms)
+	for i := range s.groups { // what is listed and runs nowhere is stopped
+		for _, id := range s.groups[i].Members[cluster.MembersVMs] {
+			if !slices.ContainsFunc(vms, func(vm cluster.VM) bool { return vm.ID == id }) {
+				vms = append(vms, cluster.VM{ID: id, Name: id, Desired: cluster.Stopped})
+			}
+		}
+	}
 	return cluster.NewView(noon, 1, cluster.Records{
-		Clusters: []cluster.Resource{s.cluster}, Nodes: s.nodes, VMs: s.vms, Reservations: s.reservations,
+		Clusters: []cluster.Resource{s.cluster}, Nodes: s.nodes, VMs: vms, Reservations: s.reservations, Groups: s.groups,
 	}, s.facts)
 }
 
@@ -73,6 +88,9 @@ func (s *scenario) policy() Policy {
 // answer is what the engine says to one thing that is asked.
 func (s *scenario) answer(t *testing.T, one asked, before *Decision) string {
 	t.Helper()
+	if one.ranks {
+		return RankCSV(*before)
+	}
 	if one.whyNot != "" {
 		answer, err := WhyNot(*before, one.whyNot)
 		if err != nil {
@@ -160,7 +178,7 @@ func parseScenario(t *testing.T, text string) *scenario {
 		}
 		fields := strings.Fields(line)
 		what, name, rest := fields[0], "", fields[1:]
-		if what != "policy" && what != "cluster" {
+		if what != "policy" && what != "cluster" && what != "ranks" {
 			name, rest = fields[1], fields[2:]
 		}
 		w := words{t: t, line: line, named: make(map[string][]string)}
@@ -177,7 +195,11 @@ func parseScenario(t *testing.T, text string) *scenario {
 			s.setCluster(w)
 		case "policy":
 			s.setPolicy(w)
-		case "start", "migrate", "create":
+		case "group":
+			s.addGroup(name, w)
+		case "ranks":
+			s.asked = append(s.asked, asked{ranks: true})
+		case "start", "migrate", "create", "drain", "repair", "balance":
 			s.ask(Purpose(what), name, w)
 		case "why-not":
 			s.asked = append(s.asked, asked{whyNot: name})
@@ -199,7 +221,7 @@ func parseScenario(t *testing.T, text string) *scenario {
 }
 
 func (s *scenario) addNode(name string, w words) {
-	node := cluster.Node{ID: name, Name: name, Cluster: cluster.DefaultCluster}
+	node := cluster.Node{ID: name, Name: name, Cluster: cluster.DefaultCluster, Labels: w.named["label"], Management: w.has("management")}
 	node.Settings = cluster.NodeSettings{
 		RAMRatio: w.optional("ram_ratio"), CPURatio: w.optional("cpu_ratio"), Overhead: w.optionalSize("overhead"),
 	}
@@ -259,9 +281,18 @@ func (s *scenario) addVM(name string, w words) {
 		started = noon
 	}
 	if !w.has("foreign") {
-		s.vms = append(s.vms, cluster.VM{
+		vm := cluster.VM{
 			ID: name, Name: name, Spec: spec, Desired: cluster.Running, Holder: on, Epoch: 1, StartedAt: started,
-			Resident: resident, Owner: w.owner(),
+			Resident: resident, Owner: w.owner(), Labels: w.named["label"],
+		}
+		if w.has("immovable") {
+			vm.Migration = cluster.MigrateNever
+		}
+		s.vms = append(s.vms, vm)
+	}
+	if w.has("moving_to") {
+		s.reservations = append(s.reservations, cluster.Reservation{
+			Node: w.text("moving_to"), VM: name, Name: name, Memory: spec.Memory, VCPUs: spec.VCPUs, Operation: "op-" + name,
 		})
 	}
 	facts := s.facts[on]
@@ -270,6 +301,21 @@ func (s *scenario) addVM(name string, w words) {
 		Resident: w.optionalSize("resident"), CPU: w.optional("cpu"),
 	})
 	s.facts[on] = facts
+}
+
+func (s *scenario) addGroup(name string, w words) {
+	record := cluster.Resource{
+		Kind: cluster.KindGroup, ID: "group-" + name, Name: name,
+		Settings: map[string]string{
+			cluster.SettingVMsRule: w.text("vms"), cluster.SettingNodesRule: w.text("nodes"), cluster.SettingPriority: w.text("priority"),
+			cluster.SettingVMsEnforcing: strconv.FormatBool(w.has("hard_vms")), cluster.SettingNodesEnforcing: strconv.FormatBool(w.has("hard_nodes")),
+		},
+		Members: map[string][]string{cluster.MembersVMs: w.named["vm"], cluster.MembersNodes: w.named["node"]},
+		Lists:   map[string][]string{cluster.ListVMLabels: w.named["vm_label"], cluster.ListNodeLabels: w.named["node_label"]},
+	}
+	slices.Sort(record.Members[cluster.MembersVMs])
+	slices.Sort(record.Members[cluster.MembersNodes])
+	s.groups = append(s.groups, record)
 }
 
 // key reads NAME:FIGURE with as many figures as are asked for.
@@ -328,6 +374,12 @@ func (s *scenario) setCluster(w words) {
 
 func (s *scenario) setPolicy(w words) {
 	s.change = func(p *Policy) {
+		if w.has("builtin") {
+			*p, _ = Builtin(w.text("builtin"), cluster.SettingsOf(&s.cluster))
+		}
+		if w.has("selector") {
+			p.Selector = w.text("selector")
+		}
 		if w.text("gate") == string(GateOff) {
 			p.Gate = Gate{Kind: GateOff}
 		}
@@ -354,15 +406,18 @@ func (s *scenario) compiled(keys []cluster.Key) []key.Weighted {
 func (s *scenario) ask(purpose Purpose, name string, w words) {
 	request := Request{
 		Purpose: purpose, VM: name, VMName: name, Pinned: w.text("pin"), Excluded: w.named["exclude"], Home: w.text("home"),
-		Owner: w.owner(),
+		Owner: w.owner(), Labels: w.named["label"], Leave: w.has("leave"), Among: w.named["among"], Preferred: w.named["prefer"],
+	}
+	if w.has("along") {
+		request.Unit = &Unit{VMs: w.named["along"], Memory: w.size("along_memory"), VCPUs: len(w.named["along"])}
 	}
 	if w.has("if_better") {
 		request.IfBetter = w.float("if_better")
 	}
-	if purpose == ForMigrate {
+	if purpose.Moves() {
 		at := slices.IndexFunc(s.vms, func(vm cluster.VM) bool { return vm.ID == name })
 		request.Memory, request.VCPUs, request.Current = s.vms[at].Spec.Memory, s.vms[at].Spec.VCPUs, s.vms[at].Holder
-		request.Owner = s.vms[at].Owner
+		request.Owner, request.Labels = s.vms[at].Owner, s.vms[at].Labels
 	} else {
 		request.Memory, request.VCPUs = w.size("memory"), int(w.float("vcpus"))
 	}

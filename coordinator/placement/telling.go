@@ -11,6 +11,32 @@ import (
 // mostTelling is how many keys are named that set two nodes apart.
 const mostTelling = 3
 
+// combinedText names the weighers that set a node apart from another one where several were combined, those that count most
+// first. It is empty where none does.
+func combinedText(node, other *NodeResult) string {
+	there := make(map[string]float64)
+	for i := range other.Terms {
+		if term := &other.Terms[i]; term.Weight != 0 && term.Key == "" {
+			there[term.Weigher] = term.Contribution
+		}
+	}
+	var terms []Term
+	for i := range node.Terms {
+		term := &node.Terms[i]
+		if other, is := there[term.Weigher]; is && term.Weight != 0 && term.Key == "" && figure(other) != figure(term.Contribution) {
+			terms = append(terms, *term)
+		}
+	}
+	far := func(t Term) float64 { return math.Abs(t.Contribution - there[t.Weigher]) }
+	slices.SortStableFunc(terms, func(a, b Term) int { return cmp.Compare(far(b), far(a)) })
+	var parts []string
+	for i := range terms {
+		parts = append(parts, fmt.Sprintf("%s gives %s here and %s there",
+			terms[i].Weigher, figure(terms[i].Contribution), figure(there[terms[i].Weigher])))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // tellingText names the keys of one weigher that set a node apart from another one, those that count most first: what each
 // adds here and there. It is empty when none does.
 func tellingText(node, other *NodeResult, weigher string) string {

@@ -77,8 +77,11 @@ func writeTerms(table *tabwriter.Writer, terms []Term) {
 		switch {
 		case term.Note != "":
 			fmt.Fprintf(table, "  \t    %s %s\t%s\n", term.Weigher, term.Key, term.Note)
-		case term.Proximity == nil:
-			fmt.Fprintf(table, "  \t    %s\t%s: %s\n", term.Weigher, figure(term.Raw), figure(term.Contribution))
+		case term.Proximity == nil && term.Weight == 0: // the only one
+			fmt.Fprintf(table, "  \t    %s\t%s\n", term.Weigher, figure(term.Raw))
+		case term.Proximity == nil: // one of several
+			fmt.Fprintf(table, "  \t    %s\t%s: %s x %s = %s\n", term.Weigher, figure(term.Raw),
+				figure(term.Share), figure(term.Weight), figure(term.Contribution))
 		default:
 			instances := ""
 			if term.Count > 0 {

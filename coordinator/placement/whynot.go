@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/weigher"
 )
 
 // ErrNodeNotKept is returned for a node that the decision keeps nothing of.
@@ -81,11 +83,31 @@ func behindText(d *Decision, node *NodeResult) string {
 		return fmt.Sprintf("it is as good as %s, where the VM is already", winner.Name)
 	case node.Score == winner.Score:
 		return fmt.Sprintf("it is as good as %s, which won the draw", winner.Name)
-	default:
-		return withCause(fmt.Sprintf("its score is %s, %s less than that of %s",
-			figure(node.Score), margin(winner.Score-node.Score), winner.Name),
-			tellingText(node, winner, customerScore))
 	}
+	text, cause := "its score is %s, %s less than that of %s", combinedText(node, winner)
+	score, less := node.Score, winner.Score-node.Score
+	switch only := onlyWeigher(d, node); {
+	case cause != "":
+	case only.Weight:
+		text, score, cause = "its weight is %s, %s more than that of %s", -node.Score, tellingText(node, winner, only.Name)
+	default:
+		cause = tellingText(node, winner, only.Name)
+	}
+	return withCause(fmt.Sprintf(text, figure(score), margin(less), winner.Name), cause)
+}
+
+// onlyWeigher is the one that alone decided inside the round: that of the node's terms which is not the gate's.
+func onlyWeigher(d *Decision, node *NodeResult) weigher.Weigher {
+	name := customerScore
+	if d.Rules != nil {
+		for _, factor := range d.Rules.Weighers {
+			if slices.ContainsFunc(node.Terms, func(t Term) bool { return t.Weigher == factor.Weigher }) {
+				name = factor.Weigher
+			}
+		}
+	}
+	found, _ := weigher.ByName(name)
+	return found
 }
 
 func withCause(text, cause string) string {
@@ -113,21 +135,22 @@ func Behind(d *Decision, most int) []string {
 }
 
 // changesFor are those that let this node win, or one that was refused take the VM: lifting the one refusal, switching off
-// one key, asking for the node.
+// one key or group, asking for the node.
 func (e *Engine) changesFor(choice Choice, node int) []string {
 	switch entered, _, _ := e.standing(node); {
 	case e.out[node]:
 		return e.liftingChanges(node)
 	case entered == 0 && e.rounds() != nil:
-		return e.keyChanges("would take it", func(trial *Engine, request *Request) bool {
-			alone := &cluster.Columns{Figures: e.input.Columns.Select([]int{node})}
-			return trial.takes(alone, e.at, request, nil)
+		return e.changesWithout("would take it", func(trial *Engine, one *variant) bool {
+			return trial.takes(e, node, &one.request, func(_ *cluster.Figures, in *rule.Input) {
+				in.Groups = rule.SelectGroups(one.groups, []int{node}, e.input.Name)
+			})
 		}, node)
 	}
-	changes := e.keyChanges("would win", func(trial *Engine, request *Request) bool { return trial.on(e, request).Node == node }, node)
+	changes := e.changesWithout("would win", func(trial *Engine, one *variant) bool { return trial.on(e, one).Node == node }, node)
 	if before, _, score := e.standing(node); choice.Node >= 0 && (before != choice.Round || score != choice.Customer) {
-		changes = append(changes, e.keyChanges("would be as good", func(trial *Engine, request *Request) bool {
-			best := trial.on(e, request)
+		changes = append(changes, e.changesWithout("would be as good", func(trial *Engine, one *variant) bool {
+			best := trial.on(e, one)
 			entered, _, score := trial.standing(node)
 			return best.Node >= 0 && best.Node != node && entered == best.Round && score == best.Customer
 		}, node)...)
@@ -154,22 +177,17 @@ func (e *Engine) liftingChanges(node int) []string {
 	return changes
 }
 
-// keyChanges switches the keys off one by one.
-func (e *Engine) keyChanges(what string, does func(trial *Engine, request *Request) bool, node int) []string {
+// changesWithout are the keys and groups without any one of which the node would do something. Where nodes that are not kept
+// count in what several weighers give, that cannot be told.
+func (e *Engine) changesWithout(what string, does func(trial *Engine, one *variant) bool, node int) []string {
+	if e.several.given != nil {
+		return nil
+	}
 	trial := e.trial()
 	var changes []string
-	for k := range e.input.SystemKeys {
-		request := *e.request
-		request.SystemKeys = without(request.SystemKeys, k)
-		if does(trial, &request) {
-			changes = append(changes, fmt.Sprintf("without system key %s, %s %s", e.input.SystemKeys[k].Name, e.input.Name(node), what))
-		}
-	}
-	for k := range e.input.CustomerKeys {
-		request := *e.request
-		request.CustomerKeys = without(request.CustomerKeys, k)
-		if does(trial, &request) {
-			changes = append(changes, fmt.Sprintf("without customer key %s, %s %s", e.input.CustomerKeys[k].Name, e.input.Name(node), what))
+	for _, one := range e.variants() {
+		if does(trial, &one) {
+			changes = append(changes, fmt.Sprintf("without %s, %s %s", one.without, e.input.Name(node), what))
 		}
 	}
 	return changes

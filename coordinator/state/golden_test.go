@@ -236,7 +236,7 @@ func goldenCommands() []Command {
 		}},
 		Terms: []placement.Term{{
 			Weigher: "memory", Key: "#RAM", Note: "not known", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5,
-			Class: cluster.SystemKey, Level: "vm", Wanted: 0.5, Count: 2,
+			Class: cluster.SystemKey, Level: "vm", Wanted: 0.5, Count: 2, Share: 0.5,
 		}},
 	}}
 	choice.FailedPhase, choice.Round = placement.PhaseSystem, 3
@@ -253,10 +253,19 @@ func goldenCommands() []Command {
 			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
 			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
 			NodeKeys: []cluster.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
-			Count:    []int{8}, Management: []bool{true},
+			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10},
 		},
 		Met: []rule.Met{{Key: 1, Posting: cluster.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
+		Groups: []rule.Membership{{
+			Group: "r9", Name: "mail", Placing: 1, VMs: cluster.Rule{Polarity: cluster.Negative, Enforcing: true},
+			Nodes: cluster.Rule{Polarity: cluster.Positive}, Priority: 1.5, On: []int32{1}, Listed: "alpha", Shares: []string{"r10"},
+			Others: []cluster.Presence{{Node: 1, Name: "beta", Count: 3, Leaving: 1, Fixed: 1, VMs: []string{"db"}}},
+		}},
+		Shares: []placement.Shares{{Weigher: "vm-count", Shares: []float64{2.5}}},
 	}
+	choice.Ranks = []placement.RankRow{{
+		Weigher: "vm-count", Factor: 2, Cells: []placement.RankCell{{Node: "n1", Name: "alpha", Rank: 1, Weight: 8}},
+	}}
 	group := resource("r9", cluster.KindGroup, map[string]string{"cluster": "r1", "policy": cluster.BuiltIn + "none"})
 	group.Settings = map[string]string{cluster.SettingVMsRule: string(cluster.Negative), cluster.SettingVMsEnforcing: "true"}
 	group.Members = map[string][]string{cluster.MembersVMs: {"v1", "v3"}, cluster.MembersNodes: {"n4"}}

@@ -11,6 +11,10 @@ var all = []Constraint{
 	pin,
 	excluded,
 	localStorage,
+	among,
+	leave,
+	nodeAffinity,
+	vmAffinity,
 }
 
 // All has every constraint.

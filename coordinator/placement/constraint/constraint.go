@@ -60,13 +60,17 @@ func exceed(available, needed units.Bytes) rule.Verdict {
 	return verdict
 }
 
-// needed is what a node must have more of than: the VM and the node's overhead.
+// needed is what a node must have more of than: the VM, those that come along, and the node's overhead.
 func needed(in *rule.Input, node int) units.Bytes { return in.Memory + in.Columns.Overhead[node] }
 
 // short says how an amount falls short. Different figures that would look the same are printed finer.
 func short(refusal rule.Verdict, where string, in *rule.Input, node int) string {
 	available, wanted := units.Bytes(refusal.Available), units.Bytes(refusal.Needed)
-	parts := " is needed (VM " + in.Memory.String() + ", overhead " + in.Columns.Overhead[node].String() + ")"
+	who := "VM "
+	if in.Along > 0 {
+		who = strconv.Itoa(in.Along+1) + " VMs "
+	}
+	parts := " is needed (" + who + in.Memory.String() + ", overhead " + in.Columns.Overhead[node].String() + ")"
 	is, needs := available.String(), wanted.String()
 	switch {
 	case available == wanted:

@@ -15,14 +15,21 @@ import (
 // into the columns.
 type Input struct {
 	Columns    *cluster.Columns
-	Now        int64 // of the decision, nanoseconds since 1970
-	Memory     units.Bytes
-	VCPUs      int
-	Pinned     string // node ID: no other one will do; empty: any
+	Now        int64       // of the decision, nanoseconds since 1970
+	Memory     units.Bytes // of the VM and of those that come along
+	VCPUs      int         // likewise
+	Along      int         // how many VMs come along to the same node
+	Pinned     string      // node ID: no other one will do; empty: any
 	PinnedName string
 	Excluded   []string // node IDs that failed this request before
 	Current    string   // node ID that runs the VM now; empty when none does
 	Home       string   // node ID that has the VM's disk, in a cluster with local storage; empty: any will do
+	Leave      bool     // the current node will not do
+	Among      []string // node IDs: beside the current node no other ones will do; none: any
+	Preferred  []string // node IDs that are better than others for a VM that does not run yet
+
+	// ManagerGrace is by how many VMs a node that carries the site's management is to have less than others.
+	ManagerGrace int
 
 	SystemKeys   []key.Weighted
 	CustomerKeys []key.Weighted
@@ -33,6 +40,13 @@ type Input struct {
 	Near     []bool
 	Reserved [][]float64
 	Met      []Met
+
+	// Groups are the affinity groups that have a say, Bounds what their hard rules leave, OfNodes and OfVMs the rules that
+	// weigh, those of the highest priority first. Fixed and Members count the other members of all positive groups.
+	Groups         []Membership
+	Bounds         Bounds
+	OfNodes, OfVMs []SoftRule
+	Fixed, Members int
 
 	scratch []Met // of Meet, so that Met may also be given
 }
@@ -164,6 +178,8 @@ type Relaxation struct {
 // Term is one part of a node's score.
 type Term struct {
 	Key          *key.Weighted // of the VM; nil in a weigher that looks at no keys
+	Group        string        // name; of a weigher that looks at groups
+	Note         string        // in words, what the group has against the node
 	Raw          float64       // the measured value, or the node's value of the key
 	Proximity    float64       // of a key weigher
 	Contribution float64

@@ -6,6 +6,12 @@ import "slices"
 var all = []Weigher{
 	systemKeys,
 	customerKeys,
+	nodeAffinity,
+	vmAffinity,
+	preferredNodes,
+	cpuLoad,
+	memoryFree,
+	vmCount,
 }
 
 // All has every weigher.

@@ -13,6 +13,8 @@ var customerKeys = Weigher{
 	Name: "customer-keys",
 	Doc: "How near the customer keys of the VMs on the node, each VM counted, and the node's reserved keys are to what the " +
 		"VM's customer keys want.",
+	Keys:   true,
+	Silent: func(in *rule.Input) bool { return len(in.CustomerKeys) == 0 },
 	Weigh: func(in *rule.Input, node int, terms *[]rule.Term) float64 {
 		score := 0.0
 		met := in.Met

@@ -13,6 +13,7 @@ import (
 var systemKeys = Weigher{
 	Name: "system-keys",
 	Doc:  "How near the node's keys, #RAM, #CPU and #LOAD among them, are to the values that the VM's system keys want.",
+	Keys: true,
 	Weigh: func(in *rule.Input, node int, terms *[]rule.Term) float64 {
 		score := 0.0
 		for k, column := range in.System {

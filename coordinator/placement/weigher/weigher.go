@@ -10,6 +10,16 @@ type Weigher struct {
 	Name string // in policies, explanations and metrics
 	Doc  string // one sentence for people
 
+	// Weight tells that the score is a weight with its sign turned: tables show the weight, and the lowest is best (oVirt).
+	Weight bool
+
+	// Keys tells that the score is a sum over keys, each of which is a term of its own.
+	Keys bool
+
+	// Silent tells that the weigher has nothing to say in a decision: all nodes are the same to it, and it is left out. Nil:
+	// it always has.
+	Silent func(in *rule.Input) bool
+
 	// Weigh scores one node; higher is better. It is pure. If terms is not nil, what the score is made of is appended to
 	// it; without, nothing is allocated.
 	Weigh func(in *rule.Input, node int, terms *[]rule.Term) float64
@@ -17,6 +27,10 @@ type Weigher struct {
 	// Sweep is Weigh in its fast form, a column at a time: it adds the score of every node to what is zero before. Both
 	// give the same to the last bit. It may be nil: then Weigh is asked for each node.
 	Sweep func(in *rule.Input, scores []float64)
+
+	// Maximum is the highest weight of a node, or the highest score where these are not weights: what percentages of a fixed
+	// maximum are of. Nil: there is none.
+	Maximum func(in *rule.Input, node int) float64
 }
 
 // Scores fills in the score of every node.
