@@ -115,3 +115,21 @@ func TestJournalForgetsWhatIsOldButNotTheEpochs(t *testing.T) {
 		b.want(b.do(command("op1", 1, 5, startOrder)), refused_, "stale_epoch", unseen)
 	})
 }
+
+// A migration to this node failed and it let go of the epochs up to that one's. Then somebody moved the VM here with virsh:
+// it still runs under its old epoch, and whoever has it stopped or moved away means this VM.
+func TestAVMThatCameBackByOtherHandsIsObeyed(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(5)
+		b.do(command("op1", 1, 6, discardOrder))
+		b.want(b.do(command("op2", 1, 5, startOrder)), refused_, "stale_epoch", unseen)
+		b.want(b.do(command("op3", 1, 5, resumeOrder)), refused_, "stale_epoch", unseen)
+		b.want(b.do(command("op4", 1, 4, stopOrder(10))), refused_, "stale_epoch", unseen)
+		b.want(b.do(term(command("op5", 1, 5, stopOrder(10)), 0)), refused_, "stale_term", unseen)
+		if d := b.shows(b.node); d.State != hypervisor.Running || d.Epoch != 5 {
+			b.Fatalf("got %+v", d)
+		}
+		b.want(b.do(command("op6", 1, 5, stopOrder(10))), done_, "", absentState)
+		b.want(b.do(command("op7", 1, 5, stopOrder(10))), refused_, "stale_epoch", unseen)
+	})
+}

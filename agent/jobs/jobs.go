@@ -253,7 +253,10 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		before.Repeated = true
 		return before
 	}
-	takenUp, err := j.journal.begin(command, time.Now())
+	takenUp, err := j.journal.begin(command, false, time.Now())
+	if errors.Is(err, ErrStaleEpoch) && j.isBack(command) {
+		takenUp, err = j.journal.begin(command, true, time.Now())
+	}
 	if err != nil {
 		log.Warn("command refused", "error", err)
 		return refusal(command, err)
@@ -278,6 +281,16 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		}
 	}
 	return done.result
+}
+
+// isBack tells whether the order ends or moves away a VM that runs here under the order's own epoch, although this node has
+// let go of that epoch: somebody has brought it back without Berth. Such an order can only let go of it once more; what
+// could run it twice, a start or a resume, stays refused.
+func (j *Jobs) isBack(command *berthv1.Command) bool {
+	if command.GetStop() == nil && command.GetMigrate() == nil {
+		return false
+	}
+	return j.look(command).holds(command.GetEpoch())
 }
 
 func actionOf(command *berthv1.Command) string {

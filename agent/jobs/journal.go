@@ -118,10 +118,11 @@ func (j *journal) answered(operation string, step uint32) (result *berthv1.Comma
 }
 
 // begin records the intent to carry out a command, unless it is older than what was obeyed before. ErrStaleTerm and
-// ErrStaleEpoch are refusals. TakenUp tells that the intent was there already: an earlier life of the agent began it.
-func (j *journal) begin(command *berthv1.Command, at time.Time) (takenUp bool, err error) {
+// ErrStaleEpoch are refusals. TakenUp tells that the intent was there already: an earlier life of the agent began it. An
+// order about a VM that is back counts as new, whatever its epoch.
+func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (takenUp bool, err error) {
 	err = j.db.Update(func(tx *bbolt.Tx) error {
-		if err := obey(tx, command); err != nil {
+		if err := obey(tx, command, back); err != nil {
 			return err
 		}
 		key, intents := keyOf(command.GetOperationId(), command.GetStep()), tx.Bucket(bucketIntents)
@@ -137,7 +138,7 @@ func (j *journal) begin(command *berthv1.Command, at time.Time) (takenUp bool, e
 }
 
 // obey refuses what is old and remembers what is new.
-func obey(tx *bbolt.Tx, command *berthv1.Command) error {
+func obey(tx *bbolt.Tx, command *berthv1.Command, back bool) error {
 	meta := tx.Bucket(bucketMeta)
 	switch term := number(meta.Get(keyTerm)); {
 	case command.GetTerm() < term:
@@ -148,7 +149,7 @@ func obey(tx *bbolt.Tx, command *berthv1.Command) error {
 		}
 	}
 	floor := number(tx.Bucket(bucketEpochs).Get([]byte(command.GetVmId())))
-	if command.GetEpoch() < floor {
+	if command.GetEpoch() < floor && !back {
 		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", ErrStaleEpoch, command.GetEpoch(), floor)
 	}
 	return raise(tx, command.GetVmId(), command.GetEpoch())

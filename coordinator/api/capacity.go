@@ -47,7 +47,11 @@ func (s *Server) Capacity(
 	if err != nil {
 		return nil, err
 	}
-	engine, err := placement.NewEngine(placement.PolicyFor(cluster.SettingsOf(&resolved.Record)))
+	policy, _, err := estate.PolicyOf(p, resolved.Record)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := placement.NewEngine(policy)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -25,7 +26,7 @@ func (p *picture) declared() estate.State {
 	return now
 }
 
-// resource finds a resource of a kind by name or ID. The default cluster is there until it is declared, at revision 0.
+// resource finds a resource of a kind by name or ID. What is there without being declared is at revision 0.
 func (p *picture) resource(kind cluster.Kind, ref string) (cluster.Resource, error) {
 	if found, known := p.Resource(ref); known && found.Kind == kind {
 		return found, nil
@@ -33,8 +34,10 @@ func (p *picture) resource(kind cluster.Kind, ref string) (cluster.Resource, err
 	if found, known := p.ResourceByName(kind, ref); known {
 		return found, nil
 	}
-	if kind == cluster.KindCluster && ref == cluster.DefaultCluster {
-		return cluster.DefaultClusterRecord(), nil
+	for _, implied := range impliedOf(kind) {
+		if ref == implied.Name || ref == implied.ID {
+			return implied, nil
+		}
 	}
 	return cluster.Resource{}, notFound(string(kind), ref)
 }
@@ -54,17 +57,24 @@ func (p *picture) namedNode(ref string) (cluster.Node, error) {
 	return cluster.Node{}, notFound("node", ref)
 }
 
+// generic are the kinds that the calls for resources are about. Groups have members, and calls of their own.
+func generic() []estate.Form {
+	return slices.DeleteFunc(estate.Forms(), func(form estate.Form) bool { return form.Kind == cluster.KindGroup })
+}
+
 // formOf reads the kind that a request names.
 func formOf(kind string) (estate.Form, error) {
-	form, known := estate.FormOf(cluster.Kind(kind))
-	if known {
-		return form, nil
-	}
 	var kinds []string
-	for _, one := range estate.Forms() {
-		kinds = append(kinds, string(one.Kind))
+	for _, form := range generic() {
+		if string(form.Kind) == kind {
+			return form, nil
+		}
+		kinds = append(kinds, string(form.Kind))
 	}
-	return form, refusal(rpc.Invalid, "", "use one of "+strings.Join(kinds, ", "), "%q is no kind of resource", kind)
+	if kind == string(cluster.KindGroup) {
+		return estate.Form{}, refusal(rpc.Invalid, "", "see 'berth group --help'", "a group has members, and is seen and changed by calls of its own")
+	}
+	return estate.Form{}, refusal(rpc.Invalid, "", "use one of "+strings.Join(kinds, ", "), "%q is no kind of resource", kind)
 }
 
 func expectResource(r cluster.Resource) state.Expectation {

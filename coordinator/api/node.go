@@ -38,8 +38,19 @@ func (p *picture) node(id string) *berthv1.Node {
 		Telemetry: p.soft.Telemetry(id),
 		VMs:       names,
 		Declared:  inside.NodeKeys,
+		Drain:     p.runningDrain(id).ID,
 		At:        p.at,
 	})
+}
+
+// runningDrain is the drain that empties a node now; zero if none does.
+func (p *picture) runningDrain(node string) cluster.Plan {
+	for _, plan := range p.LivePlans() {
+		if plan.Kind == cluster.PlanDrain && plan.Node == node {
+			return plan
+		}
+	}
+	return cluster.Plan{}
 }
 
 // ListNodes answers with all nodes, by name. The capabilities document is left out: it is long, and GetNode has it.
@@ -76,8 +87,8 @@ func (s *Server) GetNode(
 	}), nil
 }
 
-// SetNode changes what the request names of a node: its settings, its values of the keys that its cluster declares, and
-// the cluster that it is in.
+// SetNode changes what the request names of a node: its settings, its values of the keys that its cluster declares, its
+// labels and flags, and the cluster that it is in.
 func (s *Server) SetNode(
 	ctx context.Context, request *connect.Request[berthv1.SetNodeRequest],
 ) (*connect.Response[berthv1.SetNodeResponse], error) {
@@ -107,11 +118,12 @@ func (s *Server) SetNode(
 		if err != nil {
 			return state.Command{}, unsound(subject, fmt.Sprintf("see 'berth key list cluster/%s'", inside.Name), err)
 		}
-		said = slices.Concat(said, moved, keys)
+		traits := setTraits(&node, message)
+		said = slices.Concat(said, moved, keys, traits)
 		if len(said) == 0 {
 			return state.Command{}, invalid(subject, "see 'berth node set --help'", errors.New("nothing to set"))
 		}
-		if len(moved)+len(keys) > 0 {
+		if len(moved)+len(keys)+len(traits) > 0 {
 			if err := estate.EditNode(p.declared(), node); err != nil {
 				return state.Command{}, unsound(subject, "see 'berth node set --help'", err)
 			}
@@ -125,6 +137,25 @@ func (s *Server) SetNode(
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.SetNodeResponse{SchemaVersion: wire.SchemaVersion, Node: p.node(id)}), nil
+}
+
+// setTraits gives a node the labels and flags that a request sets, and says what it did. What is as it was is said too:
+// whoever asks for it sees that it was heard.
+func setTraits(node *cluster.Node, message *berthv1.SetNodeRequest) []string {
+	var said []string
+	if labels := message.GetLabels(); labels != nil {
+		node.Labels = slices.Sorted(slices.Values(labels.GetNames()))
+		said = append(said, because("labels", cmp.Or(strings.Join(node.Labels, ", "), "none")))
+	}
+	flag := func(name string, asked *bool, into *bool) {
+		if asked != nil {
+			*into = *asked
+			said = append(said, fmt.Sprintf("%s %t", name, *asked))
+		}
+	}
+	flag("management", message.Management, &node.Management)
+	flag("unbalanced", message.Unbalanced, &node.Unbalanced)
+	return said
 }
 
 // moveNode puts a node into another cluster, if one is named, and returns the record of the one that it is in then. A node
@@ -203,6 +234,10 @@ func (s *Server) SetNodeMaintenance(
 			return state.Command{}, err
 		}
 		id = node.ID
+		if drain := p.runningDrain(node.ID); drain.ID != "" && !message.GetOn() {
+			return state.Command{}, refusal(rpc.Busy, "node/"+node.Name, fmt.Sprintf("end the drain as well: 'berth node undrain %s'", node.Name),
+				"plan %s drains node %s", drain.ID, node.Name)
+		}
 		if node.Maintenance == message.GetOn() && (node.MaintenanceReason == message.GetReason() || !message.GetOn()) {
 			return state.Command{}, errUnchanged
 		}
@@ -260,9 +295,13 @@ func (s *Server) RemoveNode(
 	return connect.NewResponse(&berthv1.RemoveNodeResponse{SchemaVersion: wire.SchemaVersion}), nil
 }
 
-// removable refuses to forget a node that VMs or operations still name.
+// removable refuses to forget a node that VMs, plans or operations still name.
 func removable(p *picture, node cluster.Node) error {
 	subject := "node/" + node.Name
+	if drain := p.runningDrain(node.ID); drain.ID != "" {
+		return refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth plan watch %s'", drain.ID),
+			"plan %s drains node %s", drain.ID, node.Name)
+	}
 	if vms := p.VMsOn(node.ID); len(vms) > 0 {
 		return refusal(rpc.Conflict, subject,
 			fmt.Sprintf("migrate or stop them first: 'berth vm list --node %s'", node.Name),

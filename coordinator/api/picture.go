@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
 	"berth/coordinator/state"
 )
 
@@ -14,6 +15,7 @@ type picture struct {
 	at     time.Time
 	soft   Inventory
 	viewed *cluster.View // once somebody asked for it: it counts every VM
+	joined *membership   // likewise: it looks at every group
 }
 
 // present takes a picture of what this member has, however old that is.
@@ -49,6 +51,9 @@ func (p *picture) nodeName(id string) string {
 // resourceName is what people call a resource; the ID of one that is gone.
 func (p *picture) resourceName(id string) string {
 	if resource, known := p.Resource(id); known {
+		return resource.Name
+	}
+	if resource, known := estate.BuiltinByID(id); known {
 		return resource.Name
 	}
 	return id

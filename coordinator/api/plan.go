@@ -270,7 +270,7 @@ func (s *Server) WatchPlan(
 			}
 			sent = next
 		}
-		if planOver(next.GetPlan(), plan.State) {
+		if planOver(plan) {
 			return nil
 		}
 		select {
@@ -292,14 +292,9 @@ func (s *Server) WatchPlan(
 	}
 }
 
-// planOver tells whether nothing more comes of a plan: one that was cancelled may have moves that still copy.
-func planOver(message *berthv1.Plan, state cluster.PlanState) bool {
-	for _, move := range message.GetMoves() {
-		if move.GetState() == control.MoveMoving {
-			return false
-		}
-	}
-	return !state.Live()
+// planOver tells whether nothing more comes of a plan. One that was cancelled waits for the moves that copy.
+func planOver(plan cluster.Plan) bool {
+	return !plan.State.Live() && (plan.State != cluster.PlanCancelled || !plan.EndedAt.IsZero())
 }
 
 // DrainNode closes a node to VMs and has its VMs moved away.

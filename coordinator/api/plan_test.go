@@ -306,16 +306,47 @@ func watchPlan(ctx context.Context, t *testing.T, client berthv1connect.BerthSer
 func TestPlansAreWatchedToTheirEnd(t *testing.T) {
 	m := newCloud(t, 1).members[0]
 	client, ctx := m.operator(), t.Context()
+	m.addNode("n1", "hv1")
+	m.addNode("n2", "hv2")
+	for _, vm := range []cluster.VM{{ID: "v1", Name: "web", Operation: "o1"}, {ID: "v2", Name: "db"}} {
+		vm.Holder, vm.Desired = "n1", cluster.Running
+		m.addVM(vm)
+	}
 	plan := aDrain("p1", m.now())
 	m.keepPlan(plan)
-	stream := watchPlan(ctx, t, client, "last")
-	if got := nextPlan(t, stream); got.GetState() != "running" || got.GetReason() != "new fans" {
-		t.Errorf("at first %v", got)
+	move := operation.Operation{
+		ID: "o1", Kind: operation.Migrate, VM: "v1", VMName: "web", Source: "n1", SourceName: "hv1", Target: "n2", TargetName: "hv2", Plan: "p1",
+		Phase: operation.Copying, CreatedAt: m.now(),
 	}
-	plan.State, plan.Message, plan.EndedAt = cluster.PlanDone, "1 moved, 1 stays", m.now()
+	stream := watchPlan(ctx, t, client, "last")
+	told := func(plan *berthv1.Plan) string {
+		text := plan.GetState()
+		for _, move := range plan.GetMoves() {
+			text += fmt.Sprintf("; %s %s to %q, %s, %d copied", move.GetVm(), move.GetState(), move.GetTarget(), move.GetOperationId(), move.GetCopiedBytes())
+		}
+		return text
+	}
+	next := func(want string) {
+		t.Helper()
+		if got := told(nextPlan(t, stream)); got != want {
+			t.Errorf("told %s\nwant %s", got, want)
+		}
+	}
+	const stays = `; db stays to "", , 0 copied`
+	next(`running; web waiting to "hv2", , 0 copied` + stays)
+	m.update(move)
+	next(`running; web moving to "hv2", o1, 0 copied` + stays)
+	m.report("n1", "o1", &berthv1.MigrationStats{DataProcessedBytes: 42})
+	next(`running; web moving to "hv2", o1, 42 copied` + stays)
+	plan.State = cluster.PlanCancelled // what copies is let end
 	m.keepPlan(plan)
-	if got := nextPlan(t, stream); got.GetState() != "done" || got.GetMessage() != "1 moved, 1 stays" || got.GetEndedAt() == nil {
-		t.Errorf("at last %v", got)
+	next(`cancelled; web moving to "hv2", o1, 42 copied` + stays)
+	plan.Message, plan.EndedAt = "1 moved, 1 stays", m.now()
+	plan.Moves[0].Result, plan.Moves[1].Result = cluster.MoveMoved, cluster.MoveStays
+	m.keepPlan(plan)
+	last := nextPlan(t, stream)
+	if got := told(last); got != `cancelled; web moved to "hv2", o1, 0 copied`+stays || last.GetMessage() != "1 moved, 1 stays" || last.GetEndedAt() == nil {
+		t.Errorf("at last %v", last)
 	}
 	if stream.Receive() || stream.Err() != nil {
 		t.Errorf("after the end: %v, %v", stream.Msg(), stream.Err())
@@ -323,6 +354,18 @@ func TestPlansAreWatchedToTheirEnd(t *testing.T) {
 	stream = watchPlan(ctx, t, client, "p9")
 	stream.Receive()
 	wantRefusal(t, stream.Err(), rpc.NotFound, "plan/p9")
+}
+
+func TestAWatchedPlanOfAnOldLeaderIsWatchedAgain(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	m.keepPlan(aDrain("p1", m.now()))
+	stream := watchPlan(t.Context(), t, m.operator(), "p1")
+	nextPlan(t, stream)
+	m.api.Stop()
+	for stream.Receive() {
+		t.Errorf("told %v", stream.Msg())
+	}
+	wantRefusal(t, stream.Err(), rpc.Unavailable, "")
 }
 
 func TestSeveralVMsStart(t *testing.T) {

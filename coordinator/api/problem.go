@@ -3,10 +3,15 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"berth/coordinator/affinity"
 	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -21,6 +26,9 @@ func (p *picture) problems(members []*berthv1.Member) []string {
 		memberProblems(members),
 		p.vmProblems(),
 		p.nodeProblems(),
+		p.groupProblems(),
+		p.planProblems(),
+		p.balanceProblems(),
 	)
 }
 
@@ -128,4 +136,80 @@ func nodeStep(l cluster.Liveness) string {
 		return "; 'berth-agent doctor' there tells what is missing"
 	}
 	return "; 'systemctl status berth-agent' there tells whether its agent runs"
+}
+
+// groupProblems are the hard rules that do not hold. A soft one is a wish.
+func (p *picture) groupProblems() []string {
+	var lines []string
+	where := p.where()
+	for _, inside := range p.groupedClusters() {
+		for _, breach := range affinity.Breaches(estate.GroupsOf(p.Snapshot, inside), where, p.memberName) {
+			if !breach.Rule.Hard() {
+				continue
+			}
+			since := ""
+			if record, known := p.Resource(breach.Group); known && !record.BrokenSince.IsZero() {
+				since = " since " + record.BrokenSince.UTC().Format(time.RFC3339)
+			}
+			lines = append(lines, fmt.Sprintf("group %s does not hold%s: %s; 'berth group show %s' tells why it was not repaired",
+				breach.GroupName, since, breach.Text, breach.GroupName))
+		}
+	}
+	return lines
+}
+
+// groupedClusters are the names of the clusters that have groups, ascending.
+func (p *picture) groupedClusters() []string {
+	found := make(map[string]bool)
+	for _, record := range p.Groups() {
+		found[p.clusterOfGroup(&record)] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// planProblems are the drains that run and the plans that wait for somebody.
+func (p *picture) planProblems() []string {
+	var drains, waiting []string
+	for _, plan := range p.LivePlans() {
+		switch {
+		case plan.Kind == cluster.PlanDrain:
+			moved := 0
+			moves := control.Moves(p.Snapshot, plan)
+			for _, move := range moves {
+				if move.State == control.MoveMoved {
+					moved++
+				}
+			}
+			drains = append(drains, fmt.Sprintf("node %s is being drained: %d of %d VMs have moved; 'berth plan watch %s' shows the rest",
+				plan.NodeName, moved, len(moves), plan.ID))
+		case plan.State == cluster.PlanProposed:
+			waiting = append(waiting, fmt.Sprintf("a %s plan of %s for cluster %s waits: %s; 'berth plan show %s', then apply or discard it",
+				plan.Kind, moves(len(plan.Moves)), plan.Cluster, plan.Reason, plan.ID))
+		}
+	}
+	return append(drains, waiting...)
+}
+
+func moves(n int) string {
+	if n == 1 {
+		return "1 move"
+	}
+	return fmt.Sprintf("%d moves", n)
+}
+
+// balanceProblems are the nodes whose load nobody knows, in clusters that are to be kept even: they take part in no move. What
+// is unreachable or degraded is told already.
+func (p *picture) balanceProblems() []string {
+	var lines []string
+	for _, view := range p.view().Nodes {
+		record := p.cluster(view.Node.Cluster)
+		balanced := cluster.SettingsOf(&record).Balancing != cluster.Off
+		age, sampled := view.TelemetryAge(p.at)
+		if balanced && view.Facts.Liveness == cluster.Up && (!sampled || age > cluster.SuspectAfter) {
+			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; 'berth-agent doctor' there tells what is missing",
+				view.Node.Name))
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }

@@ -19,7 +19,9 @@ import (
 
 // resourceMessage is the message of one resource without what uses it.
 func (p *picture) resourceMessage(r cluster.Resource) *berthv1.Resource {
-	return wire.Resource(wire.ResourceReport{Resource: r, Name: p.resourceName, Effective: effectiveSettings(r)})
+	return wire.Resource(wire.ResourceReport{
+		Resource: r, Name: p.resourceName, Effective: effectiveSettings(r), EffectiveLists: effectiveLists(r),
+	})
 }
 
 // effectiveSettings are those of a resource with every default filled in.
@@ -34,11 +36,23 @@ func effectiveSettings(r cluster.Resource) map[string]string {
 	return effective
 }
 
-// ListResources answers with the resources of one kind, or of all.
+// effectiveLists are those of a resource with every default filled in.
+func effectiveLists(r cluster.Resource) map[string][]string {
+	form, _ := estate.FormOf(r.Kind)
+	effective := make(map[string][]string, len(form.Lists))
+	for _, list := range form.Lists {
+		if words := estate.EffectiveList(&r, list); len(words) > 0 {
+			effective[list.Name] = words
+		}
+	}
+	return effective
+}
+
+// ListResources answers with the resources of one kind, or of all. Groups have calls of their own.
 func (s *Server) ListResources(
 	ctx context.Context, request *connect.Request[berthv1.ListResourcesRequest],
 ) (*connect.Response[berthv1.ListResourcesResponse], error) {
-	forms := estate.Forms()
+	forms := generic()
 	if kind := request.Msg.GetKind(); kind != "" {
 		form, err := formOf(kind)
 		if err != nil {
@@ -59,19 +73,30 @@ func (s *Server) ListResources(
 	return connect.NewResponse(response), nil
 }
 
-// ofKind are all resources of a kind, by name. The default cluster is among the clusters even if nobody declared it.
+// ofKind are all resources of a kind, by name: those that are there without being declared too.
 func (p *picture) ofKind(kind cluster.Kind) []cluster.Resource {
 	found := p.Resources(kind)
-	if kind != cluster.KindCluster {
-		return found
+	for _, implied := range impliedOf(kind) {
+		at, declared := slices.BinarySearchFunc(found, implied.Name, func(r cluster.Resource, name string) int {
+			return strings.Compare(r.Name, name)
+		})
+		if !declared {
+			found = slices.Insert(found, at, implied)
+		}
 	}
-	at, declared := slices.BinarySearchFunc(found, cluster.DefaultCluster, func(r cluster.Resource, name string) int {
-		return strings.Compare(r.Name, name)
-	})
-	if declared {
-		return found
+	return found
+}
+
+// impliedOf are the resources of a kind that are there without being declared: the default cluster, and what is built in.
+func impliedOf(kind cluster.Kind) []cluster.Resource {
+	switch kind {
+	case cluster.KindCluster:
+		return []cluster.Resource{cluster.DefaultClusterRecord()}
+	case cluster.KindPolicy:
+		return estate.BuiltinPolicies()
+	default:
+		return nil
 	}
-	return slices.Insert(found, at, cluster.DefaultClusterRecord())
 }
 
 // GetResource answers with one resource and what links to it.
@@ -113,12 +138,12 @@ func (s *Server) AddResource(
 			if p.Answered(key, kind) {
 				return state.Command{}, errUnchanged
 			}
-			return state.Command{}, refusal(rpc.Exists, subject, fmt.Sprintf("change it with 'berth %s set %s'", form.Kind, there.Name),
-				"there is a %s %q already", form.Kind, there.Name)
+			return state.Command{}, exists(subject, there)
 		}
 		now := p.declared()
-		made, err := estate.NewResource(now, form.Kind, message.GetName(),
-			estate.Wanted{Links: message.GetLinks(), Settings: message.GetSettings()}, newID(p.at), p.at)
+		made, err := estate.NewResource(now, form.Kind, message.GetName(), estate.Wanted{
+			Links: message.GetLinks(), Settings: message.GetSettings(), Lists: listsFrom(message.GetLists()),
+		}, newID(p.at), p.at)
 		if err != nil {
 			return state.Command{}, unsound(subject, fmt.Sprintf("see 'berth %s add --help'", form.Kind), err)
 		}
@@ -138,6 +163,26 @@ func (s *Server) AddResource(
 	return connect.NewResponse(&berthv1.AddResourceResponse{
 		SchemaVersion: wire.SchemaVersion, Resource: p.resourceMessage(made),
 	}), nil
+}
+
+// exists refuses a second resource of a name.
+func exists(subject string, there cluster.Resource) error {
+	next := fmt.Sprintf("change it with 'berth %s set %s'", there.Kind, there.Name)
+	if builtIn(there) {
+		next = "choose another name: what is built in cannot change"
+	}
+	return refusal(rpc.Exists, subject, next, "there is a %s %q already", there.Kind, there.Name)
+}
+
+func builtIn(r cluster.Resource) bool { return strings.HasPrefix(r.ID, cluster.BuiltIn) }
+
+// listsFrom reads the lists that a request carries, unchecked.
+func listsFrom(messages map[string]*berthv1.Names) map[string][]string {
+	lists := make(map[string][]string, len(messages))
+	for name, words := range messages {
+		lists[name] = words.GetNames()
+	}
+	return lists
 }
 
 // masterID is the ID of the master billing entity, so that of two that are made at a time one is refused.
@@ -162,7 +207,7 @@ func (s *Server) ChangeResource(
 	changed, p, err := s.changeResource(ctx, message.GetKind(), message.GetName(), message.GetRequestId(),
 		func(now estate.State, before cluster.Resource) (edit, error) {
 			after, err := estate.Edit(now, before, estate.Wanted{
-				Links: message.GetLinks(), Settings: message.GetSettings(), Unset: message.GetUnset(),
+				Links: message.GetLinks(), Settings: message.GetSettings(), Lists: listsFrom(message.GetLists()), Unset: message.GetUnset(),
 			})
 			if err != nil {
 				return edit{}, unsound(string(before.Kind)+"/"+before.Name, help, err)
@@ -255,7 +300,7 @@ func (p *picture) expectUsers(command *state.Command, before, after cluster.Reso
 // sameResource tells whether a change changed nothing.
 func sameResource(a, b cluster.Resource) bool {
 	return maps.Equal(a.Links, b.Links) && maps.Equal(a.Settings, b.Settings) &&
-		slices.Equal(a.Keys, b.Keys) && slices.Equal(a.NodeKeys, b.NodeKeys)
+		slices.Equal(a.Keys, b.Keys) && slices.Equal(a.NodeKeys, b.NodeKeys) && maps.EqualFunc(a.Lists, b.Lists, slices.Equal)
 }
 
 // DeleteResource forgets a resource that nothing links to.
@@ -266,22 +311,28 @@ func (s *Server) DeleteResource(
 	if err != nil {
 		return nil, err
 	}
-	kind, key, ref := "delete "+string(form.Kind), request.Msg.GetRequestId(), request.Msg.GetName()
-	_, err = s.propose(ctx, key, func(p *picture) (state.Command, error) {
-		found, err := p.resource(form.Kind, ref)
+	if err := s.deleteResource(ctx, form.Kind, request.Msg.GetName(), request.Msg.GetRequestId()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.DeleteResourceResponse{SchemaVersion: wire.SchemaVersion}), nil
+}
+
+func (s *Server) deleteResource(ctx context.Context, of cluster.Kind, ref, key string) error {
+	kind := "delete " + string(of)
+	_, err := s.propose(ctx, key, func(p *picture) (state.Command, error) {
+		found, err := p.resource(of, ref)
 		switch {
 		case err != nil && p.Answered(key, kind):
 			return state.Command{}, errUnchanged
 		case err != nil:
 			return state.Command{}, err
 		}
-		subject := string(form.Kind) + "/" + found.Name
+		subject := string(of) + "/" + found.Name
 		if found.Revision == 0 {
-			return state.Command{}, refusal(rpc.Conflict, subject, "there is nothing to do: it has its defaults",
-				"the cluster %q was never declared, and is there for what is in no other cluster", found.Name)
+			return state.Command{}, undeclared(found)
 		}
-		if users := estate.InUse(p.declared(), form.Kind, found.ID); len(users) > 0 {
-			return state.Command{}, inUse(form.Kind, found.Name, users)
+		if users := estate.InUse(p.declared(), of, found.ID); len(users) > 0 {
+			return state.Command{}, inUse(of, found.Name, users)
 		}
 		command := state.Command{
 			Kind: kind, Expect: []state.Expectation{expectResource(found)},
@@ -290,10 +341,17 @@ func (s *Server) DeleteResource(
 		p.tell(ctx, &command, "resource.deleted", subject, "forgotten")
 		return command, nil
 	})
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// undeclared refuses to delete what is there without having been declared.
+func undeclared(r cluster.Resource) error {
+	subject := string(r.Kind) + "/" + r.Name
+	if builtIn(r) {
+		return refusal(rpc.Conflict, subject, "leave it: nothing uses it unless it is named", "the %s %q is built in", r.Kind, r.Name)
 	}
-	return connect.NewResponse(&berthv1.DeleteResourceResponse{SchemaVersion: wire.SchemaVersion}), nil
+	return refusal(rpc.Conflict, subject, "there is nothing to do: it has its defaults",
+		"the cluster %q was never declared, and is there for what is in no other cluster", r.Name)
 }
 
 // inUse refuses to forget what other things link to, and names some of them.

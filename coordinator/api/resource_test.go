@@ -73,8 +73,9 @@ func (d *declarer) delete(kind, name, request string) error {
 	return err
 }
 
-// index tells whether anything was written meanwhile.
-func (d *declarer) index() uint64 { return d.m.store.Snapshot().Index() }
+// index tells whether anything was written meanwhile. It counts the history, which every change by the API adds to: what the
+// harness proposes again on a slow machine moves the state's own index.
+func (d *declarer) index() int { return len(d.m.store.Snapshot().Events(0)) }
 
 // history are the kinds and subjects of all events.
 func (d *declarer) history() string {
@@ -123,7 +124,9 @@ func TestResources(t *testing.T) {
 		}
 		var names []string
 		for _, r := range list.Msg.GetResources() {
-			names = append(names, r.GetKind()+"/"+r.GetName())
+			if !r.GetBuiltIn() {
+				names = append(names, r.GetKind()+"/"+r.GetName())
+			}
 		}
 		if diff := cmp.Diff([]string{"cluster/default", "billing-entity/mbe", "customer/acme", "vdc/prod"}, names); diff != "" {
 			t.Error(diff)

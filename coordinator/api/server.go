@@ -89,7 +89,6 @@ type Config struct {
 
 // Server answers the calls. It is safe for concurrent use.
 type Server struct {
-	berthv1connect.UnimplementedBerthServiceHandler
 	Config
 
 	forward *forwarder

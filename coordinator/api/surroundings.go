@@ -11,13 +11,16 @@ import (
 type surroundings struct {
 	*picture
 	now   estate.State
-	taken map[string]bool // resources and VMs, by ID
+	taken map[string]bool // resources, nodes and VMs, by ID
 }
 
 // around is what the rules read to judge a VM with new links: what it links to or is to link to with everything above that,
-// the VMs that have its disks and NICs already, the nodes that it is on, and the VM itself if it is there. The whole estate
-// would have to be read for every VM that is made.
+// the VMs that have its disks and NICs already, the nodes that it is on or prefers, and the VM itself if it is there. The whole
+// estate would have to be read for every VM that is made; it is for one that groups look at.
 func (p *picture) around(vm cluster.VM, links estate.VMLinks) estate.State {
+	if p.inGroups(vm) {
+		return p.declared()
+	}
 	s := &surroundings{picture: p, taken: make(map[string]bool)}
 	s.named(cluster.KindCluster, new(cluster.DefaultCluster))
 	s.linksOf(vm)
@@ -26,8 +29,13 @@ func (p *picture) around(vm cluster.VM, links estate.VMLinks) estate.State {
 	s.named(cluster.KindImage, links.Image)
 	s.attached(cluster.KindDisk, vm.ID, links.Disks)
 	s.attached(cluster.KindNIC, vm.ID, links.NICs)
-	for _, id := range []string{vm.Holder, vm.Home} {
-		if node, known := p.Node(id); known {
+	nodes := slices.Concat([]string{vm.Holder, vm.Home}, vm.Preferred)
+	if links.Preferred != nil {
+		nodes = append(nodes, *links.Preferred...)
+	}
+	for _, ref := range nodes {
+		if node, known := p.NodeByRef(ref); known && !s.taken[node.ID] {
+			s.taken[node.ID] = true
 			s.now.Nodes = append(s.now.Nodes, node)
 		}
 	}
@@ -35,6 +43,15 @@ func (p *picture) around(vm cluster.VM, links estate.VMLinks) estate.State {
 		s.now.VMs = append(s.now.VMs, there) // the last one: of two with one disk it is the one to be told
 	}
 	return s.now
+}
+
+// inGroups tells whether a group may have a VM among its members: by name, or by a label. Clusters need not be looked at: a
+// VM may be about to change its own.
+func (p *picture) inGroups(vm cluster.VM) bool {
+	return slices.ContainsFunc(p.Groups(), func(r cluster.Resource) bool {
+		group := cluster.GroupOf(&r, "")
+		return group.HasVM(&vm)
+	})
 }
 
 // take takes a resource and what is above it.

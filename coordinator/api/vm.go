@@ -63,6 +63,7 @@ func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
 		}
 	}
 	report.State, report.Condition = vmState(seen)
+	report.Groups = p.groupsOf(vm, report.Cluster)
 	return wire.VM(report)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,16 +26,20 @@ type linksRequest interface {
 	GetDisks() []string
 	GetNics() []string
 	GetKeys() []*berthv1.Key
+	GetPreferred() []string
+	GetLabels() []string
+	GetMigration() string
 }
 
-// links tells whether a request asks for any link or key.
+// links tells whether a request asks for any link, key or other trait.
 func links(wanted linksRequest) bool {
 	return wanted.GetVdc() != "" || wanted.GetOffer() != "" || wanted.GetImage() != "" ||
-		len(wanted.GetDisks()) > 0 || len(wanted.GetNics()) > 0 || len(wanted.GetKeys()) > 0
+		len(wanted.GetDisks()) > 0 || len(wanted.GetNics()) > 0 || len(wanted.GetKeys()) > 0 ||
+		len(wanted.GetPreferred()) > 0 || len(wanted.GetLabels()) > 0 || wanted.GetMigration() != ""
 }
 
-// attach gives the request for a new VM its links and keys, and refuses what breaks a rule of the estate. A VM of the name
-// that exists is for control to judge.
+// attach gives the request for a new VM its links, keys and traits, and refuses what breaks a rule of the estate. A VM of the
+// name that exists is for control to judge.
 func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
 	if _, exists := p.VMByName(request.Name); request.Spec == nil || exists || !links(wanted) {
 		return nil
@@ -47,20 +52,27 @@ func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
 			return unsound(subject, keyHelp, err)
 		}
 	}
+	if wanted.GetMigration() != "" {
+		if vm.Migration, err = estate.ParseMigration(wanted.GetMigration()); err != nil {
+			return invalid(subject, "see 'berth vm add --help'", err)
+		}
+	}
+	vm.Labels = slices.Sorted(slices.Values(wanted.GetLabels()))
 	links := estate.VMLinks{
 		VDC: new(wanted.GetVdc()), Offer: new(wanted.GetOffer()), Image: new(wanted.GetImage()),
-		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()),
+		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()), Preferred: new(wanted.GetPreferred()),
 	}
 	if vm, err = estate.EditVM(p.around(vm, links), vm, links); err != nil {
 		return unsound(subject, "see 'berth vm add --help'", err)
 	}
 	request.VDC, request.Offer, request.Image = vm.VDC, vm.Offer, vm.Image
 	request.Disks, request.NICs, request.Keys = vm.Disks, vm.NICs, vm.Keys
+	request.Labels, request.Preferred, request.Migration = vm.Labels, vm.Preferred, vm.Migration
 	return nil
 }
 
-// ChangeVM changes what a VM links to, and its size. A running VM keeps its size and what its keys were until it is
-// started again.
+// ChangeVM changes what a VM links to, its size, its labels and who may move it. A running VM keeps its size and what its keys
+// were until it is started again.
 func (s *Server) ChangeVM(
 	ctx context.Context, request *connect.Request[berthv1.ChangeVMRequest],
 ) (*connect.Response[berthv1.ChangeVMResponse], error) {
@@ -81,10 +93,10 @@ func (s *Server) ChangeVM(
 				"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
 		}
 		before, links := vm, linksWanted(message)
-		now := p.around(vm, links)
-		if err := resized(&vm, message); err != nil {
+		if err := cmp.Or(resized(&vm, message), giveTraits(&vm, message)); err != nil {
 			return state.Command{}, err
 		}
+		now := p.around(vm, links)
 		if vm, err = estate.EditVM(now, vm, links); err != nil {
 			return state.Command{}, unsound(subject, "see 'berth vm set --help'", err)
 		}
@@ -118,7 +130,26 @@ func linksWanted(message *berthv1.ChangeVMRequest) estate.VMLinks {
 	if nics := message.GetNics(); nics != nil {
 		links.NICs = new(nics.GetNames())
 	}
+	if preferred := message.GetPreferred(); preferred != nil {
+		links.Preferred = new(preferred.GetNames())
+	}
 	return links
+}
+
+// giveTraits gives the VM the labels that a request asks for, and says who may move it.
+func giveTraits(vm *cluster.VM, message *berthv1.ChangeVMRequest) error {
+	if labels := message.GetLabels(); labels != nil {
+		vm.Labels = slices.Sorted(slices.Values(labels.GetNames()))
+	}
+	if message.Migration == nil {
+		return nil
+	}
+	migration, err := estate.ParseMigration(message.GetMigration())
+	if err != nil {
+		return invalid("vm/"+vm.Name, "see 'berth vm set --help'", err)
+	}
+	vm.Migration = migration
+	return nil
 }
 
 // resized gives the VM the size that a request asks for.

@@ -66,19 +66,11 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.mu.Lock()
 	c.term, c.ctx, c.passes = term, ctx, map[string]LastPass{}
 	c.mu.Unlock()
-	snapshot := c.Store.Snapshot()
-	live := snapshot.LiveOperations()
-	c.Logger.Info("leading", "term", term, "live_operations", len(live))
-	for _, op := range live {
-		c.drive(op.ID)
-	}
-	for _, plan := range snapshot.Plans() {
-		if unfinished(&plan) {
-			c.execute(plan.ID)
-		}
-	}
+	operations, plans := c.takeUp()
+	c.Logger.Info("leading", "term", term, "live_operations", operations, "live_plans", plans)
 	var loops sync.WaitGroup
 	loops.Go(func() { c.keepPlaced(ctx) })
+	loops.Go(func() { c.follow(ctx) })
 	c.reconcile(ctx) // to the end of the leadership
 	loops.Wait()
 	c.mu.Lock()
@@ -93,6 +85,26 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 		<-r.done
 	}
 	c.Logger.Info("leading no more", "term", term)
+}
+
+// takeUp sets everything going that the records say is at work and nobody works on. Beside what an earlier leader left, that
+// is what a caller who went away did not see begin. It returns how much there is.
+func (c *Control) takeUp() (operations, plans int) {
+	snapshot := c.Store.Snapshot()
+	for _, op := range snapshot.LiveOperations() {
+		if op.Result != operation.Parked {
+			operations++
+			c.drive(op.ID)
+		}
+	}
+	all := snapshot.Plans()
+	for i := range all {
+		if unfinished(&all[i]) {
+			plans++
+			c.execute(all[i].ID)
+		}
+	}
+	return operations, plans
 }
 
 func (c *Control) leading() bool {

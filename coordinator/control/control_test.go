@@ -76,14 +76,11 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	n.orders = append(n.orders, order)
 	if answer := n.script(order); answer != nil {
 		answer.Operation, answer.Node, answer.Step = order.Operation, order.Node, order.Step
-		wait := time.Duration(0)
-		if order.Action == operation.ActMigrate {
-			wait = n.takes
+		if order.Action == operation.ActMigrate && n.takes > 0 {
+			time.AfterFunc(n.takes, func() { n.control.Answered(*answer) })
+		} else {
+			go n.control.Answered(*answer)
 		}
-		go func() {
-			time.Sleep(wait)
-			n.control.Answered(*answer)
-		}()
 	}
 	return true
 }

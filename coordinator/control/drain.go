@@ -229,22 +229,16 @@ func (c *Control) reopen(
 		})
 	}
 	command.Nodes = []cluster.Node{node}
-	add := func(plan *cluster.Plan, said string) {
-		made := c.planCommand(plan, undrainKind)
-		made.Events[0].Caller, made.Events[0].Message = request.Caller, planText(plan, said)
-		command.Plans, command.Expect = append(command.Plans, *plan), append(command.Expect, made.Expect...)
-		command.Events = append(command.Events, made.Events...)
-	}
 	if drain.State == cluster.PlanRunning {
 		drain.State, drain.UpdatedAt = cluster.PlanCancelled, at
 		drain.Message = drain.NodeName + " takes VMs again"
-		add(&drain, "no further move begins")
+		c.include(&command, &drain, "no further move begins")
 	}
 	if len(back.Moves) == 0 {
 		back.ID = ""
 		_, again, err := c.commitPlan(ctx, command, cluster.Plan{})
 		return back, again, err
 	}
-	add(&back, back.Reason)
+	c.include(&command, &back, back.Reason)
 	return c.commitPlan(ctx, command, back)
 }

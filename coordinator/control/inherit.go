@@ -37,13 +37,11 @@ func unlinked(vm cluster.VM, err error) *Error {
 // local tells whether the VM's cluster has local storage.
 func (i *inherited) local() bool { return i.settings.Storage == cluster.LocalStorage }
 
-const linkPolicy = "policy" // of a cluster
-
 // unchanged expects what a decision has read of the estate: the cluster with its settings, node keys and keys, the VDC
 // that leads to it, and its policy. The default cluster has no record until it is declared, and a built-in policy has none.
 func (i *inherited) unchanged(snapshot *state.Snapshot) []state.Expectation {
 	expect := []state.Expectation{{Table: state.Resources, ID: i.Record.ID, Revision: i.Record.Revision}}
-	for _, id := range []string{i.vdc, i.Record.Links[linkPolicy]} {
+	for _, id := range []string{i.vdc, i.Record.Links[estate.LinkPolicy]} {
 		if record, found := snapshot.Resource(id); found {
 			expect = append(expect, state.Expectation{Table: state.Resources, ID: record.ID, Revision: record.Revision})
 		}

@@ -246,6 +246,14 @@ func (c *Control) planCommand(plan *cluster.Plan, kind string) state.Command {
 	}
 }
 
+// include writes a plan in a command that changes more.
+func (c *Control) include(command *state.Command, plan *cluster.Plan, said string) {
+	made := c.planCommand(plan, command.Kind)
+	made.Events[0].Caller, made.Events[0].Message = command.Caller, planText(plan, said)
+	command.Plans, command.Expect = append(command.Plans, *plan), append(command.Expect, made.Expect...)
+	command.Events = append(command.Events, made.Events...)
+}
+
 func eventOf(plan *cluster.Plan) string {
 	switch {
 	case plan.State == cluster.PlanRunning:

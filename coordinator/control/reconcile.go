@@ -81,9 +81,9 @@ func (c *Control) inventories(snapshot *state.Snapshot) (running map[string][]co
 func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running map[string][]copyOf) {
 	at := c.Now()
 	command := state.Command{
-		Key: c.newID(), Kind: "reconcile", Caller: "berth", At: at, Meta: map[string]string{state.MetaQuarantine: ""},
+		Key: c.newID(), Kind: "reconcile", Caller: berth, At: at, Meta: map[string]string{state.MetaQuarantine: ""},
 		Events: []cluster.Event{{
-			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: "berth",
+			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: berth,
 			Message: "every node has reported: VMs may be started, stopped and moved again",
 		}},
 	}
@@ -97,8 +97,13 @@ func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running ma
 		command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
 		if why != "" {
 			command.Events = append(command.Events, cluster.Event{
-				At: at, Kind: "vm.reconciled", Subject: "vm/" + vm.Name, Message: why, Caller: "berth",
+				At: at, Kind: "vm.reconciled", Subject: "vm/" + vm.Name, Message: why, Caller: berth,
 			})
+		}
+	}
+	for _, plan := range snapshot.Plans() {
+		if plan.State.Live() || unfinished(&plan) {
+			c.shelve(&command, plan)
 		}
 	}
 	result, err := c.propose(ctx, command)
@@ -117,16 +122,22 @@ func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running ma
 	}
 }
 
+// shelve ends a plan that was at work, or waited, when the backup was made: nobody knows what has become of its reasons.
+func (c *Control) shelve(command *state.Command, plan cluster.Plan) {
+	was := plan.State
+	discard(&plan, "the state was restored from a backup", command.At)
+	if was != cluster.PlanProposed {
+		plan.State = cluster.PlanCancelled
+	}
+	c.include(command, &plan, plan.Message)
+}
+
 // agreed is the record that says what the nodes show, and in words what changed; empty when nothing did.
 func agreed(vm cluster.VM, copies []copyOf) (after cluster.VM, why string) {
 	after = vm
 	switch {
 	case len(copies) > 1:
-		var names []string
-		for _, one := range copies {
-			names = append(names, one.node.Name)
-		}
-		after.Condition = "its UUID is on " + strings.Join(names, " and ") + ": stop one copy by hand"
+		after.Condition = twice(copies)
 		return after, after.Condition
 	case len(copies) == 0 && vm.Holder == "":
 		return vm, ""

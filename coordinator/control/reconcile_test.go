@@ -70,3 +70,26 @@ func without(vm string) func(*cluster.NodeFacts) {
 		f.Domains = left
 	}
 }
+
+// What a plan in a backup was made for is not known to hold any more: it is not gone on with.
+func TestPlansOfABackupAreShelved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		w.on("n1", "web1", 1)
+		w.agents.takes = time.Hour
+		drain := w.drain("n1")
+		w.lose()
+		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}, Plans: []cluster.Plan{{
+			ID: "proposal", Kind: cluster.PlanBalance, State: cluster.PlanProposed, Cluster: cluster.DefaultCluster, CreatedAt: time.Now(),
+		}}}, state.Expectation{Table: state.Plans, ID: "proposal"})
+		w.lead(2)
+		time.Sleep(time.Minute)
+		for id, want := range map[string]cluster.PlanState{drain.ID: cluster.PlanCancelled, "proposal": cluster.PlanDiscarded} {
+			plan, _ := w.Store.Snapshot().Plan(id)
+			if plan.State != want || plan.EndedAt.IsZero() || plan.Message != "the state was restored from a backup" {
+				t.Errorf("plan %+v", plan)
+			}
+		}
+	})
+}

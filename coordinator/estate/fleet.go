@@ -24,11 +24,12 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 	if err != nil {
 		return nil, err
 	}
+	linked, _ := policyRecord(facts, record) // PolicyOf has found it
 	settings := cluster.SettingsOf(&record)
 	fleet := &balance.Fleet{
 		At: view.At, Cluster: clusterName, View: view, Settings: settings, Policy: policy, Balancer: balancer,
 		Groups: GroupsOf(facts, clusterName), Recent: recent,
-		DrainIgnoresVMRules: true,
+		DrainIgnoresVMRules: Effective(&linked, policyForm.setting(SettingDrainIgnores)) == "true",
 	}
 	f := &fleetMaker{facts: facts, local: settings.Storage == cluster.LocalStorage, records: make(map[string]*cluster.VM)}
 	f.unbalanced = make(map[string]bool)

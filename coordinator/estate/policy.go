@@ -77,7 +77,29 @@ func balancers() []string {
 // BuiltinPolicies are the policies that are there without being declared, as records, by name. Nobody changes or deletes
 // them, and no other policy has their names.
 func BuiltinPolicies() []cluster.Resource {
-	return []cluster.Resource{{ID: cluster.BuiltIn + "affinity", Kind: cluster.KindPolicy, Name: "affinity"}}
+	var policies []cluster.Resource
+	for _, name := range slices.Sorted(slices.Values(placement.Builtins())) {
+		policy, _ := placement.Builtin(name, cluster.DefaultSettings())
+		policies = append(policies, builtinRecord(policy))
+	}
+	return policies
+}
+
+// builtinRecord is a built-in policy as it could have been declared.
+func builtinRecord(policy placement.Policy) cluster.Resource {
+	r := cluster.Resource{ID: cluster.BuiltIn + policy.Name, Kind: cluster.KindPolicy, Name: policy.Name, Settings: map[string]string{
+		SettingGate: string(policy.Gate.Kind), SettingPlanner: policy.Planner, SettingSelector: policy.Selector,
+		SettingBalancer: placement.DefaultBalancer(policy.Name),
+	}}
+	var factors []string
+	for _, factor := range policy.Weighers {
+		factors = append(factors, PairText(factor.Weigher, factor.Factor))
+	}
+	if len(factors) > 0 {
+		slices.Sort(factors)
+		r.Lists = map[string][]string{ListWeighers: factors}
+	}
+	return r
 }
 
 // Builtin is the resource of a kind that is there without being declared, by name: a built-in policy.
@@ -103,11 +125,11 @@ func PolicyOf(source Source, record cluster.Resource) (placement.Policy, balance
 	if err != nil {
 		return placement.Policy{}, balance.Chosen{}, err
 	}
-	settings := cluster.SettingsOf(&record)
-	if linked.Name == "affinity" {
-		return placement.PolicyFor(settings), balance.Chosen{}, nil
+	policy, chosen := readPolicy(&linked, cluster.SettingsOf(&record))
+	if strings.HasPrefix(linked.ID, cluster.BuiltIn) {
+		policy, _ = placement.Builtin(linked.Name, cluster.SettingsOf(&record))
+		return policy, chosen, nil
 	}
-	policy, chosen := readPolicy(&linked, settings)
 	if err := policy.Validate(); err != nil {
 		return placement.Policy{}, balance.Chosen{}, err
 	}
@@ -118,7 +140,7 @@ func PolicyOf(source Source, record cluster.Resource) (placement.Policy, balance
 func policyRecord(source Source, record cluster.Resource) (cluster.Resource, error) {
 	id := record.Links[LinkPolicy]
 	if id == "" {
-		id = cluster.BuiltIn + "affinity"
+		id = cluster.BuiltIn + placement.PolicyAffinity
 	}
 	if built, known := BuiltinByID(id); known {
 		return built, nil
@@ -152,6 +174,9 @@ func readPolicy(r *cluster.Resource, settings cluster.Settings) (placement.Polic
 	chosen := balance.Chosen{Balancer: setting(SettingBalancer)}
 	if parameters := pairs(r.Lists[ListParameters]); len(parameters) > 0 {
 		chosen.Parameters = parameters
+	}
+	if grace, has := chosen.Parameter("SPMVMCountGrace"); has {
+		policy.ManagerGrace = int(grace)
 	}
 	return policy, chosen
 }

@@ -66,7 +66,7 @@ var settings = map[string][]string{
 	"storage": {"shared", "local"}, "ram_ratio": {"0.1", "1.5", "16"}, "cpu_ratio": {"1", "0.25"}, "overhead": {"0", "1", "1536", "1073741824"},
 	"initial_msav": {"80", "100.5"}, "final_msav": {"-10", "-1e-05"}, "msav_steps": {"1", "1000"}, "customer_key_scope": {"customer", "cluster"},
 	"physical_ledger": {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
-	"for":    {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
+	"for":     {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
 	"source":  {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
 	"planner": {"first-fit"}, "balance_window": {"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00"}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
 	"parallel_moves": {"1", "16"}, "priority": {"0.0000001", "1", "2.5", "1000000"},

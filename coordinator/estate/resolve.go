@@ -69,6 +69,7 @@ func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placem
 		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
 		Cluster: resolved.Cluster, Owner: resolved.Owner,
 		SystemKeys: key.WeightedOf(resolved.System), CustomerKeys: key.WeightedOf(resolved.Customer),
+		Labels: vm.Labels, Preferred: vm.Preferred,
 	}
 	if purpose.Moves() {
 		request.Current = vm.Holder

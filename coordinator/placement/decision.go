@@ -64,6 +64,7 @@ type Unit struct {
 	VMs    []string    `json:"vms"`    // IDs, ascending
 	Memory units.Bytes `json:"memory"` // of all of them, without the VM itself
 	VCPUs  int         `json:"vcpus"`
+	Names  []string    `json:"names,omitempty"` // of the VMs, in their order, for people
 }
 
 // Outcome is how a decision came out.

@@ -89,9 +89,17 @@ func decisionRequest(d placement.Decision) *berthv1.DecisionRequest {
 		CustomerKeys: weightedKeys(d.Request.CustomerKeys),
 		HomeNode:     nameOf(name, d.Request.Home),
 		IfBetter:     d.Request.IfBetter,
+		Leave:        d.Request.Leave,
+
+		ExcludedNodes:  namesOf(name, d.Request.Excluded),
+		Among:          namesOf(name, d.Request.Among),
+		PreferredNodes: namesOf(name, d.Request.Preferred),
 	}
-	for _, id := range d.Request.Excluded {
-		message.ExcludedNodes = append(message.ExcludedNodes, name(id))
+	if unit := d.Request.Unit; unit != nil {
+		message.Unit = unit.VMs
+		if len(unit.Names) == len(unit.VMs) {
+			message.Unit = unit.Names
+		}
 	}
 	return message
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"maps"
+	"strings"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
@@ -15,6 +16,8 @@ type ResourceReport struct {
 	Name      func(id string) string // of a resource that it links to
 	Effective map[string]string      // its settings with every default filled in
 	UsedBy    []string               // kind/name of what links to it; nil when nobody asked
+
+	EffectiveLists map[string][]string // its lists with every default filled in
 }
 
 // Resource makes the message of one resource.
@@ -31,6 +34,9 @@ func Resource(report ResourceReport) *berthv1.Resource {
 		CreatedAt:         timestamp(r.CreatedAt),
 		Revision:          r.Revision,
 		UsedBy:            report.UsedBy,
+		Lists:             lists(r.Lists),
+		EffectiveLists:    lists(report.EffectiveLists),
+		BuiltIn:           strings.HasPrefix(r.ID, cluster.BuiltIn),
 	}
 	if len(r.Links) > 0 {
 		message.Links = make(map[string]string, len(r.Links))
@@ -39,6 +45,14 @@ func Resource(report ResourceReport) *berthv1.Resource {
 		}
 	}
 	return message
+}
+
+func lists(named map[string][]string) map[string]*berthv1.ResourceList {
+	messages := make(map[string]*berthv1.ResourceList, len(named))
+	for name, items := range named {
+		messages[name] = &berthv1.ResourceList{Items: items}
+	}
+	return messages
 }
 
 // Keys makes the messages of the keys on one thing, in their order.

@@ -21,6 +21,7 @@ type NodeReport struct {
 	Telemetry *berthv1.NodeTelemetry // likewise
 	VMs       []string               // names of the VMs that the node holds, sorted
 	Declared  []cluster.NodeKey      // keys that all nodes of its cluster have
+	Drain     string                 // ID of the drain that runs; empty: none does
 	At        time.Time              // now, for ages
 }
 
@@ -45,6 +46,10 @@ func Node(report NodeReport) *berthv1.Node {
 		Revision:          record.Revision,
 		Keys:              KeyValues(record, report.Declared),
 		OwnKeys:           OwnKeys(record),
+		Labels:            record.Labels,
+		Management:        record.Management,
+		Unbalanced:        record.Unbalanced,
+		PlanId:            report.Drain,
 	}
 	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
 		message.Ledgers = ledgers(view)

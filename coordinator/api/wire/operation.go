@@ -28,6 +28,7 @@ func Operation(op operation.Operation) *berthv1.Operation {
 		EndedAt:    timestamp(op.EndedAt),
 		Migration:  migration(op.Migration),
 		Evidence:   op.Evidence,
+		PlanId:     op.Plan,
 	}
 }
 

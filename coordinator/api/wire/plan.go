@@ -65,10 +65,6 @@ func moveMessage(move control.MoveNow, progress func(string) *berthv1.MigrationS
 		MemoryBytes: int64(move.Memory),
 		Message:     move.Message,
 	}
-	if move.State != control.MoveMoving && move.State != control.MoveMoved || move.Operation.ID == "" {
-		return message
-	}
-	message.Target = move.Operation.TargetName
 	if move.State == control.MoveMoving && progress != nil {
 		stats := progress(move.Operation.ID)
 		message.CopiedBytes, message.RemainingBytes = stats.GetDataProcessedBytes(), stats.GetDataRemainingBytes()

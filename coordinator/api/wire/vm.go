@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"slices"
+
 	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -18,6 +21,7 @@ type VMReport struct {
 	Cluster       string                 // name, here and below; of its VDC, or the default one
 	Customer      string
 	BillingEntity string
+	Groups        []string // names of those that it is a member of
 }
 
 // VM makes the message of one VM.
@@ -50,6 +54,11 @@ func VM(report VMReport) *berthv1.VM {
 		Keys:           Keys(vm.Keys),
 		Sticky:         Keys(vm.Sticky),
 		Home:           nameOf(report.NodeName, vm.Home),
+		Labels:         vm.Labels,
+		Migration:      estate.MigrationText(vm.Migration),
+		Preferred:      namesOf(report.NodeName, vm.Preferred),
+		Groups:         report.Groups,
+		MovedAt:        timestamp(vm.MovedAt),
 	}
 }
 
@@ -58,6 +67,13 @@ func namesOf(name func(string) string, ids []string) []string {
 	for _, id := range ids {
 		names = append(names, name(id))
 	}
+	return names
+}
+
+// sortedNames are those of members, which are kept in the order of their IDs.
+func sortedNames(name func(string) string, ids []string) []string {
+	names := namesOf(name, ids)
+	slices.Sort(names)
 	return names
 }
 

@@ -8,7 +8,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"berth/coordinator/affinity"
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
+	"berth/coordinator/control"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
@@ -53,7 +56,8 @@ func TestNodeIsWhole(t *testing.T) {
 		View: &cluster.NodeView{
 			Node: cluster.Node{
 				ID: "n1", Name: "hv1", Cluster: "default", Maintenance: true, MaintenanceReason: "disks", EnrolledAt: noon, Revision: 7,
-				Keys:     map[string]float64{"Premium": 1},
+				Keys:   map[string]float64{"Premium": 1},
+				Labels: []string{"rack-1"}, Management: true, Unbalanced: true,
 				Settings: cluster.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
 			},
 			Settings: cluster.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
@@ -64,7 +68,7 @@ func TestNodeIsWhole(t *testing.T) {
 			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, Borrowed: units.MiB, VCPULimit: 8.9, VCPUsUsed: 2,
 			Allocations: []cluster.Allocation{{VM: "v1"}},
 		},
-		Inventory: &berthv1.NodeInventory{}, Telemetry: &berthv1.NodeTelemetry{}, VMs: []string{"web"}, At: noon.Add(2 * time.Second),
+		Inventory: &berthv1.NodeInventory{}, Telemetry: &berthv1.NodeTelemetry{}, VMs: []string{"web"}, At: noon.Add(2 * time.Second), Drain: "p1",
 		Declared: []cluster.NodeKey{{Name: "Premium"}, {Name: "Zone", Default: 3}},
 	})
 	want := &berthv1.NodeLedgers{
@@ -117,11 +121,11 @@ func TestVMIsWhole(t *testing.T) {
 	report := VMReport{
 		VM: cluster.VM{
 			ID: "v1", Name: "web", Holder: "n1", Epoch: 2, Operation: "o1", LastNode: "n2", Decision: "d1", CreatedAt: noon, StartedAt: noon, Revision: 9,
-			Spec: spec(), VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
+			Labels: []string{"front"}, Migration: cluster.MigrateManual, Preferred: []string{"n1"}, MovedAt: noon, Spec: spec(), VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
 			Keys:   []cluster.Key{{Class: cluster.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
 			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}},
 		},
-		Cluster: "default", Customer: "acme", BillingEntity: "mbe", ResourceName: func(id string) string { return "resource-" + id },
+		Groups: []string{"apart"}, Cluster: "default", Customer: "acme", BillingEntity: "mbe", ResourceName: func(id string) string { return "resource-" + id },
 		State: berthv1.VMState_VM_STATE_RUNNING, Condition: "odd", NodeName: names, Telemetry: &berthv1.DomainTelemetry{
 			Uuid: "v1", CpuRatio: new(0.5), RssBytes: new(int64(1)), BalloonBytes: new(int64(1)), MaximumMemoryBytes: new(int64(1)), Vcpus: new(int32(1)), VcpuDelayRatio: new(0.1),
 		},
@@ -134,16 +138,23 @@ func TestVMIsWhole(t *testing.T) {
 	if message.GetVdc() != "resource-i1" || message.GetNics()[0] != "resource-i5" || message.GetHome() != "name-of-n1" {
 		t.Errorf("in %s, with %v, at home on %s", message.GetVdc(), message.GetNics(), message.GetHome())
 	}
+	if message.GetPreferred()[0] != "name-of-n1" || message.GetMigration() != "manual" {
+		t.Errorf("prefers %v, moved by %s", message.GetPreferred(), message.GetMigration())
+	}
+	if got := VM(VMReport{}).GetMigration(); got != "automatic" {
+		t.Errorf("a VM of which nothing is said is moved by %q", got)
+	}
 }
 
 func TestResourceIsWhole(t *testing.T) {
 	message := Resource(ResourceReport{
 		Resource: cluster.Resource{
-			ID: "i1", Kind: cluster.KindVDC, Name: "prod", Links: map[string]string{"customer": "i2"}, Settings: map[string]string{"a": "b"},
+			ID: cluster.BuiltIn + "i1", Kind: cluster.KindPolicy, Name: "prod", Links: map[string]string{"customer": "i2"}, Settings: map[string]string{"a": "b"},
 			NodeKeys: []cluster.NodeKey{{Name: "DS", Default: 1, Sticky: true, Weight: 30}},
 			Keys:     []cluster.Key{{Class: cluster.SystemKey, Name: "TIER", Value: 2, Weight: 5}}, CreatedAt: noon, Revision: 3,
+			Lists: map[string][]string{"weighers": {"vm-count=2"}},
 		},
-		Name: names, Effective: map[string]string{"a": "b", "c": "d"}, UsedBy: []string{"vm/web"},
+		EffectiveLists: map[string][]string{"weighers": {"vm-count=2"}, "constraints": {"memory"}}, Name: names, Effective: map[string]string{"a": "b", "c": "d"}, UsedBy: []string{"vm/web"},
 	})
 	whole(t, message)
 	if message.GetLinks()["customer"] != "name-of-i2" {
@@ -198,7 +209,7 @@ func TestSpecAndSettingsComeBack(t *testing.T) {
 func TestOperationIsWhole(t *testing.T) {
 	message := Operation(operation.Operation{
 		ID: "o1", Kind: operation.Migrate, Caller: "operator/alice", VM: "v1", VMName: "web", Source: "n1", Target: "n2", SourceName: "hv1",
-		TargetName: "hv2", Epoch: 3, Phase: operation.Ended, Attempt: 1, Decision: "d1", Result: operation.Done, Message: "m", Evidence: []string{"e"},
+		TargetName: "hv2", Epoch: 3, Phase: operation.Ended, Attempt: 1, Decision: "d1", Result: operation.Done, Message: "m", Evidence: []string{"e"}, Plan: "p1",
 		CreatedAt: noon, UpdatedAt: noon, EndedAt: noon, Migration: &operation.MigrationStats{
 			Elapsed: time.Second, DataTotal: 1, DataProcessed: 1, DataRemaining: 1, MemoryBPS: 1, DirtyRate: 1, Iteration: 1,
 			Downtime: new(300 * time.Millisecond), Handover: new(40 * time.Millisecond),
@@ -226,7 +237,8 @@ func TestDecisionIsWhole(t *testing.T) {
 		FailedPhase: placement.PhaseSystem, Round: 2, Omitted: 3, Changes: []placement.Change{{Kind: placement.ChangeSize, Text: "smaller"}},
 		Request: placement.Request{
 			Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: 1, VCPUs: 1, Pinned: "n1", Excluded: []string{"n9"}, Current: "n2",
-			Cluster: "default", SystemKeys: keys, CustomerKeys: keys, Home: "n2", IfBetter: 5,
+			Cluster: "default", SystemKeys: keys, CustomerKeys: keys, Home: "n2", IfBetter: 5, Leave: true, Among: []string{"n1"},
+			Preferred: []string{"n2"}, Unit: &placement.Unit{VMs: []string{"v2"}, Names: []string{"db"}},
 		},
 		Nodes: []placement.NodeResult{{
 			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Band: 1, SystemScore: 2, CustomerScore: 3,
@@ -248,7 +260,8 @@ func TestDecisionIsWhole(t *testing.T) {
 	}
 	whole(t, message)
 	got := []string{message.GetRequest().GetPinnedNode(), message.GetRequest().GetCurrentNode(), message.GetRequest().GetExcludedNodes()[0]}
-	if diff := cmp.Diff([]string{"hv1", "hv2", "n9"}, got); diff != "" {
+	got = append(got, message.GetRequest().GetAmong()[0], message.GetRequest().GetPreferredNodes()[0], message.GetRequest().GetUnit()[0])
+	if diff := cmp.Diff([]string{"hv1", "hv2", "n9", "hv1", "hv2", "db"}, got); diff != "" {
 		t.Errorf("the request's nodes, by the decision's own names: %s", diff)
 	}
 	if message.GetKept() != 2 || message.GetOmitted() != 3 || message.GetChanges()[0] != "smaller" {
@@ -287,5 +300,80 @@ func TestBriefLeavesTheOriginalAlone(t *testing.T) {
 	}
 	if Brief(&berthv1.Node{Name: "hv1"}).GetName() != "hv1" {
 		t.Error("a node without reports was lost")
+	}
+}
+
+func TestGroupIsWhole(t *testing.T) {
+	group := cluster.Group{
+		ID: "g1", Name: "apart", Cluster: "default", VMs: []string{"v2", "v1"}, Nodes: []string{"n1"}, VMLabels: []string{"front"}, NodeLabels: []string{"rack-1"},
+		VMsRule: cluster.Rule{Polarity: cluster.Negative, Enforcing: true}, NodesRule: cluster.Rule{Polarity: cluster.Positive}, Priority: 2,
+		Unbalanced: true, BrokenSince: noon, Revision: 3,
+	}
+	report := GroupReport{
+		Record: cluster.Resource{CreatedAt: noon}, Listed: group, Expanded: group, Name: names, Unrepaired: "no node fits", LookedAt: noon,
+		Breaches: []affinity.Breach{
+			{Scope: affinity.OfVMs, Rule: group.VMsRule, VMs: []string{"v1", "v2"}, Nodes: []string{"n1"}, Text: "both are on hv1"},
+			{Scope: affinity.OfNodes, Rule: group.NodesRule},
+		},
+		Conflicts: []affinity.Conflict{{
+			Kind: affinity.TooFewNodes, Severity: affinity.Warning, Groups: []string{"apart"}, Ties: []string{"tied"}, VMs: []string{"v1"}, Nodes: []string{"n1"},
+			Text: "two VMs apart on one node", Next: "add a node",
+		}},
+	}
+	message := Group(report)
+	message.Status.Holds = true // it does not
+	if hard, soft := message.Status.Breaches[0], message.Status.Breaches[1]; soft.GetHard() || soft.GetScope() != "hosts" || hard.GetScope() != "vms" {
+		t.Errorf("breaches %v", message.Status.Breaches)
+	}
+	message.Status.Breaches = message.Status.Breaches[:1]
+	whole(t, message)
+	if diff := cmp.Diff([]string{"name-of-v1", "name-of-v2"}, message.GetVms()); diff != "" {
+		t.Error(diff)
+	}
+	if message.GetPositive() || !message.GetEnforcing() || message.GetVmsRule().GetPositive() || !message.GetHostsRule().GetPositive() {
+		t.Errorf("rules %v, %v", message.GetVmsRule(), message.GetHostsRule())
+	}
+	report.Breaches, report.Listed.VMsRule = nil, cluster.Rule{Enforcing: true}
+	message = Group(report)
+	if s := message.GetStatus(); !s.GetHolds() || s.BrokenSince != nil || s.GetUnrepaired() != "" {
+		t.Errorf("one that holds: %v", s)
+	}
+	if r := message.GetVmsRule(); r.Positive != nil || !r.GetEnforcing() || r.GetEnabled() || message.Positive != nil || message.Enforcing != nil {
+		t.Errorf("one with a disabled rule: %v", message)
+	}
+}
+
+func TestPlanIsWhole(t *testing.T) {
+	progress := func(string) *berthv1.MigrationStats {
+		return &berthv1.MigrationStats{DataProcessedBytes: 5, DataRemainingBytes: 7}
+	}
+	move := func(state string) control.MoveNow {
+		return control.MoveNow{
+			Move: cluster.Move{
+				VM: "v1", VMName: "web", SourceName: "hv1", TargetName: "hv2", Memory: units.GiB, Reason: "r", Attempts: 2,
+			},
+			State: state, Message: "m", Operation: operation.Operation{ID: "o1"},
+		}
+	}
+	plan := cluster.Plan{
+		ID: "p1", Kind: cluster.PlanDrain, State: cluster.PlanRunning, Cluster: "default", NodeName: "hv1", Policy: "affinity", Caller: "operator/alice", Reason: "r",
+		Parallel: 2, Bandwidth: 1, Unit: "VMs", Before: 5, Predicted: 2, Observed: 3, ObservedAt: noon, Message: "m", CreatedAt: noon, EndedAt: noon, Revision: 4,
+	}
+	message := Plan(PlanReport{
+		Plan: plan, Group: "apart", Moves: []control.MoveNow{move(control.MoveMoving), move(control.MoveFailed)}, Progress: progress,
+		Preflight: &balance.Preflight{Plan: plan, Headroom: 1, Largest: 1, Estimate: time.Second, Warnings: []string{"w"}},
+	})
+	moves := message.Moves
+	message.Moves = moves[:1]
+	whole(t, message)
+	if moves[0].GetTarget() != "hv2" || moves[0].GetCopiedBytes() != 5 || moves[0].GetRemainingBytes() != 7 {
+		t.Errorf("one that copies: %v", moves[0])
+	}
+	if moves[1].GetCopiedBytes() != 0 {
+		t.Errorf("one that does not copy: %v", moves[1])
+	}
+	message = Plan(PlanReport{Plan: cluster.Plan{ID: "p2"}, Preflight: &balance.Preflight{}})
+	if message.Before != nil || message.Observed != nil || message.HeadroomBytes != nil || message.EndedAt != nil || message.Moves != nil {
+		t.Errorf("a plan shows what it does not know: %v", message)
 	}
 }

@@ -207,12 +207,13 @@ func (x *Group) GetStatus() *GroupStatus {
 	return nil
 }
 
-// AffinityRule is one of a group's two rules. One that is not enabled keeps the other flags.
+// AffinityRule is one of a group's two rules. What a request leaves out stays as it was; a rule that is not enabled keeps
+// enforcing and forgets positive.
 type AffinityRule struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Positive      *bool                  `protobuf:"varint,1,opt,name=positive,proto3,oneof" json:"positive,omitempty"`   // VMs: on one host; hosts: on these. Otherwise apart, and off these
 	Enforcing     *bool                  `protobuf:"varint,2,opt,name=enforcing,proto3,oneof" json:"enforcing,omitempty"` // hard; otherwise soft
-	Enabled       *bool                  `protobuf:"varint,3,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`     // absent in a request: true, if anything is said of the rule
+	Enabled       *bool                  `protobuf:"varint,3,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`     // false wins over positive; absent: true, if anything is said of the rule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -435,11 +436,12 @@ type Conflict struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`         // a stable word
 	Severity      string                 `protobuf:"bytes,2,opt,name=severity,proto3" json:"severity,omitempty"` // error: may not be saved; warning
-	Groups        []string               `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
+	Groups        []string               `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`     // whose rules clash
 	Vms           []string               `protobuf:"bytes,4,rep,name=vms,proto3" json:"vms,omitempty"`
 	Hosts         []string               `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	Text          string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
 	NextStep      string                 `protobuf:"bytes,7,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	Ties          []string               `protobuf:"bytes,8,rep,name=ties,proto3" json:"ties,omitempty"` // other groups, whose VM rules make them clash
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +523,13 @@ func (x *Conflict) GetNextStep() string {
 		return x.NextStep
 	}
 	return ""
+}
+
+func (x *Conflict) GetTies() []string {
+	if x != nil {
+		return x.Ties
+	}
+	return nil
 }
 
 // Plan is a list of moves and why they are made.
@@ -936,7 +945,7 @@ const file_berth_v1_balance_proto_rawDesc = "" +
 	"\x04hard\x18\x02 \x01(\bR\x04hard\x12\x10\n" +
 	"\x03vms\x18\x03 \x03(\tR\x03vms\x12\x14\n" +
 	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12\x12\n" +
-	"\x04text\x18\x05 \x01(\tR\x04text\"\xab\x01\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\"\xbf\x01\n" +
 	"\bConflict\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1a\n" +
 	"\bseverity\x18\x02 \x01(\tR\bseverity\x12\x16\n" +
@@ -944,7 +953,8 @@ const file_berth_v1_balance_proto_rawDesc = "" +
 	"\x03vms\x18\x04 \x03(\tR\x03vms\x12\x14\n" +
 	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x12\n" +
 	"\x04text\x18\x06 \x01(\tR\x04text\x12\x1b\n" +
-	"\tnext_step\x18\a \x01(\tR\bnextStep\"\xda\x06\n" +
+	"\tnext_step\x18\a \x01(\tR\bnextStep\x12\x12\n" +
+	"\x04ties\x18\b \x03(\tR\x04ties\"\xda\x06\n" +
 	"\x04Plan\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +

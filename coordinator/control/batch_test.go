@@ -1,0 +1,117 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// added makes a stopped VM of so many GiB and returns its ID.
+func (w *world) added(name string, gib int) string {
+	w.Helper()
+	added, err := w.AddVM(w.Context(), AddVM{
+		Name: name, Spec: &cluster.VMSpec{Memory: units.Bytes(gib) * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "add " + name, Caller: "operator/test",
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return added.VM.ID
+}
+
+// group is the record of an affinity group of the default cluster.
+func group(name string, settings map[string]string, vms []string, nodes ...string) cluster.Resource {
+	slices.Sort(vms)
+	return cluster.Resource{
+		ID: "group-" + name, Kind: cluster.KindGroup, Name: name, Settings: settings,
+		Members: map[string][]string{cluster.MembersVMs: vms, cluster.MembersNodes: nodes},
+	}
+}
+
+// Rules of a group, as its settings.
+func rules(rules ...string) map[string]string {
+	settings := map[string]string{}
+	for _, rule := range rules {
+		which, polarity, _ := strings.Cut(strings.TrimSuffix(rule, "!"), " ")
+		settings[which+"_rule"] = polarity
+		if strings.HasSuffix(rule, "!") {
+			settings[which+"_enforcing"] = "true"
+		}
+	}
+	return settings
+}
+
+func TestSeveralVMsAreStartedOneRefusedOrNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		request := StartVMs{
+			VMs: []string{w.added("web2", 1), w.added("huge", 64), w.added("web1", 1), w.running("busy").ID, "nothing"}, RequestID: "all", Caller: "operator/test",
+		}
+		dry := request
+		dry.DryRun = true
+		before := w.Store.Snapshot().Index()
+		if tried, err := w.StartVMs(t.Context(), dry); err != nil || tried[0].Decision.Winner == "" || tried[0].Operation.ID != "" {
+			t.Errorf("tried out: %+v, %v", tried, err)
+		}
+		if after := w.Store.Snapshot().Index(); after != before {
+			t.Errorf("a dry run wrote %d entries", after-before)
+		}
+		started, err := w.StartVMs(t.Context(), request)
+		if err != nil || len(started) != 5 {
+			t.Fatalf("%d started, %v", len(started), err)
+		}
+		for i, want := range []struct {
+			name string
+			code Code
+		}{{"web2", ""}, {"huge", NoNodeFits}, {"web1", ""}, {"busy", Exists}, {"nothing", NotFound}} {
+			one := started[i]
+			if one.VMName != want.name || want.code == "" && (one.Err != nil || one.Operation.ID == "") || want.code != "" && !isCode(one.Err, want.code) {
+				t.Errorf("%s: %s, %v", one.VMName, one.Operation.ID, one.Err)
+			}
+		}
+		synctest.Wait()
+		again, err := w.StartVMs(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{0, 2} {
+			if again[i].Operation.ID != started[i].Operation.ID || w.vm(again[i].VMName).Holder == "" {
+				t.Errorf("%s was started again: %+v", again[i].VMName, again[i])
+			}
+		}
+		if orders := w.agents.ordered(operation.ActStart); len(orders) != 3 {
+			t.Errorf("%d start orders", len(orders))
+		}
+	})
+}
+
+// A caller that goes away while its command is under way does not see the operation begin: it is taken up all the same.
+func TestWhatNobodySawBeginIsTakenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.log.unknown = 1
+		gone, cancel := context.WithCancel(t.Context())
+		w.log.before = func(command state.Command) {
+			if command.Kind == "start vm" {
+				cancel()
+			}
+		}
+		if _, err := w.StartVM(gone, StartVM{Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}); err == nil {
+			t.Fatal("the caller got an answer")
+		}
+		time.Sleep(followEvery)
+		synctest.Wait()
+		if vm := w.vm("web1"); vm.Holder == "" || vm.Operation != "" {
+			t.Errorf("vm %+v", vm)
+		}
+	})
+}
