@@ -310,7 +310,7 @@ func (a *app) undrained(
 	case dryRun:
 		return a.print(cmd, result{
 			message: answer, names: prefixed("vm/", plan.GetMoves(), (*berthv1.Move).GetVm),
-			text: func(p *page, wide bool) {
+			text: func(p *page, _ bool) {
 				p.line("dry run: nothing was changed")
 				returning(p, node, plan)
 			},

@@ -168,7 +168,7 @@ func TestAnInterruptStopsADrain(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	cancelled := make(chan struct{})
-	f.watchPlan = func(ctx context.Context, r *berthv1.WatchPlanRequest, send sendPlan) error {
+	f.watchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, send sendPlan) error {
 		if err := send(drainOf("running", "moved", moveMoving, moveWaiting)); err != nil {
 			return err
 		}
@@ -338,7 +338,7 @@ node/node1: 1 of 3 VMs, 8.8 GiB of 12 GiB, 1 moving, 1 staying
 func TestDrainShowsBarsOnATerminal(t *testing.T) {
 	tty, shown := terminal(t)
 	f := steady()
-	f.watchPlan = func(ctx context.Context, r *berthv1.WatchPlanRequest, send sendPlan) error {
+	f.watchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, send sendPlan) error {
 		for _, step := range []struct {
 			plan *berthv1.Plan
 			show string
