@@ -39,6 +39,26 @@ func cannedResources() []*berthv1.Resource {
 			Id: "3nqk7d2m0r6aa", Kind: "disk", Name: "web-1-root", CreatedAt: ago(time.Hour),
 			Settings: map[string]string{"path": "/srv/web1.qcow2", "format": "qcow2"},
 		},
+		{
+			Id: "builtin:vm-evenly-distributed", Kind: "policy", Name: "vm-evenly-distributed", BuiltIn: true,
+			EffectiveSettings: map[string]string{
+				"gate": "off", "planner": "first-fit", "selector": "rank", "balancer": "even-vm-count", "drain_ignores_vm_rules": "true",
+			},
+			EffectiveLists: map[string]*berthv1.ResourceList{
+				"weighers":    {Items: []string{"customer-keys=1", "rack-heat=0.5"}},
+				"constraints": {Items: listOf("constraints").Default},
+			},
+			UsedBy: []string{"cluster/prod"},
+		},
+		{
+			Id: "3nqk7d2m0r7aa", Kind: "policy", Name: "mine", CreatedAt: ago(time.Hour), Revision: 18,
+			Settings: map[string]string{"balancer": "even-vm-count"},
+			Lists: map[string]*berthv1.ResourceList{
+				"weighers": {Items: []string{"customer-keys=1", "system-keys=2"}}, "parameters": {Items: []string{"HighVMCount=20", "MigrationThreshold=3"}},
+				"constraints": {Items: []string{"fresh", "memory-physical", "memory-promised", "node-affinity", "pin", "running"}},
+			},
+		},
+		{Id: "3nqk7d2m0r8aa", Kind: "policy", Name: "drawn", CreatedAt: ago(time.Hour), Revision: 19, Settings: map[string]string{"gate": "off"}},
 	}
 }
 
@@ -80,8 +100,12 @@ func cannedEstate() estateFake {
 			return &berthv1.GetResourceResponse{SchemaVersion: "1", Resource: resource}, err
 		},
 		addResource: func(r *berthv1.AddResourceRequest) (*berthv1.AddResourceResponse, error) {
+			lists := map[string]*berthv1.ResourceList{}
+			for name, items := range r.GetLists() {
+				lists[name] = &berthv1.ResourceList{Items: items.GetNames()}
+			}
 			return &berthv1.AddResourceResponse{SchemaVersion: "1", Resource: &berthv1.Resource{
-				Kind: r.GetKind(), Name: r.GetName(), Links: r.GetLinks(), Settings: r.GetSettings(), CreatedAt: ago(0),
+				Kind: r.GetKind(), Name: r.GetName(), Links: r.GetLinks(), Settings: r.GetSettings(), Lists: lists, CreatedAt: ago(0),
 			}}, nil
 		},
 		changeResource: func(r *berthv1.ChangeResourceRequest) (*berthv1.ChangeResourceResponse, error) {

@@ -46,6 +46,47 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 			"customer set acme --unset billing-entity",
 			&berthv1.ChangeResourceRequest{Kind: "customer", Name: "acme", Unset: []string{"billing_entity"}},
 		},
+		{
+			"policy create spread --gate off --selector sum --balancer even-vm-count --drain-ignores-vm-rules false --weigher customer-keys=2.50,system-keys=1 --parameter HighVMCount=8 --constraint running",
+			&berthv1.AddResourceRequest{
+				Kind: "policy", Name: "spread",
+				Settings: map[string]string{"gate": "off", "selector": "sum", "balancer": "even-vm-count", "drain_ignores_vm_rules": "false"},
+				Lists: map[string]*berthv1.Names{
+					"weighers": {Names: []string{"customer-keys=2.5", "system-keys=1"}}, "parameters": {Names: []string{"HighVMCount=8"}},
+					"constraints": {Names: []string{"running"}},
+				},
+			},
+		},
+		{"policy add spread", &berthv1.AddResourceRequest{Kind: "policy", Name: "spread"}},
+		{ // what is by default is left to the default
+			"policy copy vm-evenly-distributed own --parameter MigrationThreshold=4",
+			&berthv1.AddResourceRequest{
+				Kind: "policy", Name: "own", Settings: map[string]string{"gate": "off", "balancer": "even-vm-count"},
+				Lists: map[string]*berthv1.Names{
+					"weighers": {Names: []string{"customer-keys=1", "rack-heat=0.5"}}, "parameters": {Names: []string{"MigrationThreshold=4"}},
+				},
+			},
+		},
+		{
+			"policy edit mine --balancer none --unset parameter --weigher customer-keys=1",
+			&berthv1.ChangeResourceRequest{
+				Kind: "policy", Name: "mine", Settings: map[string]string{"balancer": "none"}, Unset: []string{"parameters"},
+				Lists: map[string]*berthv1.Names{"weighers": {Names: []string{"customer-keys=1"}}},
+			},
+		},
+		{
+			"policy edit mine --add-weigher system-keys=3 --add-parameter HighCPU=70 --remove-parameter HighVMCount --remove-constraint pin",
+			&berthv1.ChangeResourceRequest{Kind: "policy", Name: "mine", Lists: map[string]*berthv1.Names{
+				"weighers": {Names: []string{"customer-keys=1", "system-keys=3"}}, "parameters": {Names: []string{"HighCPU=70", "MigrationThreshold=3"}},
+				"constraints": {Names: []string{"fresh", "memory-physical", "memory-promised", "node-affinity", "running"}},
+			}},
+		},
+		{
+			"cluster set prod --policy mine --balancing automatic --cooldown 1h",
+			&berthv1.ChangeResourceRequest{
+				Kind: "cluster", Name: "prod", Links: map[string]string{"policy": "mine"}, Settings: map[string]string{"balancing": "automatic", "cooldown": "1h"},
+			},
+		},
 		{"customer delete acme --yes", &berthv1.DeleteResourceRequest{Kind: "customer", Name: "acme"}},
 		{
 			"cluster node-key declare prod DS --sticky --weight 30",
@@ -185,7 +226,7 @@ func TestEveryKindIsANoun(t *testing.T) {
 			t.Errorf("%s: no sample name, or nothing about it", form.Kind)
 		}
 		for _, verb := range []string{"add", "list", "show", "delete"} {
-			if found, _, err := root.Find([]string{string(form.Kind), verb}); err != nil || found.Name() != verb {
+			if found, _, err := root.Find([]string{string(form.Kind), verb}); err != nil || found.Name() != verb && !found.HasAlias(verb) {
 				t.Errorf("berth %s %s is missing", form.Kind, verb)
 			}
 		}

@@ -172,7 +172,6 @@ func TestAnInterruptStopsADrain(t *testing.T) {
 		if err := send(drainOf("running", "moved", moveMoving, moveWaiting)); err != nil {
 			return err
 		}
-		interrupt()
 		select {
 		case <-cancelled:
 			return send(drainOf("cancelled", "moved", "moved", "left"))
@@ -187,11 +186,12 @@ func TestAnInterruptStopsADrain(t *testing.T) {
 		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
 	}
 	w, _ := newWorld(t, f)
-	said := w.runContext(ctx, "node", "drain", "node1", "--yes", "-o", "table")
-	if said.exit != Interrupted {
-		t.Errorf("exit %d", said.exit)
+	var out bytes.Buffer
+	errOut := until{word: "vm/web1: migrating", then: interrupt}
+	if exit := w.runTo(ctx, &out, &errOut, "node", "drain", "node1", "--yes"); exit != Interrupted {
+		t.Errorf("exit %d", exit)
 	}
-	golden(t, "node-drain-interrupted.golden", said.out+errSection(said.errOut))
+	golden(t, "node-drain-interrupted.golden", out.String()+errSection(errOut.String()))
 	if sent := asked[berthv1.CancelPlanRequest](f); len(sent) != 1 || sent[0].GetAbort() || sent[0].GetId() != "3nqk7d2m0p1ab" {
 		t.Errorf("the coordinator was asked %v", sent)
 	}
@@ -202,21 +202,14 @@ func TestASecondInterruptLeaves(t *testing.T) {
 	f := steady()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	var again context.CancelFunc
-	f.watchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, send sendPlan) error {
-		if err := send(drainOf("running", "moved", moveMoving, moveWaiting)); err != nil {
-			return err
-		}
-		interrupt()
+	interrupts := make(chan context.CancelFunc, 2)
+	interrupts <- interrupt
+	f.watchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, _ sendPlan) error {
+		(<-interrupts)()
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	f.cancelPlan = func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {
-		f.watchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, _ sendPlan) error {
-			again()
-			<-ctx.Done()
-			return ctx.Err()
-		}
 		plan := drainOf("cancelled", "moved", moveMoving, "left")
 		plan.EndedAt = nil
 		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
@@ -224,7 +217,7 @@ func TestASecondInterruptLeaves(t *testing.T) {
 	w, _ := newWorld(t, f)
 	w.nextInterrupt = func(ctx context.Context) (context.Context, context.CancelFunc) {
 		next, cancel := context.WithCancel(ctx)
-		again = cancel
+		interrupts <- cancel
 		return next, cancel
 	}
 	said := w.runContext(ctx, "node", "drain", "node1", "--yes", "-q")

@@ -29,6 +29,9 @@ func (a *app) resourceCommand(form estate.Form) *cobra.Command {
 	if len(changeable(form)) > 0 {
 		verbs = append(verbs, a.resourceSetCommand(form))
 	}
+	if form.Kind == cluster.KindPolicy {
+		verbs = append(verbs, a.policyCopyCommand(form))
+	}
 	verbs = append(verbs, a.resourceDeleteCommand(form))
 	if form.HasNodeKeys {
 		verbs = append(verbs, a.nodeKeyCommand())
@@ -47,13 +50,15 @@ only.`,
 	cluster.KindOffer: `An offer is for one kind, and linked to from resources of that kind: they take its keys over unless they have their
 own.`,
 	cluster.KindCustomer: `Keys of the class customer, set on a VM and what belongs to it, meet those of the same customer only.`,
-	cluster.KindVDC:      `A VM names its VDC, and gets from it its cluster, its customer and their keys: 'berth vm add NAME --vdc VDC'.`,
-	cluster.KindImage:    `A VM names its image: 'berth vm add NAME --from IMAGE'. Berth neither makes nor copies the file.`,
-	cluster.KindNetwork:  `A NIC names its network, and a VM its NICs. The network itself is libvirt's; Berth does not make it.`,
+	cluster.KindPolicy: `A cluster links to its policy: 'berth cluster set NAME --policy POLICY'. It says which constraints a node has to
+pass, what is weighed and how much each counts, how that is combined, and which balancer evens the cluster out. Four are
+built in: affinity (the default), evenly-distributed, vm-evenly-distributed and none; copy one to change it. A policy
+that changes counts for the next decision; nothing moves at once.`,
+	cluster.KindVDC:     `A VM names its VDC, and gets from it its cluster, its customer and their keys: 'berth vm add NAME --vdc VDC'.`,
+	cluster.KindImage:   `A VM names its image: 'berth vm add NAME --from IMAGE'. Berth neither makes nor copies the file.`,
+	cluster.KindNetwork: `A NIC names its network, and a VM its NICs. The network itself is libvirt's; Berth does not make it.`,
 	cluster.KindDisk: `A VM names its disks: 'berth vm add NAME --attach DISK'. The first one's keys count. Berth neither makes nor copies
 the file.`,
-	cluster.KindPolicy: `A cluster names its policy: 'berth cluster set NAME --policy POLICY'; one that names none has the built-in affinity.
-Built-in ones cannot be changed; a copy can.`,
 	cluster.KindNIC: `A VM names its NICs: 'berth vm add NAME --nic NIC'. The first one's keys count, and those of its network.`,
 }
 
@@ -71,27 +76,50 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 func (a *app) resourceAddCommand(form estate.Form) *cobra.Command {
 	line := declaration{form: form}
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: fmt.Sprintf("Declare a new %s", title(form)), Args: arguments(1, "NAME"),
+		Use: addVerb(form) + " NAME", Short: fmt.Sprintf("Declare a new %s", title(form)), Args: arguments(1, "NAME"),
 		Example: addExample(form),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cluster.ValidateName(string(form.Kind), args[0]); err != nil {
 				return usage(cmd, err)
 			}
-			links, settings, err := line.read(cmd)
+			said, err := line.read(cmd)
 			if err != nil {
 				return err
 			}
-			if err := line.missing(cmd, links, settings); err != nil {
+			if err := line.missing(cmd, said); err != nil {
 				return err
 			}
 			return a.resourceAdd(cmd, form, &berthv1.AddResourceRequest{
-				Kind: string(form.Kind), Name: args[0], Links: links, Settings: settings, RequestId: requestID(),
+				Kind: string(form.Kind), Name: args[0], Links: said.links, Settings: said.settings, Lists: said.lists, RequestId: requestID(),
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	if cmd.Name() != verbAdd {
+		cmd.Aliases = []string{verbAdd}
+	}
 	line.flags(a, cmd, allFlags(form))
 	return cmd
+}
+
+// The verbs of most kinds. Policies have those of their design, and understand these too.
+const (
+	verbAdd = "add"
+	verbSet = "set"
+)
+
+func addVerb(form estate.Form) string {
+	if form.Kind == cluster.KindPolicy {
+		return "create"
+	}
+	return verbAdd
+}
+
+func setVerb(form estate.Form) string {
+	if form.Kind == cluster.KindPolicy {
+		return "edit"
+	}
+	return verbSet
 }
 
 func (a *app) resourceAdd(cmd *cobra.Command, form estate.Form, request *berthv1.AddResourceRequest) error {
@@ -127,6 +155,11 @@ func declared(form estate.Form, r *berthv1.Resource) string {
 			parts = append(parts, setting.Name+" "+shownSetting(setting.Name, value))
 		}
 	}
+	for _, list := range form.Lists {
+		if items := r.GetLists()[list.Name].GetItems(); len(items) > 0 {
+			parts = append(parts, list.Name+" "+strings.Join(items, " "))
+		}
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -142,29 +175,36 @@ func (a *app) resourceSetCommand(form estate.Form) *cobra.Command {
 	line := declaration{form: form}
 	var unset []string
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: fmt.Sprintf("Change %s: its links and settings", article(title(form))), Args: arguments(1, "NAME"),
-		Long: fmt.Sprintf(`Change %s: its links and settings. What is not named stays as it is; --unset takes something back to its
-default. Nothing that runs is touched: it counts for the next decision.`, article(title(form))),
+		Use: setVerb(form) + " NAME", Short: fmt.Sprintf("Change %s: its %s", article(title(form)), strings.Join(contents(form, false), " and ")), Args: arguments(1, "NAME"),
+		Long:    setLong(form),
 		Example: setExample(form),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			links, settings, err := line.read(cmd)
+			said, err := line.read(cmd)
 			if err != nil {
 				return err
 			}
-			fields, err := unsetFields(cmd, unset, removable(form))
+			fields, err := unsetFields(cmd, form, unset)
 			switch {
 			case err != nil:
 				return err
-			case len(links)+len(settings)+len(fields) == 0:
+			case said.nothing() && len(fields) == 0 && !line.stepwise(cmd):
 				return Usagef(cmd, "say what to set: --%s or --unset", strings.Join(changeable(form), ", --"))
 			}
-			return a.resourceSet(cmd, form, &berthv1.ChangeResourceRequest{
-				Kind: string(form.Kind), Name: args[0], Links: links, Settings: settings, Unset: fields, RequestId: requestID(),
+			if err := line.checkSteps(cmd, fields); err != nil {
+				return err
+			}
+			return a.resourceSet(cmd, &line, &berthv1.ChangeResourceRequest{
+				Kind: string(form.Kind), Name: args[0], Links: said.links, Settings: said.settings, Lists: said.lists, Unset: fields,
+				RequestId: requestID(),
 			})
 		},
 		ValidArgsFunction: first(a.resourceNames(form.Kind)),
 	}
+	if cmd.Name() != verbSet {
+		cmd.Aliases = []string{verbSet}
+	}
 	line.flags(a, cmd, changeable(form))
+	line.stepFlags(cmd)
 	if names := removable(form); len(names) > 0 {
 		cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` to take back to the default: "+strings.Join(names, ", "))
 		complete(cmd, "unset", fixed(names...))
@@ -172,12 +212,28 @@ default. Nothing that runs is touched: it counts for the next decision.`, articl
 	return cmd
 }
 
-func (a *app) resourceSet(cmd *cobra.Command, form estate.Form, request *berthv1.ChangeResourceRequest) error {
+func setLong(form estate.Form) string {
+	text := fmt.Sprintf(`Change %s: its %s. What is not named stays as it is; --unset takes something back to its
+default. Nothing that runs is touched: it counts for the next decision.`, article(title(form)), strings.Join(contents(form, false), " and "))
+	if len(form.Lists) == 0 {
+		return text
+	}
+	return text + fmt.Sprintf(`
+
+--%s replace all that there were; the flags that begin with --add and
+--remove change only those that they name.`, strings.Join(listFlagsOf(form), ", --"))
+}
+
+func (a *app) resourceSet(cmd *cobra.Command, line *declaration, request *berthv1.ChangeResourceRequest) error {
+	form := line.form
 	s, err := a.connect()
 	if err != nil {
 		return err
 	}
 	defer s.close()
+	if err := line.takeSteps(cmd, s, request); err != nil {
+		return err
+	}
 	answer, err := ask(cmd.Context(), s, repeatable, client.ChangeResource, request)
 	if err != nil {
 		return err

@@ -17,12 +17,15 @@ var (
 	}
 	sampleSettings = map[string]string{
 		cluster.SettingRAMRatio: "1.5", estate.SettingMaster: "true", estate.SettingFor: "vm", estate.SettingFormat: "qcow2",
-		estate.SettingPath: "/srv/images/web-1.qcow2", estate.SettingSource: "bridge:br0",
+		estate.SettingBalancer: "even-vm-count", estate.SettingPath: "/srv/images/web-1.qcow2", estate.SettingSource: "bridge:br0",
 	}
 )
 
+// sampleItems are members of lists for examples.
+var sampleItems = map[string]string{estate.ListWeighers: "vm-count=3,node-affinity=20", estate.ListParameters: "HighVMCount=20"}
+
 func addExample(form estate.Form) string {
-	bare := fmt.Sprintf("  berth %s add %s", form.Kind, samples[form.Kind])
+	bare := fmt.Sprintf("  berth %s %s %s", form.Kind, addVerb(form), samples[form.Kind])
 	full := bare
 	for _, link := range form.Links {
 		flag := " --" + flagName(link.Name) + " " + samples[link.To]
@@ -42,6 +45,11 @@ func addExample(form estate.Form) string {
 			bare += flag
 		}
 	}
+	for _, list := range form.Lists {
+		if item, known := sampleItems[list.Name]; known {
+			full += " --" + singular(list.Name) + " " + item
+		}
+	}
 	if full == bare {
 		return bare
 	}
@@ -49,7 +57,7 @@ func addExample(form estate.Form) string {
 }
 
 func setExample(form estate.Form) string {
-	start := fmt.Sprintf("  berth %s set %s", form.Kind, samples[form.Kind])
+	start := fmt.Sprintf("  berth %s %s %s", form.Kind, setVerb(form), samples[form.Kind])
 	var lines []string
 	for _, link := range form.Links {
 		lines = append(lines, start+" --"+flagName(link.Name)+" "+samples[link.To])
@@ -60,6 +68,11 @@ func setExample(form estate.Form) string {
 		}
 	}
 	lines = lines[:min(len(lines), 2)]
+	for _, list := range form.Lists {
+		if item, known := sampleItems[list.Name]; known {
+			lines = append(lines, start+" --add-"+singular(list.Name)+" "+item)
+		}
+	}
 	if names := removable(form); len(names) > 0 {
 		lines = append(lines, start+" --unset "+names[0])
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/estate"
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // flagName is a link or a setting as a flag: billing_entity is --billing-entity.
@@ -22,7 +23,7 @@ func allFlags(form estate.Form) []string {
 	for _, setting := range form.Settings {
 		flags = append(flags, flagName(setting.Name))
 	}
-	return flags
+	return append(flags, listFlagsOf(form)...)
 }
 
 // changeable are the flags of what can change once a resource is there.
@@ -36,7 +37,7 @@ func changeable(form estate.Form) []string {
 			flags = append(flags, flagName(setting.Name))
 		}
 	}
-	return flags
+	return append(flags, listFlagsOf(form)...)
 }
 
 // removable are the flags of what can be taken away again.
@@ -52,14 +53,23 @@ func removable(form estate.Form) []string {
 			flags = append(flags, flagName(setting.Name))
 		}
 	}
-	return flags
+	return append(flags, listFlagsOf(form)...)
 }
 
 // declaration are the links and settings of one kind on the command line.
 type declaration struct {
 	form   estate.Form
 	values map[string]*worded // by flag
+	lists  lists
 }
+
+// saidOf is what a line says of a resource.
+type saidOf struct {
+	links, settings map[string]string
+	lists           map[string]*berthv1.Names
+}
+
+func (s *saidOf) nothing() bool { return len(s.links)+len(s.settings)+len(s.lists) == 0 }
 
 // worded is a flag's text, with the word that help shows in its place.
 type worded struct{ text, word string }
@@ -93,40 +103,42 @@ func (d *declaration) flags(a *app, cmd *cobra.Command, given []string) {
 		}
 		define(flagName(setting.Name), "VALUE", doc, completion)
 	}
+	d.lists.flags(cmd, d.form)
 }
 
-// read checks what stands on the line with the rules of the table and parts it into links and settings.
-func (d *declaration) read(cmd *cobra.Command) (links, settings map[string]string, err error) {
-	links, settings = map[string]string{}, map[string]string{}
+// read checks what stands on the line with the rules of the table and parts it into links, settings and lists.
+func (d *declaration) read(cmd *cobra.Command) (said saidOf, err error) {
+	said.links, said.settings = map[string]string{}, map[string]string{}
 	for _, link := range d.form.Links {
 		flag := flagName(link.Name)
 		if value := d.values[flag]; value != nil && cmd.Flags().Changed(flag) {
 			if value.text == "" {
-				return nil, nil, Usagef(cmd, "--%s: %s is missing", flag, value.word)
+				return saidOf{}, Usagef(cmd, "--%s: %s is missing", flag, value.word)
 			}
-			links[link.Name] = value.text
+			said.links[link.Name] = value.text
 		}
 	}
 	for _, setting := range d.form.Settings {
 		flag := flagName(setting.Name)
 		if value := d.values[flag]; value != nil && cmd.Flags().Changed(flag) {
-			if settings[setting.Name], err = setting.Canonical(value.text); err != nil {
-				return nil, nil, usage(cmd, err)
+			if said.settings[setting.Name], err = setting.Canonical(value.text); err != nil {
+				return saidOf{}, usage(cmd, err)
 			}
 		}
 	}
-	return links, settings, nil
+	said.lists, err = d.lists.read(cmd, d.form)
+	return said, err
 }
 
 // missing names the first flag that a new resource needs and the line does not have.
-func (d *declaration) missing(cmd *cobra.Command, links, settings map[string]string) error {
+func (d *declaration) missing(cmd *cobra.Command, said saidOf) error {
 	for _, link := range d.form.Links {
-		if _, given := links[link.Name]; link.Required && !given {
+		if _, given := said.links[link.Name]; link.Required && !given {
 			return Usagef(cmd, "--%s is missing: %s", flagName(link.Name), link.Doc)
 		}
 	}
 	for _, setting := range d.form.Settings {
-		if _, given := settings[setting.Name]; setting.Required && !given {
+		if _, given := said.settings[setting.Name]; setting.Required && !given {
 			return Usagef(cmd, "--%s is missing: %s", flagName(setting.Name), setting.Doc)
 		}
 	}
@@ -134,8 +146,9 @@ func (d *declaration) missing(cmd *cobra.Command, links, settings map[string]str
 }
 
 // unsetFields reads --unset. Flags have dashes where fields have underscores; both are understood.
-func unsetFields(cmd *cobra.Command, unset, removable []string) ([]string, error) {
+func unsetFields(cmd *cobra.Command, form estate.Form, unset []string) ([]string, error) {
 	var fields []string
+	removable := removable(form)
 	for _, name := range unset {
 		flag := flagName(fieldName(name))
 		switch {
@@ -144,7 +157,13 @@ func unsetFields(cmd *cobra.Command, unset, removable []string) ([]string, error
 		case cmd.Flags().Changed(flag):
 			return nil, Usagef(cmd, "--%s and --unset %s exclude each other", flag, name)
 		}
-		fields = append(fields, fieldName(flag))
+		field := fieldName(flag)
+		for _, list := range form.Lists {
+			if singular(list.Name) == flag {
+				field = list.Name
+			}
+		}
+		fields = append(fields, field)
 	}
 	return fields, nil
 }

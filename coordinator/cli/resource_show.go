@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	engine "berth/coordinator/placement"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -33,11 +35,17 @@ func (a *app) resourceListCommand(form estate.Form) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.nothing(cmd, len(answer.GetResources()), fmt.Sprintf("no %s: 'berth %s add --help' shows how to declare one", plural(form), form.Kind))
+			a.nothing(cmd, len(answer.GetResources()), fmt.Sprintf("no %s: 'berth %s %s --help' shows how to declare one", plural(form), form.Kind, addVerb(form)))
 			return a.print(cmd, result{
 				message: answer,
 				names:   prefixed("", answer.GetResources(), resourceRef),
-				text:    func(p *page, wide bool) { a.resourceTable(p, form, answer.GetResources(), wide) },
+				text: func(p *page, wide bool) {
+					if form.Kind == cluster.KindPolicy {
+						a.policyTable(p, answer.GetResources(), wide)
+						return
+					}
+					a.resourceTable(p, form, answer.GetResources(), wide)
+				},
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -75,7 +83,7 @@ func (a *app) resourceTable(p *page, form estate.Form, resources []*berthv1.Reso
 	for _, r := range resources {
 		row := []string{r.GetName()}
 		for _, link := range form.Links {
-			row = append(row, or(r.GetLinks()[link.Name], none))
+			row = append(row, or(r.GetLinks()[link.Name], or(implied(link, cluster.KindPolicy), none)))
 		}
 		for _, setting := range settings {
 			row = append(row, or(dense(shownSetting(setting.Name, effective(r, setting))), none))
@@ -117,7 +125,7 @@ func shownSetting(name, value string) string {
 
 func (a *app) resourceShowCommand(form estate.Form) *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: fmt.Sprintf("Show %s: links, settings, keys, and what uses it", article(title(form))), Args: arguments(1, "NAME"),
+		Use: "show NAME", Short: fmt.Sprintf("Show %s: %s, and what uses it", article(title(form)), strings.Join(contents(form, true), ", ")), Args: arguments(1, "NAME"),
 		Example: fmt.Sprintf(`  berth %[1]s show %[2]s
   berth %[1]s show %[2]s -o yaml`, form.Kind, samples[form.Kind]),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -134,11 +142,43 @@ func (a *app) resourceShowCommand(form estate.Form) *cobra.Command {
 			return a.print(cmd, result{
 				message: answer,
 				names:   []string{resourceRef(answer.GetResource())},
-				text:    func(p *page, wide bool) { a.resourceText(p, form, answer.GetResource(), wide) },
+				text: func(p *page, wide bool) {
+					a.resourceText(p, form, answer.GetResource(), wide)
+					if form.Kind == cluster.KindPolicy {
+						policyText(p, answer.GetResource())
+					}
+				},
 			})
 		},
 		ValidArgsFunction: first(a.resourceNames(form.Kind)),
 	}
+}
+
+// implied is what a link of one of these kinds leads to while it is not set.
+func implied(link estate.Link, kinds ...cluster.Kind) string {
+	switch {
+	case !slices.Contains(kinds, link.To):
+		return ""
+	case link.To == cluster.KindCluster:
+		return cluster.DefaultCluster
+	}
+	return engine.PolicyAffinity
+}
+
+// contents are the sorts of things that a kind has: those that can be set on it, or all that are shown.
+func contents(form estate.Form, shown bool) []string {
+	var sorts []string
+	if len(form.Links) > 0 {
+		sorts = append(sorts, "links")
+	}
+	sorts = append(sorts, "settings")
+	if len(form.Lists) > 0 {
+		sorts = append(sorts, "lists")
+	}
+	if shown && form.Kind.Keys() {
+		sorts = append(sorts, "keys")
+	}
+	return sorts
 }
 
 func (a *app) resourceText(p *page, form estate.Form, r *berthv1.Resource, wide bool) {
@@ -146,20 +186,23 @@ func (a *app) resourceText(p *page, form estate.Form, r *berthv1.Resource, wide 
 	var rows [][2]string
 	for _, link := range form.Links {
 		name := r.GetLinks()[link.Name]
-		if name == "" && link.To == cluster.KindCluster {
-			name = cluster.DefaultCluster + " (default)"
+		if there := implied(link, cluster.KindCluster, cluster.KindPolicy); name == "" && there != "" {
+			name = there + " (default)"
 		}
 		rows = append(rows, [2]string{link.Name, or(name, none)})
 	}
 	for _, setting := range form.Settings {
 		value := or(shownSetting(setting.Name, effective(r, setting)), none)
-		if _, set := r.GetSettings()[setting.Name]; !set && value != none {
+		if _, set := r.GetSettings()[setting.Name]; !set && value != none && !r.GetBuiltIn() {
 			value += " (default)"
 		}
 		rows = append(rows, [2]string{setting.Name, value})
 	}
 	created := a.at(r.GetCreatedAt())
-	if r.GetCreatedAt() == nil {
+	switch {
+	case r.GetBuiltIn():
+		created = fmt.Sprintf("built in; 'berth %s copy %s NAME' makes one that can change", form.Kind, r.GetName())
+	case r.GetCreatedAt() == nil:
 		created = "by itself; it is declared when it is first changed"
 	}
 	rows = append(rows, [2]string{"created", created})
@@ -194,7 +237,12 @@ func (a *app) resourceRefs(withNodes bool) cobra.CompletionFunc {
 		if err != nil {
 			return nil, err
 		}
-		refs := prefixed("", resources.GetResources(), resourceRef)
+		var refs []string
+		for _, resource := range resources.GetResources() {
+			if cluster.Kind(resource.GetKind()).Keys() {
+				refs = append(refs, resourceRef(resource))
+			}
+		}
 		vms, err := ask(ctx, s, repeatable, client.ListVMs, &berthv1.ListVMsRequest{})
 		if err != nil {
 			return nil, err
