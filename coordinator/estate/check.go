@@ -262,10 +262,10 @@ func (c *checker) vm(vm *cluster.VM, used map[string]string) {
 	c.keys(cluster.KindVM, vm.Keys, subject)
 	c.labels(vm.Labels, subject)
 	c.migration(vm, subject)
-	c.preferred(vm, subject)
 	if len(c.problems) > before {
 		return // what follows looks at what it links to
 	}
+	c.preferred(vm, subject)
 	spec := vm.Spec
 	if whole, err := assemble(c.index, *vm); err == nil {
 		spec = whole

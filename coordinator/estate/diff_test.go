@@ -123,7 +123,8 @@ func TestInUse(t *testing.T) {
 	now := site(t)
 	run("tiny", "n1")(&now)
 	for what, want := range map[[2]string][]string{
-		{"cluster", "default"}:         {"node/hv1", "vdc/acme-prod", "vm/by-hand", "vm/tiny"},
+		{"policy", "spread"}:           {"cluster/default"},
+		{"cluster", "default"}:         {"group/web-apart", "node/hv1", "vdc/acme-prod", "vm/by-hand", "vm/tiny"},
 		{"cluster", "edge"}:            {"node/hv2", "vdc/acme-edge"},
 		{"billing-entity", "mbe"}:      nil,
 		{"billing-entity", "reseller"}: {"customer/acme"},

@@ -94,11 +94,11 @@ func (c *checker) members(form Form, r *cluster.Resource, subject string) {
 			c.report(subject, name, fmt.Sprintf("%s has no members %s", r.Kind.WithArticle(), name), "remove them")
 			continue
 		}
-		c.listed(r.Members[name], form.Members[at], subject)
+		c.listed("its member", r.Members[name], form.Members[at], subject)
 	}
 }
 
-func (c *checker) listed(ids []string, list MemberList, subject string) {
+func (c *checker) listed(as string, ids []string, list MemberList, subject string) {
 	if !slices.IsSorted(ids) {
 		c.report(subject, list.Name, list.Name+" are not kept in the order of their IDs", "set them again")
 	}
@@ -111,7 +111,7 @@ func (c *checker) listed(ids []string, list MemberList, subject string) {
 		case list.To == cluster.KindNode && node != nil:
 			name = node.Name
 		default:
-			c.report(subject, list.Name, fmt.Sprintf("its member, the %s with ID %s, does not exist", list.To, id), "leave it out")
+			c.report(subject, list.Name, fmt.Sprintf("%s, the %s with ID %s, does not exist", as, list.To, id), "leave it out")
 		}
 		if seen[id] {
 			c.report(subject, list.Name, fmt.Sprintf("%s lists %s twice", list.Name, name), "keep one")
@@ -139,7 +139,7 @@ func (c *checker) preferred(vm *cluster.VM, subject string) {
 	if len(vm.Preferred) > cluster.MaxLabels {
 		c.report(subject, fieldPreferred, fmt.Sprintf("it prefers %d nodes, at most %d are kept", len(vm.Preferred), cluster.MaxLabels), "name fewer")
 	}
-	c.listed(vm.Preferred, MemberList{Name: fieldPreferred, To: cluster.KindNode}, subject)
+	c.listed("what it prefers", vm.Preferred, MemberList{Name: fieldPreferred, To: cluster.KindNode}, subject)
 	own, known := c.clusterOf(vm)
 	for _, id := range vm.Preferred {
 		if node := c.index.nodes[id]; known && node != nil && node.Cluster != own {

@@ -87,17 +87,20 @@ func TestDiffRefuses(t *testing.T) {
 			change: run("web-1", "n1"),
 			text:   "nodes: [{name: hv1, cluster: edge}]",
 			want: "e:2: node/hv1: it cannot move from cluster default to edge with VMs: vm/web-1: drain it first\n" +
-				"vm/web-1: it runs on node/hv1 in cluster edge, and belongs into cluster default: stop it first, or leave it in a VDC of cluster edge",
+				"vm/web-1: it runs on node/hv1 in cluster edge, and belongs into cluster default: stop it first, or leave it in a VDC of cluster edge\n" +
+				"vm/web-1: it prefers node/hv1, which is in cluster edge, and belongs into cluster default: take the node from those that it prefers first\n" +
+				"group/web-apart: its member node/hv1 is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default",
 		},
 		"a running VM that moves to another cluster": {
 			change: run("web-1", "n1"),
 			text:   "vdcs: [{name: acme-prod, customer: acme, cluster: edge}]",
-			want:   "vm/web-1: it runs on node/hv1 in cluster default, and belongs into cluster edge: stop it first, or leave it in a VDC of cluster default",
+			want: "vm/web-1: it runs on node/hv1 in cluster default, and belongs into cluster edge: stop it first, or leave it in a VDC of cluster default\n" +
+				"vm/web-1: it prefers node/hv1, which is in cluster default, and belongs into cluster edge: take the node from those that it prefers first",
 		},
 		"a VM that leaves its disk": {
 			change: func(now *State) {
 				vm := &now.VMs[indexOf(now, "web-1")]
-				vm.VDC, vm.Home = idOf(now, cluster.KindVDC, "acme-edge"), "n2"
+				vm.VDC, vm.Home, vm.Preferred = idOf(now, cluster.KindVDC, "acme-edge"), "n2", nil
 			},
 			text: "clusters: [{name: far, storage: local}]\nvdcs: [{name: acme-edge, customer: acme, cluster: far}]",
 			want: "vm/web-1: its disk is on node/hv2 in cluster edge, and it belongs into cluster far: leave it in a VDC of cluster edge",
@@ -112,6 +115,7 @@ func TestDiffRefuses(t *testing.T) {
 				"nodes: [{name: hv1}]",
 			want: "cluster/default: it is in use by node/hv1, vm/tiny and vm/web-1 and cannot be deleted: name it in the document, it is there for what is in no other cluster\n" +
 				"cluster/edge: it is in use by node/hv2 and cannot be deleted: delete or relink what uses it first\n" +
+				"policy/spread: it is in use by cluster/default and cannot be deleted: delete or relink what uses it first\n" +
 				"network/lan: it is in use by nic/web-1-nic and cannot be deleted: delete or relink what uses it first\n" +
 				"nic/web-1-nic: it is in use by vm/web-1 and cannot be deleted: delete or relink what uses it first",
 		},
@@ -122,7 +126,7 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"XML with another UUID": {
 			text: "vms: [{name: tiny, xml: \"<domain type='kvm'><uuid>6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
-			want: "e:2: vm/tiny: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, it has vm-14: correct or leave out <uuid>",
+			want: "e:2: vm/tiny: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, it has vm-15: correct or leave out <uuid>",
 		},
 		"XML with a VM's UUID": {
 			change: func(now *State) { now.VMs[0].ID = "6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d" },
@@ -218,7 +222,7 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 				cluster.Resource{ID: "gold-id", Kind: cluster.KindOffer, Name: "copy2", Settings: map[string]string{SettingFor: "vm"}})
 		},
 		"cluster/second: the cluster default, and only it, has the ID default: delete it": func(s *State) {
-			s.Resources[0].Name = "second"
+			edit(s, cluster.KindCluster, cluster.DefaultCluster, func(r *cluster.Resource) { r.Name = "second" })
 		},
 		"billing-entity/mbe: a billing-entity links to no customer: links lead up the hierarchy, so that they cannot go round: remove the link": func(s *State) {
 			edit(s, cluster.KindBillingEntity, "mbe", func(r *cluster.Resource) {
@@ -269,6 +273,36 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 				}
 			})
 		},
+		"group/web-apart: its member, the vm with ID gone, does not exist: leave it out": func(s *State) {
+			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) { r.Members[cluster.MembersVMs] = []string{"gone"} })
+		},
+		"group/web-apart: vms lists tiny twice: keep one": func(s *State) {
+			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) {
+				r.Members[cluster.MembersVMs] = append(r.Members[cluster.MembersVMs], r.Members[cluster.MembersVMs]...)
+			})
+		},
+		"group/web-apart: nodes are not kept in the order of their IDs: set them again": func(s *State) {
+			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) { r.Members[cluster.MembersNodes] = []string{"n2", "n1"} })
+		},
+		"group/web-apart: its member, the node with ID vm-15, does not exist: leave it out": func(s *State) {
+			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) { r.Members[cluster.MembersNodes] = []string{"vm-15"} })
+		},
+		"offer/gold: an offer has no members vms: remove them": func(s *State) {
+			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.Members = map[string][]string{"vms": {"vm-15"}} })
+		},
+		"offer/gold: an offer has no list words: remove it": func(s *State) {
+			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.Lists = map[string][]string{"words": {"x"}} })
+		},
+		`policy/spread: weighers is kept as ["customer-keys=2.0"], want ["customer-keys=2"]: set it again`: func(s *State) {
+			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Lists[ListWeighers] = []string{"customer-keys=2.0"} })
+		},
+		`policy/spread: weighers "customer-keys" is not valid: want NAME=NUMBER, a finite number from -1e+09 to 1e+09`: func(s *State) {
+			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Lists[ListWeighers] = []string{"customer-keys"} })
+		},
+		"policy/spread: key K on a policy is not valid: want keys only on VMs and what is above them: a policy is not": func(s *State) {
+			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: "K"}} })
+		},
+		"vm/web-1: what it prefers, the node with ID gone, does not exist: leave it out": func(s *State) { s.VMs[0].Preferred = []string{"gone"} },
 		"vm/web-1: two customer keys Group1: keep one": func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
 		"node/hv1: ram_ratio 99 is not valid: want 0.1 to 16": func(s *State) {
 			ratio := 99.0
