@@ -267,13 +267,50 @@ func (r *round) unitMoves(move *MoveNow) bool {
 
 // ask asks placement for the move, at first with all that is wanted of it and then with less, and begins it.
 func (r *round) ask(ctx context.Context, move *MoveNow) (made Migration, err error) {
+	kept := r.keptFree(move)
 	for _, wanted := range r.wants(move) {
+		wanted.Excluded = union(kept, wanted.Excluded)
 		made, err = r.control.move(ctx, wanted)
 		if refusal := (*Error)(nil); !errors.As(err, &refusal) || refusal.Code != NoNodeFits {
 			return made, err
 		}
 	}
+	if len(kept) > 0 {
+		return made, errNotNow
+	}
 	return made, err
+}
+
+// keptFree are the nodes to which VMs of other units are still to follow the first of theirs: their room is taken, although
+// nothing reserves it.
+func (r *round) keptFree(move *MoveNow) []string {
+	var kept []string
+	goal, _ := r.unitOf(move)
+	for i := range r.moves {
+		first := &r.moves[i]
+		gone := first.State == MoveMoving || first.State == MoveMoved
+		if !gone || first.Operation.Target == goal || slices.Contains(r.tied[move.VM], first.VM) {
+			continue
+		}
+		if slices.ContainsFunc(r.moves, func(other MoveNow) bool {
+			return slices.Contains(r.tied[first.VM], other.VM) && r.follows(&other)
+		}) {
+			kept = append(kept, first.Operation.Target)
+		}
+	}
+	return kept
+}
+
+// union are the IDs of both lists, ascending.
+func union(a, b []string) []string {
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// follows tells whether a VM is still to go where its unit went.
+func (r *round) follows(move *MoveNow) bool {
+	return move.State == MoveWaiting && (r.refused[move.VM] == nil || !r.refused[move.VM].final)
 }
 
 // wants are the ways to ask for a move, the best first. Where a drain's VM goes is the engine's to say; the other plans are
@@ -351,7 +388,7 @@ func (r *round) unitOf(move *MoveNow) (goal string, rest *placement.Unit) {
 		switch {
 		case other.State == MoveMoved && other.Operation.CreatedAt.After(newest):
 			goal, newest = other.Operation.Target, other.Operation.CreatedAt
-		case other.State == MoveWaiting && (r.refused[other.VM] == nil || !r.refused[other.VM].final):
+		case r.follows(other):
 			if rest == nil {
 				rest = &placement.Unit{}
 			}

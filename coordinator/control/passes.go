@@ -15,12 +15,8 @@ import (
 	"berth/coordinator/state"
 )
 
-const (
-	// failedPause is how long the loop leaves a VM alone after its own move of it has failed.
-	failedPause = 10 * time.Minute
-	// observeWithin is how long after a plan's end its effect may still be told from what came later.
-	observeWithin = time.Hour
-)
+// observeWithin is how long after a plan's end its effect may still be told from what came later.
+const observeWithin = time.Hour
 
 // keepPlaced makes a pass over every cluster, again and again until the context ends. The first one comes an interval after
 // the leadership has begun: agents that are still on their way to a new leader are not to be taken for silent nodes.
@@ -95,7 +91,6 @@ func (c *Control) pass(ctx context.Context, clusterName string) {
 		c.remember(clusterName, last)
 		return
 	}
-	leaveAlone(fleet)
 	c.evening.Lock()
 	found := balance.Pass(fleet)
 	c.evening.Unlock()
@@ -146,28 +141,6 @@ func occupied(snapshot *state.Snapshot, fleet *balance.Fleet) string {
 		}
 	}
 	return ""
-}
-
-// leaveAlone keeps the pass away from VMs whose last move, which nobody had asked for, has just failed.
-func leaveAlone(fleet *balance.Fleet) {
-	failed := map[string]string{}
-	for i := range fleet.Recent {
-		plan := &fleet.Recent[i]
-		since := fleet.At.Sub(plan.EndedAt)
-		if plan.Caller != berth || plan.EndedAt.IsZero() || since >= failedPause {
-			continue
-		}
-		for _, move := range plan.Moves {
-			if _, newer := failed[move.VM]; !newer && move.Result == MoveFailed {
-				failed[move.VM] = fmt.Sprintf("its last move failed %s ago%s", since.Round(time.Second), because(move.Reason))
-			}
-		}
-	}
-	for i := range fleet.VMs {
-		if vm := &fleet.VMs[i]; vm.Busy == "" {
-			vm.Busy = failed[vm.ID]
-		}
-	}
 }
 
 // mark writes down since when groups are broken, and that they hold again. The fleet's groups are told, too.
