@@ -115,3 +115,39 @@ func TestWhatNobodySawBeginIsTakenUp(t *testing.T) {
 		}
 	})
 }
+
+// The node that the largest gets has room for all that hard rules tie to it.
+func TestVMsThatBelongTogetherStartOnOneNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.on("n1", "other1", 5) // leaves 1 GiB less than the unit takes
+		w.on("n3", "other3", 5)
+		small, large := w.added("small", 1), w.added("large", 2)
+		big1, big2 := w.added("big1", 4), w.added("big2", 4)
+		w.put(group("app", rules("vms positive!"), []string{small, large}))
+		w.put(group("too-big", rules("vms positive!"), []string{big1, big2}))
+		for _, dry := range []bool{true, false} {
+			started, err := w.StartVMs(t.Context(), StartVMs{VMs: []string{small, big1, large, big2}, DryRun: dry, RequestID: "all", Caller: "operator/test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, other := range map[int]string{0: "large", 2: "small"} {
+				if one := started[i]; one.Err != nil || one.Decision.WinnerName != "node2" || !slices.Equal(one.Unit, []string{other}) {
+					t.Errorf("dry %t: %s goes to %q with %v: %v", dry, one.VMName, one.Decision.WinnerName, one.Unit, one.Err)
+				}
+			}
+			for _, i := range []int{1, 3} {
+				if one := started[i]; !isCode(one.Err, NoNodeFits) {
+					t.Errorf("dry %t: %s, which fits nowhere with its other half: %v", dry, one.VMName, one.Err)
+				}
+			}
+		}
+		synctest.Wait()
+		for _, name := range []string{"small", "large"} {
+			if w.vm(name).Holder != "n2" {
+				t.Errorf("%s is on %q", name, w.vm(name).Holder)
+			}
+		}
+	})
+}

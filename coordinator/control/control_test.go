@@ -107,7 +107,8 @@ func (n *nodes) ordered(action operation.Action) []operation.Order {
 type facts struct {
 	mu      sync.Mutex
 	nodes   map[string]cluster.NodeFacts
-	waiting bool // for the first reports to a new leader
+	waiting bool         // for the first reports to a new leader
+	mirror  *state.Store // nodes show what the records say; nil: what the test says
 }
 
 func (f *facts) Settled(*state.Snapshot, time.Time) bool {
@@ -121,7 +122,20 @@ func (f *facts) Facts(node string, now time.Time) cluster.NodeFacts {
 	defer f.mu.Unlock()
 	one := f.nodes[node]
 	one.TelemetryAt, one.InventoryAt = now, now
+	if f.mirror != nil {
+		one.Domains = nil
+		for _, vm := range f.mirror.Snapshot().VMsOn(node) {
+			one.Domains = append(one.Domains, domainOf(vm))
+		}
+		slices.SortFunc(one.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+	}
 	return one
+}
+
+func domainOf(vm cluster.VM) cluster.Domain {
+	return cluster.Domain{
+		UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: 1, Managed: true, Epoch: vm.Epoch,
+	}
 }
 
 func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
@@ -234,9 +248,7 @@ func (w *world) running(name string) cluster.VM {
 // show makes a VM's node show it.
 func (w *world) show(vm cluster.VM) {
 	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
-		f.Domains = append(f.Domains, cluster.Domain{
-			UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: 1, Managed: true, Epoch: vm.Epoch,
-		})
+		f.Domains = append(f.Domains, domainOf(vm))
 		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	})
 }

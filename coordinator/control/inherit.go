@@ -72,5 +72,10 @@ func (c *Control) decide(
 	}
 	decision := placement.Place(view, request, from.policy, c.Random())
 	decision.ID, decision.Caller = cluster.NewID(at, c.Random()), caller
+	if c.Logger.IsDebug() {
+		if table := placement.RankCSV(decision); table != "" {
+			c.Logger.Debug("ranks", "decision", decision.ID, "vm", request.VMName, "table", "\n"+table)
+		}
+	}
 	return decision
 }

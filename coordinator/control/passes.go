@@ -234,8 +234,8 @@ func (c *Control) act(ctx context.Context, snapshot *state.Snapshot, fleet *bala
 		plan.State = cluster.PlanProposed
 	}
 	old, waits := proposed(snapshot, fleet.Cluster, found.Kind)
-	if mode == cluster.Manual && waits && (old.Caller != berth || sameMoves(old.Moves, plan.Moves)) {
-		return // it is proposed already, or somebody thinks about a proposal of their own
+	if mode == cluster.Manual && (waits && (old.Caller != berth || stillGood(fleet, &old, &plan)) || unwanted(fleet, &plan)) {
+		return // it is proposed already, somebody thinks about a proposal of their own, or has just said no to this one
 	}
 	command := c.planCommand(&plan, proposeKind)
 	if waits && old.Caller == berth {
@@ -244,6 +244,27 @@ func (c *Control) act(ctx context.Context, snapshot *state.Snapshot, fleet *bala
 	if c.try(ctx, command) && plan.State == cluster.PlanRunning {
 		c.execute(plan.ID)
 	}
+}
+
+// unwanted tells whether somebody has discarded moves of the same VMs within the time that a VM rests after a move.
+func unwanted(fleet *balance.Fleet, plan *cluster.Plan) bool {
+	return slices.ContainsFunc(fleet.Recent, func(p cluster.Plan) bool {
+		return p.State == cluster.PlanDiscarded && p.Message == nobodyWants && sameVMs(&p, plan) &&
+			fleet.At.Sub(p.EndedAt) < fleet.Settings.Cooldown
+	})
+}
+
+// stillGood tells whether an earlier proposal moves the same VMs as the one found now, to nodes that still take VMs. Among
+// equal targets the engine draws: that is no reason for another proposal every minute.
+func stillGood(fleet *balance.Fleet, old, found *cluster.Plan) bool {
+	return sameVMs(old, found) && !slices.ContainsFunc(old.Moves, func(m cluster.Move) bool {
+		node := fleet.View.Node(m.Target)
+		return node == nil || node.Node.Maintenance || node.Facts.Liveness != cluster.Up
+	})
+}
+
+func sameVMs(a, b *cluster.Plan) bool {
+	return slices.EqualFunc(a.Moves, b.Moves, func(a, b cluster.Move) bool { return a.VM == b.VM && a.Source == b.Source })
 }
 
 // tidy discards proposals that nobody can want any more: their VMs are elsewhere by now, or Berth itself finds nothing to

@@ -130,10 +130,13 @@ func (c *Control) DiscardPlan(ctx context.Context, request DiscardPlan) (cluster
 		if plan.State != cluster.PlanProposed {
 			return "", notProposed(plan)
 		}
-		discard(plan, "nobody wants it", c.Now())
+		discard(plan, nobodyWants, c.Now())
 		return plan.Message, nil
 	})
 }
+
+// nobodyWants is the message of a plan that a person has discarded.
+const nobodyWants = "nobody wants it"
 
 func notProposed(plan *cluster.Plan) *Error {
 	next := "make a new one with 'berth plan propose'"
