@@ -33,7 +33,7 @@ func (s *Server) ApplyEstate(
 		if len(found) > 0 {
 			return state.Command{}, problems("estate", found)
 		}
-		response.Changes = wire.Changes(plan.Changes)
+		response.Changes, response.Warnings = wire.Changes(plan.Changes), p.groupWarnings(plan)
 		if message.GetDryRun() || len(plan.Changes) == 0 {
 			return state.Command{}, errUnchanged
 		}
@@ -113,7 +113,11 @@ func (p *picture) applyOne(command *state.Command, change estate.Change) (links 
 	case change.Resource != nil:
 		expect(state.Resources, change.Resource.ID)
 		command.Resources = append(command.Resources, *change.Resource)
-		return linksOf(*change.Resource)
+		links = linksOf(*change.Resource)
+		if change.Kind == cluster.KindGroup {
+			links = append(links, p.neighbours(change.Resource)...)
+		}
+		return links
 	case change.Node != nil:
 		expect(state.Nodes, change.Node.ID)
 		command.Nodes = append(command.Nodes, *change.Node)

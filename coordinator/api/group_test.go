@@ -429,6 +429,53 @@ func TestGroupsAreMadeAndDeletedOnceByOneRequest(t *testing.T) {
 	}
 }
 
+// A document is judged as single changes are.
+func TestADocumentOfGroups(t *testing.T) {
+	d := newRack(t)
+	apply := func(document string, dry bool) (*berthv1.ApplyEstateResponse, error) {
+		answer, err := d.client.ApplyEstate(t.Context(), connect.NewRequest(&berthv1.ApplyEstateRequest{
+			Document: []byte("format: berth/estate/v1\n" + document), DryRun: dry,
+		}))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+	const document = `
+groups:
+  - {name: here, vms: [web-1], nodes: [hv1, hv2], nodes_rule: positive, nodes_enforcing: true}
+  - {name: there, vms: [web-1], nodes: [hv1, hv3], nodes_rule: positive, nodes_enforcing: true}
+`
+	for _, dry := range []bool{true, false} {
+		answer, err := apply(document, dry)
+		if err != nil || len(answer.GetChanges()) != 2 || len(answer.GetWarnings()) == 0 {
+			t.Fatalf("dry run %t: %v, %v", dry, answer, err)
+		}
+		w := answer.GetWarnings()[0]
+		if diff := cmp.Diff([][]string{{"here", "there"}, {"web-1"}, {"hv2", "hv3"}}, [][]string{w.GetGroups(), w.GetVms(), w.GetHosts()}); diff != "" {
+			t.Errorf("dry run %t: %s", dry, diff)
+		}
+	}
+	if again, err := apply(document, false); err != nil || len(again.GetChanges())+len(again.GetWarnings()) != 0 {
+		t.Errorf("the same again: %v, %v", again, err)
+	}
+	before := d.index()
+	_, err := apply(`
+groups:
+  - {name: never, vms: [web-1], nodes: [hv1], nodes_rule: negative, nodes_enforcing: true}
+  - {name: far, vms: [far]}
+`, false)
+	wantRefusal(t, err, rpc.Invalid, "estate")
+	for _, thing := range []string{"never", "here", "hv1", "far", "west"} {
+		if !strings.Contains(err.Error(), thing) {
+			t.Errorf("%q is not named: %v", thing, err)
+		}
+	}
+	if d.index() != before {
+		t.Error("something was written all the same")
+	}
+}
+
 // A program that was written for the published design posts JSON.
 func TestGroupsOverPlainHTTP(t *testing.T) {
 	d := newRack(t)

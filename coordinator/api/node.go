@@ -45,12 +45,15 @@ func (p *picture) node(id string) *berthv1.Node {
 
 // runningDrain is the drain that empties a node now; zero if none does.
 func (p *picture) runningDrain(node string) cluster.Plan {
-	for _, plan := range p.LivePlans() {
-		if plan.Kind == cluster.PlanDrain && plan.Node == node {
-			return plan
+	if p.drains == nil {
+		p.drains = make(map[string]cluster.Plan)
+		for _, plan := range p.LivePlans() {
+			if plan.Kind == cluster.PlanDrain {
+				p.drains[plan.Node] = plan
+			}
 		}
 	}
-	return cluster.Plan{}
+	return p.drains[node]
 }
 
 // ListNodes answers with all nodes, by name. The capabilities document is left out: it is long, and GetNode has it.

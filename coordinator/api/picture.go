@@ -14,8 +14,9 @@ type picture struct {
 	*state.Snapshot
 	at     time.Time
 	soft   Inventory
-	viewed *cluster.View // once somebody asked for it: it counts every VM
-	joined *membership   // likewise: it looks at every group
+	viewed *cluster.View           // once somebody asked for it: it counts every VM
+	joined *membership             // likewise: it looks at every group
+	drains map[string]cluster.Plan // likewise, by node: those that run
 }
 
 // present takes a picture of what this member has, however old that is.

@@ -31,7 +31,7 @@ func Conflicts(facts Facts, clusterName string) []affinity.Conflict {
 	if len(groups) == 0 {
 		return nil
 	}
-	names := memberNames(facts)
+	names := MemberNames(facts)
 	var rooms []affinity.Room
 	for _, node := range nodesOf(facts, clusterName) {
 		rooms = append(rooms, affinity.Room{Node: node.ID, Takes: !node.Maintenance})
@@ -76,8 +76,8 @@ func nodesOf(facts Facts, clusterName string) []cluster.Node {
 	return found
 }
 
-// memberNames calls VMs and nodes by their names.
-func memberNames(facts Facts) affinity.Names {
+// MemberNames calls VMs and nodes by their names.
+func MemberNames(facts Facts) affinity.Names {
 	names := make(map[string]string)
 	for _, node := range facts.Nodes() {
 		names[node.ID] = node.Name
@@ -155,7 +155,7 @@ func (c *checker) conflicts() {
 			continue
 		}
 		told[name] = true
-		for _, conflict := range affinity.Conflicts(GroupsOf(c.index, name), memberNames(c.index)) {
+		for _, conflict := range affinity.Conflicts(GroupsOf(c.index, name), MemberNames(c.index)) {
 			if conflict.Severity == affinity.Error {
 				c.report(ref(cluster.KindGroup, firstOf(conflict.Groups)), "", conflict.Text, conflict.Next)
 			}

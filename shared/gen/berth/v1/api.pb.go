@@ -2207,6 +2207,7 @@ type ApplyEstateResponse struct {
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Changes       []*EstateChange        `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"` // in the order in which they are made; none: nothing to change
 	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Warnings      []*Conflict            `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // about the groups that change
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2260,6 +2261,13 @@ func (x *ApplyEstateResponse) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ApplyEstateResponse) GetWarnings() []*Conflict {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type ExportEstateRequest struct {
@@ -7886,11 +7894,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05prune\x18\x04 \x01(\bR\x05prune\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"\x87\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\xb7\x01\n" +
 	"\x13ApplyEstateResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
 	"\achanges\x18\x02 \x03(\v2\x16.berth.v1.EstateChangeR\achanges\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"E\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12.\n" +
+	"\bwarnings\x18\x04 \x03(\v2\x12.berth.v1.ConflictR\bwarnings\"E\n" +
 	"\x13ExportEstateRequest\x12\x1a\n" +
 	"\bscenario\x18\x01 \x01(\bR\bscenario\x12\x12\n" +
 	"\x04seed\x18\x02 \x01(\x04R\x04seed\"Y\n" +
@@ -8533,14 +8542,14 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*NodeKey)(nil),                    // 139: berth.v1.NodeKey
 	(*CompiledKey)(nil),                // 140: berth.v1.CompiledKey
 	(*EstateChange)(nil),               // 141: berth.v1.EstateChange
-	(*VM)(nil),                         // 142: berth.v1.VM
-	(*Operation)(nil),                  // 143: berth.v1.Operation
-	(*VMSpec)(nil),                     // 144: berth.v1.VMSpec
-	(*Decision)(nil),                   // 145: berth.v1.Decision
-	(*FieldChange)(nil),                // 146: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 147: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 148: berth.v1.Group
-	(*Conflict)(nil),                   // 149: berth.v1.Conflict
+	(*Conflict)(nil),                   // 142: berth.v1.Conflict
+	(*VM)(nil),                         // 143: berth.v1.VM
+	(*Operation)(nil),                  // 144: berth.v1.Operation
+	(*VMSpec)(nil),                     // 145: berth.v1.VMSpec
+	(*Decision)(nil),                   // 146: berth.v1.Decision
+	(*FieldChange)(nil),                // 147: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 148: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 149: berth.v1.Group
 	(*AffinityRule)(nil),               // 150: berth.v1.AffinityRule
 	(*Plan)(nil),                       // 151: berth.v1.Plan
 	(*MigrationStats)(nil),             // 152: berth.v1.MigrationStats
@@ -8581,199 +8590,200 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	137, // 29: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
 	137, // 30: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
 	141, // 31: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	142, // 32: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	142, // 33: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	143, // 34: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	144, // 35: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	138, // 36: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
-	143, // 37: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	145, // 38: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	142, // 39: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	144, // 40: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
-	138, // 41: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
-	142, // 42: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	145, // 43: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	48,  // 44: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
-	48,  // 45: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
-	48,  // 46: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
-	48,  // 47: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
-	142, // 48: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	146, // 49: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	143, // 50: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	143, // 51: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	145, // 52: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	57,  // 53: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	143, // 54: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	145, // 55: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	147, // 56: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	148, // 57: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	148, // 58: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	148, // 59: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	148, // 60: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	149, // 61: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	48,  // 62: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	48,  // 63: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	48,  // 64: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	48,  // 65: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	150, // 66: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	150, // 67: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	148, // 68: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	149, // 69: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	146, // 70: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	149, // 71: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	151, // 72: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	134, // 73: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	151, // 74: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	151, // 75: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	151, // 76: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 77: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 78: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 79: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 80: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 81: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	143, // 82: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	143, // 83: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	143, // 84: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	152, // 85: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	143, // 86: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	145, // 87: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	145, // 88: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	145, // 89: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	145, // 90: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	153, // 91: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	108, // 92: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	154, // 93: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	133, // 94: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	155, // 95: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	48,  // 96: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	48,  // 97: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 98: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 99: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 100: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 101: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 102: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 103: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	12,  // 104: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	14,  // 105: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	16,  // 106: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	18,  // 107: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	20,  // 108: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	22,  // 109: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	24,  // 110: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	26,  // 111: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	28,  // 112: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	30,  // 113: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	32,  // 114: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	34,  // 115: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	36,  // 116: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	38,  // 117: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	40,  // 118: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	44,  // 119: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	46,  // 120: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	42,  // 121: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	49,  // 122: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	51,  // 123: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	53,  // 124: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	55,  // 125: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	58,  // 126: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	60,  // 127: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	62,  // 128: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	64,  // 129: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	66,  // 130: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	68,  // 131: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	70,  // 132: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	72,  // 133: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	74,  // 134: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	76,  // 135: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	78,  // 136: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	80,  // 137: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	82,  // 138: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	84,  // 139: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	86,  // 140: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	88,  // 141: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	90,  // 142: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	92,  // 143: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	94,  // 144: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	96,  // 145: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	98,  // 146: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	100, // 147: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	102, // 148: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	104, // 149: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	106, // 150: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	109, // 151: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	111, // 152: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	113, // 153: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	115, // 154: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	117, // 155: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	119, // 156: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	121, // 157: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	123, // 158: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	1,   // 159: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 160: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 161: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 162: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 163: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 164: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	13,  // 165: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	15,  // 166: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	17,  // 167: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	19,  // 168: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	21,  // 169: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	23,  // 170: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	25,  // 171: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	27,  // 172: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	29,  // 173: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	31,  // 174: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	33,  // 175: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	35,  // 176: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	37,  // 177: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	39,  // 178: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	41,  // 179: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	45,  // 180: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	47,  // 181: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	43,  // 182: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	50,  // 183: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	52,  // 184: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	54,  // 185: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	56,  // 186: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	59,  // 187: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	61,  // 188: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	63,  // 189: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	65,  // 190: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	67,  // 191: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	69,  // 192: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	71,  // 193: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	73,  // 194: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	75,  // 195: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	77,  // 196: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	79,  // 197: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	81,  // 198: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	83,  // 199: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	85,  // 200: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	87,  // 201: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	89,  // 202: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	91,  // 203: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	93,  // 204: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	95,  // 205: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	97,  // 206: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	99,  // 207: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	101, // 208: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	103, // 209: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	105, // 210: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	107, // 211: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	110, // 212: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	112, // 213: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	114, // 214: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	116, // 215: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	118, // 216: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	120, // 217: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	122, // 218: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	124, // 219: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	159, // [159:220] is the sub-list for method output_type
-	98,  // [98:159] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	98,  // [98:98] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	142, // 32: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	143, // 33: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	143, // 34: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	144, // 35: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	145, // 36: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
+	138, // 37: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
+	144, // 38: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	146, // 39: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	143, // 40: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	145, // 41: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
+	138, // 42: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
+	143, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	146, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	48,  // 45: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
+	48,  // 46: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
+	48,  // 47: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
+	48,  // 48: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
+	143, // 49: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	147, // 50: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	144, // 51: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	144, // 52: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	146, // 53: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	57,  // 54: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	144, // 55: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	146, // 56: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	148, // 57: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	149, // 58: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	149, // 59: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	149, // 60: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	149, // 61: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	142, // 62: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	48,  // 63: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	48,  // 64: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	48,  // 65: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	48,  // 66: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	150, // 67: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	150, // 68: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	149, // 69: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	142, // 70: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	147, // 71: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	142, // 72: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	151, // 73: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	134, // 74: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	151, // 75: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	151, // 76: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	151, // 77: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 78: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 79: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 80: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 81: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	151, // 82: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	144, // 83: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	144, // 84: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	144, // 85: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	152, // 86: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	144, // 87: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	146, // 88: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	146, // 89: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	146, // 90: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	146, // 91: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	153, // 92: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	108, // 93: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	154, // 94: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	133, // 95: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	155, // 96: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	48,  // 97: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	48,  // 98: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 99: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 100: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 101: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 102: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 103: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 104: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	12,  // 105: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	14,  // 106: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	16,  // 107: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	18,  // 108: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	20,  // 109: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	22,  // 110: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	24,  // 111: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	26,  // 112: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	28,  // 113: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	30,  // 114: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	32,  // 115: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	34,  // 116: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	36,  // 117: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	38,  // 118: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	40,  // 119: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	44,  // 120: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	46,  // 121: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	42,  // 122: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	49,  // 123: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	51,  // 124: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	53,  // 125: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	55,  // 126: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	58,  // 127: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	60,  // 128: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	62,  // 129: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	64,  // 130: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	66,  // 131: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	68,  // 132: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	70,  // 133: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	72,  // 134: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	74,  // 135: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	76,  // 136: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	78,  // 137: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	80,  // 138: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	82,  // 139: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	84,  // 140: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	86,  // 141: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	88,  // 142: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	90,  // 143: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	92,  // 144: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	94,  // 145: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	96,  // 146: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	98,  // 147: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	100, // 148: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	102, // 149: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	104, // 150: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	106, // 151: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	109, // 152: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	111, // 153: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	113, // 154: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	115, // 155: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	117, // 156: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	119, // 157: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	121, // 158: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	123, // 159: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	1,   // 160: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 161: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 162: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 163: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 164: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 165: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	13,  // 166: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	15,  // 167: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	17,  // 168: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	19,  // 169: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	21,  // 170: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	23,  // 171: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	25,  // 172: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	27,  // 173: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	29,  // 174: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	31,  // 175: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	33,  // 176: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	35,  // 177: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	37,  // 178: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	39,  // 179: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	41,  // 180: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	45,  // 181: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	47,  // 182: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	43,  // 183: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	50,  // 184: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	52,  // 185: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	54,  // 186: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	56,  // 187: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	59,  // 188: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	61,  // 189: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	63,  // 190: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	65,  // 191: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	67,  // 192: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	69,  // 193: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	71,  // 194: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	73,  // 195: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	75,  // 196: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	77,  // 197: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	79,  // 198: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	81,  // 199: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	83,  // 200: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	85,  // 201: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	87,  // 202: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	89,  // 203: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	91,  // 204: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	93,  // 205: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	95,  // 206: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	97,  // 207: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	99,  // 208: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	101, // 209: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	103, // 210: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	105, // 211: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	107, // 212: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	110, // 213: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	112, // 214: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	114, // 215: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	116, // 216: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	118, // 217: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	120, // 218: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	122, // 219: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	124, // 220: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	160, // [160:221] is the sub-list for method output_type
+	99,  // [99:160] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
