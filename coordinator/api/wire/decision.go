@@ -12,6 +12,22 @@ func Decision(d placement.Decision) *berthv1.Decision {
 	for _, node := range d.Nodes {
 		message.Nodes = append(message.Nodes, DecisionNode(node))
 	}
+	for _, row := range d.Ranks {
+		message.Ranks = append(message.Ranks, rankRow(row))
+	}
+	if len(d.Ranks) > 0 { // the cells of all rows are of the same nodes
+		for _, cell := range d.Ranks[0].Cells {
+			message.RankNodes = append(message.RankNodes, cell.Name)
+		}
+	}
+	return message
+}
+
+func rankRow(row placement.RankRow) *berthv1.RankRow {
+	message := &berthv1.RankRow{Weigher: row.Weigher, Factor: row.Factor}
+	for _, cell := range row.Cells {
+		message.Cells = append(message.Cells, &berthv1.RankCell{Rank: cell.Rank, Weight: cell.Weight})
+	}
 	return message
 }
 

@@ -235,6 +235,9 @@ func TestDecisionIsWhole(t *testing.T) {
 		ID: "d1", At: noon, Caller: "operator/alice", Operation: "o1", DryRun: true, Policy: "affinity", Seed: 1, Outcome: placement.Placed,
 		Winner: "n1", WinnerName: "hv1", Margin: 0.5, Reason: "r", Counterfactual: "c", Order: "o", Gate: "g", Selector: "s",
 		FailedPhase: placement.PhaseSystem, Round: 2, Omitted: 3, Changes: []placement.Change{{Kind: placement.ChangeSize, Text: "smaller"}},
+		Ranks: []placement.RankRow{{
+			Weigher: "vm-count", Factor: 2, Cells: []placement.RankCell{{Node: "n1", Name: "hv1", Rank: 1, Weight: 4}, {Node: "n2", Name: "hv2", Rank: 0, Weight: 9}},
+		}},
 		Request: placement.Request{
 			Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: 1, VCPUs: 1, Pinned: "n1", Excluded: []string{"n9"}, Current: "n2",
 			Cluster: "default", SystemKeys: keys, CustomerKeys: keys, Home: "n2", IfBetter: 5, Leave: true, Among: []string{"n1"},
@@ -263,6 +266,9 @@ func TestDecisionIsWhole(t *testing.T) {
 	got = append(got, message.GetRequest().GetAmong()[0], message.GetRequest().GetPreferredNodes()[0], message.GetRequest().GetUnit()[0])
 	if diff := cmp.Diff([]string{"hv1", "hv2", "n9", "hv1", "hv2", "db"}, got); diff != "" {
 		t.Errorf("the request's nodes, by the decision's own names: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"hv1", "hv2"}, message.GetRankNodes()); diff != "" || message.GetRanks()[0].GetCells()[1].GetWeight() != 9 {
+		t.Errorf("ranks %v: %s", message.GetRanks(), diff)
 	}
 	if message.GetKept() != 2 || message.GetOmitted() != 3 || message.GetChanges()[0] != "smaller" {
 		t.Errorf("kept %d, omitted %d, changes %v", message.GetKept(), message.GetOmitted(), message.GetChanges())
