@@ -67,7 +67,7 @@ func breachOf(g *cluster.Group, scope Scope, where Where, names Names) (Breach, 
 // share is what of some VMs is on one node.
 type share struct {
 	node string
-	vms  []string // ascending
+	vms  []string // ascending where nobody put them in another order
 }
 
 // sharesOf are those of the VMs that run, by node.

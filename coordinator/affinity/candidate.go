@@ -166,23 +166,32 @@ func (s *search) ofVMs(hard bool) {
 }
 
 // sources are the shares to take VMs from: of VMs that should be together the smallest first, without those that hold one
-// that cannot leave; of VMs that should be apart the largest first.
+// that cannot leave; of VMs that should be apart the largest first. Of shares of one size that one comes first which has the
+// first VM.
 func (s *search) sources(c *company) []share {
 	shares := sharesOf(c.vms, s.where)
 	if c.polarity == cluster.Negative {
 		shares = slices.DeleteFunc(shares, func(sh share) bool { return len(sh.vms) < 2 })
-		slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(len(b.vms), len(a.vms)) })
-		return shares
+	} else {
+		shares = slices.DeleteFunc(shares, func(sh share) bool { return slices.ContainsFunc(sh.vms, s.fixed) })
 	}
-	shares = slices.DeleteFunc(shares, func(sh share) bool { return slices.ContainsFunc(sh.vms, s.fixed) })
-	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(len(a.vms), len(b.vms)) })
+	for i := range shares {
+		slices.SortFunc(shares[i].vms, s.order)
+	}
+	slices.SortFunc(shares, func(a, b share) int {
+		larger := cmp.Compare(len(b.vms), len(a.vms))
+		if c.polarity == cluster.Positive {
+			larger = -larger
+		}
+		return cmp.Or(larger, s.order(a.vms[0], b.vms[0]))
+	})
 	return shares
 }
 
 // leaving adds the VMs of one share. Groups that are as one may tie a VM to others without being broken themselves; then it
 // is a candidate for the first of them that is.
 func (s *search) leaving(sh share, breaches []Breach) {
-	for _, vm := range slices.SortedFunc(slices.Values(sh.vms), s.order) {
+	for _, vm := range sh.vms {
 		if s.fixed(vm) {
 			continue
 		}

@@ -175,7 +175,7 @@ func TestCandidates(t *testing.T) {
 		"soft groups of higher priority first": {
 			groups: []string{"A: a -? b -? x !2", "B: c -? d !1.5", "C: e +? f !3"},
 			where:  "a@h1 b@h1 c@h2 d@h2 e@h3 f@h2",
-			want:   "f for C, e for C, a for A, b for A, c for B, d for B",
+			want:   "e for C, f for C, a for A, b for A, c for B, d for B",
 		},
 		"a VM that breaks a rule of each kind": {
 			groups: []string{"A: a - b off h1"}, where: "a@h1 b@h1", want: "a for A, b for A, a for A, b for A",
@@ -197,10 +197,10 @@ func TestCandidates(t *testing.T) {
 func TestCandidatesThatAreAlikeComeInTheCallersOrder(t *testing.T) {
 	less := func(a, b string) int { return cmp.Compare(b, a) }
 	var got []string
-	for _, one := range Candidates(parse(t, "A: a - b - c", "B: x y off h1"), at("a@h1 b@h1 c@h1 x@h1 y@h1"), nil, less, same) {
+	for _, one := range Candidates(parse(t, "A: a - b - c", "B: x y off h1", "C: m + n"), at("a@h1 b@h1 c@h1 x@h1 y@h1 m@h1 n@h2"), nil, less, same) {
 		got = append(got, one.VM)
 	}
-	if diff := gocmp.Diff(ids("y x c b a"), got); diff != "" {
+	if diff := gocmp.Diff(ids("y x c b a n m"), got); diff != "" {
 		t.Error(diff)
 	}
 }
