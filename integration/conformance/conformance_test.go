@@ -33,6 +33,23 @@ var runners = map[string]func(*checker, json.RawMessage, json.RawMessage){
 	"migrate_best_node": runMigrateBestNode,
 	"lifecycle":         runLifecycle,
 	"sticky":            runSticky,
+
+	"host_filter":       runHostFilter,
+	"host_filter_empty": runHostFilter,
+	"host_weight":       runHostWeight,
+	"vm_filter":         runHostFilter,
+	"vm_weight":         runVMWeight,
+	"place":             runPlace,
+	"unify":             runUnify,
+	"broken":            runBroken,
+	"conflict":          runConflict,
+	"api_mapping":       runAPIMapping,
+	"soft_improvement":  runSoftImprovement,
+	"enforcer":          runEnforcer,
+	"enforcer_soft_vm":  runSoftVMs,
+	"enforce_step":      runEnforceStep,
+	"manager":           runManager,
+	"defaults":          runDefaults,
 }
 
 func TestConformance(t *testing.T) {

@@ -215,9 +215,11 @@ func (w *world) owner(name string) cluster.Owner {
 
 // view is what a decision is made on.
 func (w *world) view() *cluster.View {
-	records := cluster.Records{Clusters: []cluster.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: w.VMs}
-	if w.vm.Holder != "" {
-		records.VMs = append(slices.Clone(w.VMs), w.vm)
+	records := cluster.Records{Clusters: []cluster.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: append(slices.Clone(w.VMs), w.vm)}
+	for i := range w.Resources {
+		if w.Resources[i].Kind == cluster.KindGroup {
+			records.Groups = append(records.Groups, w.Resources[i])
+		}
 	}
 	return cluster.NewView(noon, 1, records, w.facts)
 }
