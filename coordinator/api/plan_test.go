@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -414,6 +415,26 @@ func TestSeveralVMsStart(t *testing.T) {
 		c := started[2]
 		if c.Operation != nil || c.Decision != nil || c.GetError().GetCode() != rpc.Busy || c.GetError().GetNextStep() != "wait" || c.GetMessage() != "VM c is busy" {
 			t.Errorf("c: %v", c)
+		}
+	})
+
+	t.Run("the first ones with every node", func(t *testing.T) {
+		m.control.batch = func(control.StartVMs) ([]control.StartedVM, error) {
+			decision := decisions("d1", "a")[0]
+			placed := control.StartedVM{VMName: "a", Started: control.Started{Decision: decision}}
+			refused := control.StartedVM{VMName: "b", Err: &control.Error{Code: control.NoNodeFits, Message: "no node fits", NextStep: "wait", Decision: &decision}}
+			return slices.Repeat([]control.StartedVM{placed, refused}, maxDetail), nil
+		}
+		started, err := start(&berthv1.StartVMsRequest{Vms: []string{"a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := started[:2], started[len(started)-2:]
+		if len(first[0].GetDecision().GetNodes()) != 1 || len(first[1].GetError().GetDecision().GetNodes()) != 1 {
+			t.Errorf("at first %v", first)
+		}
+		if last[0].GetDecision().GetId() != "d1" || len(last[0].GetDecision().GetNodes()) > 0 || last[1].GetError().Decision != nil || last[1].GetError().GetDecisionId() != "d1" {
+			t.Errorf("at last %v", last)
 		}
 	})
 

@@ -149,12 +149,18 @@ func TestPolicies(t *testing.T) {
 	}
 
 	t.Run("are used by clusters, by name", func(t *testing.T) {
+		if diff := cmp.Diff([]string{"cluster/default"}, d.get("policy", "affinity").GetUsedBy()); diff != "" {
+			t.Errorf("what a cluster has by default: %s", diff)
+		}
 		changed, err := d.change(&berthv1.ChangeResourceRequest{Kind: "cluster", Name: "default", Links: pairs{"policy": "mine"}})
 		if err != nil || changed.GetLinks()["policy"] != "mine" {
 			t.Fatalf("changed to %v, %v", changed, err)
 		}
 		if used := d.get("policy", "mine").GetUsedBy(); !slices.Contains(used, "cluster/default") {
 			t.Errorf("used by %v", used)
+		}
+		if used := d.get("policy", "affinity").GetUsedBy(); len(used) > 0 {
+			t.Errorf("affinity is used by %v", used)
 		}
 		err = d.delete("policy", "mine", "y")
 		wantRefusal(t, err, rpc.Conflict, "policy/mine")

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/api/wire"
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -116,8 +117,24 @@ func (s *Server) GetResource(
 		return nil, err
 	}
 	message := p.resourceMessage(found)
-	message.UsedBy = estate.InUse(p.declared(), form.Kind, found.ID)
+	message.UsedBy = p.usersOf(found)
 	return connect.NewResponse(&berthv1.GetResourceResponse{SchemaVersion: wire.SchemaVersion, Resource: message}), nil
+}
+
+// usersOf is what uses a resource. A cluster that names no policy uses the one that it has by default, also while it is not
+// declared itself.
+func (p *picture) usersOf(r cluster.Resource) []string {
+	used := estate.InUse(p.declared(), r.Kind, r.ID)
+	if r.ID != cluster.BuiltIn+placement.PolicyAffinity {
+		return used
+	}
+	for _, record := range p.ofKind(cluster.KindCluster) {
+		if record.Links[estate.LinkPolicy] == "" {
+			used = append(used, string(record.Kind)+"/"+record.Name)
+		}
+	}
+	slices.Sort(used)
+	return used
 }
 
 // AddResource declares a resource.

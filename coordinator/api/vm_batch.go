@@ -13,8 +13,12 @@ import (
 	"berth/shared/rpc"
 )
 
-// maxBatch bounds how many VMs one call starts.
-const maxBatch = 1000
+// Bounds of one call that starts several VMs: how many, and of how many the decision is told node by node. GetDecision tells
+// the others.
+const (
+	maxBatch  = 1000
+	maxDetail = 16
+)
 
 // StartVMs starts several VMs that exist. What is refused of one is told of that one: the others start.
 func (s *Server) StartVMs(
@@ -54,22 +58,26 @@ func (s *Server) StartVMs(
 		return nil, err
 	}
 	response := &berthv1.StartVMsResponse{SchemaVersion: wire.SchemaVersion}
-	for _, one := range started {
-		response.Started = append(response.Started, startedMessage(one))
+	for i, one := range started {
+		response.Started = append(response.Started, startedMessage(one, i < maxDetail))
 	}
 	return connect.NewResponse(response), nil
 }
 
-func startedMessage(one control.StartedVM) *berthv1.StartedVM {
+func startedMessage(one control.StartedVM, detailed bool) *berthv1.StartedVM {
 	message := &berthv1.StartedVM{Vm: one.VMName, Unit: one.Unit}
-	if one.Err != nil {
-		refused := answer(one.Err)
-		message.Error, message.Message = rpc.Detail(refused), refused.Message()
-	}
 	if one.Operation.ID != "" {
 		message.Operation = wire.Operation(one.Operation)
 	}
-	if one.Decision.ID != "" || one.Err == nil {
+	if one.Err != nil {
+		refused := answer(one.Err)
+		message.Error, message.Message = rpc.Detail(refused), refused.Message()
+		if !detailed {
+			message.Error.Decision = nil // its ID stays
+		}
+		return message
+	}
+	if message.Decision = wire.DecisionSummary(one.Decision); detailed {
 		message.Decision = wire.Decision(one.Decision)
 	}
 	return message
