@@ -28,7 +28,7 @@ func ParseWindow(text string) (Window, error) {
 	w := Window{set: true}
 	days, times, both := strings.Cut(text, " ")
 	if !both {
-		days, times = "", days
+		times = days
 		w.days = [7]bool{true, true, true, true, true, true, true}
 	} else if !w.readDays(days) {
 		return Window{}, bad

@@ -79,8 +79,7 @@ func TestGroupsInWords(t *testing.T) {
 	run("web-1", "n0")(&now)
 	golden(t, "town.golden", export(t, now, false))
 	text := head + `
-policies: [{name: own, balancer: even-load, parameters: {HighCPU: 75.5}, weighers: {customer-keys: 1}, constraints: [` +
-		strings.Join(constraints(), ", ") + `]}]
+policies: [{name: own, balancer: even-load, parameters: {HighCPU: 75.5}, weighers: {vm-count: 2, customer-keys: 1}}]
 clusters: [{name: default, enforcement: manual, balancing: automatic, balance_window: "sun,sat 22:00-06:00", cooldown: 90m, parallel_moves: 4}]
 nodes: [{name: hv1, labels: [rack-2], management: true}, {name: hv2}]
 vms:

@@ -91,7 +91,7 @@ func (m *maker) policy(r *cluster.Resource) {
 	if m.yes("constraints") {
 		r.Lists[ListConstraints] = slices.Sorted(slices.Values(constraints()))
 	}
-	if balancer, real := balance.ByName(r.Settings[SettingBalancer]); real {
+	if balancer, known := balance.ByName(r.Settings[SettingBalancer]); known {
 		for _, parameter := range balancer.Parameters {
 			if m.yes(parameter.Name) {
 				r.Lists[ListParameters] = append(r.Lists[ListParameters], PairText(parameter.Name, parameter.Most))

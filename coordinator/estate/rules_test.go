@@ -303,7 +303,7 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: "K"}} })
 		},
 		"vm/web-1: what it prefers, the node with ID gone, does not exist: leave it out": func(s *State) { s.VMs[0].Preferred = []string{"gone"} },
-		"vm/web-1: two customer keys Group1: keep one": func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
+		"vm/web-1: two customer keys Group1: keep one":                                   func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
 		"node/hv1: ram_ratio 99 is not valid: want 0.1 to 16": func(s *State) {
 			ratio := 99.0
 			s.Nodes[0].Settings.RAMRatio = &ratio

@@ -114,7 +114,7 @@ Example:
   policies:
     - name: spread
       gate: off
-      weighers: {customer-keys: 1}
+      weighers: {vm-count: 2, node-affinity: 20, customer-keys: 1}
       balancer: even-vm-count
       parameters: {HighVMCount: 8}
   clusters:
