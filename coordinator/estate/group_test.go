@@ -45,7 +45,7 @@ func town(t testing.TB) State {
 
 func TestGroupsOf(t *testing.T) {
 	now := town(t)
-	name := memberNames(Indexed(&now))
+	name := MemberNames(Indexed(&now))
 	said := func(groups []cluster.Group) []string {
 		var all []string
 		for _, g := range groups {

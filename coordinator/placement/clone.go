@@ -34,7 +34,7 @@ func (r *Request) clone() Request {
 	out.Labels = slices.Clone(r.Labels)
 	if r.Unit != nil {
 		unit := *r.Unit
-		unit.VMs = slices.Clone(unit.VMs)
+		unit.VMs, unit.Names = slices.Clone(unit.VMs), slices.Clone(unit.Names)
 		out.Unit = &unit
 	}
 	return out

@@ -224,7 +224,7 @@ func goldenCommands() []Command {
 		Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2,
 		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2", Cluster: "default", Owner: web.Owner, Home: "n1", IfBetter: 2.5,
 		Labels: []string{"web"}, Leave: true, Among: []string{"n1"}, Preferred: []string{"n1"},
-		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1},
+		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1, Names: []string{"db"}},
 		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: cluster.SystemKey, Level: "vm"}},
 		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
 	}
