@@ -50,6 +50,15 @@ var runners = map[string]func(*checker, json.RawMessage, json.RawMessage){
 	"enforce_step":      runEnforceStep,
 	"manager":           runManager,
 	"defaults":          runDefaults,
+
+	"rank_select":                runRankSelect,
+	"rank_select_empty":          runRankEmpty,
+	"scheduler_shortcut":         runShortcut,
+	"list_ranks":                 runListRanks,
+	"list_order":                 runListOrder,
+	"basic_select":               runBasicSelect,
+	"normalisation_alternatives": runAlternatives,
+	"weights":                    runPreferredWeights,
 }
 
 func TestConformance(t *testing.T) {

@@ -176,6 +176,12 @@ func (w *world) give(node string, keys ...entry) {
 	}
 }
 
+// group adds an affinity group. Its name is its ID.
+func (w *world) group(record cluster.Resource) {
+	record.ID, record.Kind, record.Links = record.Name, cluster.KindGroup, map[string]string{cluster.LinkCluster: "cluster"}
+	w.Resources = append(w.Resources, record)
+}
+
 // declare declares a node key. A node that a case does not give it has a value that nothing is near to.
 func (w *world) declare(name string) {
 	record := w.resource("cluster")
@@ -215,10 +221,12 @@ func (w *world) owner(name string) cluster.Owner {
 
 // view is what a decision is made on.
 func (w *world) view() *cluster.View {
-	records := cluster.Records{Clusters: []cluster.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: append(slices.Clone(w.VMs), w.vm)}
-	for i := range w.Resources {
-		if w.Resources[i].Kind == cluster.KindGroup {
-			records.Groups = append(records.Groups, w.Resources[i])
+	records := cluster.Records{
+		Clusters: []cluster.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: append(slices.Clone(w.VMs), w.vm),
+	}
+	for _, resource := range w.Resources {
+		if resource.Kind == cluster.KindGroup {
+			records.Groups = append(records.Groups, resource)
 		}
 	}
 	return cluster.NewView(noon, 1, records, w.facts)
