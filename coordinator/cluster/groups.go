@@ -33,7 +33,7 @@ type place struct {
 // moves, rules that keep VMs apart see it on both nodes, and those that keep VMs together on its target alone.
 type Presence struct {
 	Node    int32    `json:"node"`              // index into the columns; negative: on nodes that are not among them
-	Name    string   `json:"name,omitempty"`    // of one of these
+	Name    string   `json:"name,omitempty"`    // of one of these: the one that VMs is about
 	Count   int32    `json:"count"`             // members
 	Leaving int32    `json:"leaving,omitempty"` // of them, those on their way to another node
 	Fixed   int32    `json:"fixed,omitempty"`   // of the others, those that nobody may move
@@ -108,7 +108,9 @@ func (c *Columns) present(found []Presence, where *whereabouts, on *place) []Pre
 	}
 	p := &found[at]
 	p.Count++
-	p.VMs = append(p.VMs, where.name)
+	if p.Name == name { // of what is elsewhere only those on the one node are named
+		p.VMs = append(p.VMs, where.name)
+	}
 	switch {
 	case where.leaves(on):
 		p.Leaving++

@@ -84,7 +84,7 @@ func TestTheWinnerIsTheOneOfTheDesign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
 		request.IfBetter, request.Home = 0, ""
-		policy := PolicyFor(cluster.SettingsOf(&s.cluster))
+		policy, _ := Builtin(PolicyAffinity, cluster.SettingsOf(&s.cluster))
 		d := Explain(Place(s.view(), request, policy, seed))
 		var candidates []NodeResult
 		for _, node := range d.Nodes {

@@ -102,13 +102,10 @@ func Builtin(name string, settings cluster.Settings) (Policy, bool) {
 	return policy, true
 }
 
-// Affinity is the default policy with the settings that a cluster has by default.
-func Affinity() Policy { return PolicyFor(cluster.DefaultSettings()) }
-
-// PolicyFor is the default policy for a cluster with these settings. It is exactly FCO for a VM that is in no group and
-// prefers no node: the weighers that it has beside the customer keys say nothing then.
-func PolicyFor(settings cluster.Settings) Policy {
-	policy, _ := Builtin(PolicyAffinity, settings)
+// Affinity is the default policy with the settings that a cluster has by default. It is exactly FCO for a VM that is in no
+// group and prefers no node: the weighers that it has beside the customer keys say nothing then.
+func Affinity() Policy {
+	policy, _ := Builtin(PolicyAffinity, cluster.DefaultSettings())
 	return policy
 }
 
@@ -136,7 +133,7 @@ func engineOf(policy Policy) (*Engine, error) {
 	invalid := func(format string, a ...any) (*Engine, error) {
 		return nil, fmt.Errorf("%w: policy %q: %s", ErrInvalidPolicy, policy.Name, fmt.Sprintf(format, a...))
 	}
-	e := &Engine{policy: policy}
+	e := &Engine{policy: policy, constraints: make([]constraint.Constraint, 0, len(policy.Constraints))}
 	if err := e.addConstraints(policy.Constraints); err != nil {
 		return invalid("%v", err)
 	}

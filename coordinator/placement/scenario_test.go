@@ -80,7 +80,7 @@ func (s *scenario) view() *cluster.View {
 }
 
 func (s *scenario) policy() Policy {
-	policy := PolicyFor(cluster.SettingsOf(&s.cluster))
+	policy, _ := Builtin(PolicyAffinity, cluster.SettingsOf(&s.cluster))
 	s.change(&policy)
 	return policy
 }

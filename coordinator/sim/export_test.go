@@ -401,7 +401,11 @@ func decide(t *rapid.T, view *cluster.View, state estate.State, vm cluster.VM, p
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placement.Place(view, estate.Request(resolved, vm, purpose), placement.PolicyFor(cluster.SettingsOf(&resolved.Record)), seed)
+	policy, _, err := estate.PolicyOf(&state, resolved.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placement.Place(view, estate.Request(resolved, vm, purpose), policy, seed)
 }
 
 func same(t *rapid.T, data []byte, what string, live, simulated any) {

@@ -16,7 +16,6 @@ import (
 	"berth/coordinator/control"
 	"berth/coordinator/estate"
 	"berth/coordinator/operation"
-	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	"berth/shared/units"
 )
@@ -244,7 +243,7 @@ func (l *leader) next(name string) decided {
 		started.Decision, err = *refusal.Decision, nil
 	}
 	l.must(err)
-	return decideAll(l.checker, l.View(l.store.Snapshot(), time.Now()), started.Decision.Request, placement.PolicyFor(l.world.settings()))
+	return decideAll(l.checker, l.View(l.store.Snapshot(), time.Now()), started.Decision.Request, l.world.affinity())
 }
 
 // levelOf is the level of the compiled copy of a sticky key that a VM has.

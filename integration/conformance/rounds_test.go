@@ -42,7 +42,7 @@ func runThresholds(c *checker, given, expect json.RawMessage) {
 	}](c, expect)
 	w := newWorld(c)
 	w.rounds(g.Initial, g.Final, g.Steps)
-	gate := placement.PolicyFor(w.settings()).Gate
+	gate := w.affinity().Gate
 	got := placement.Thresholds(gate.Initial, gate.Final, gate.Steps)
 	if c.same("the number of thresholds", len(got), len(want.Thresholds)); len(got) == len(want.Thresholds) {
 		for i := range got {

@@ -92,6 +92,12 @@ func (w *world) setting(name, value string) { w.resource("cluster").Settings[nam
 
 func (w *world) settings() cluster.Settings { return cluster.SettingsOf(w.resource("cluster")) }
 
+// affinity is the policy of a cluster that links to none.
+func (w *world) affinity() placement.Policy {
+	policy, _ := placement.Builtin(placement.PolicyAffinity, w.settings())
+	return policy
+}
+
 // rounds sets those of the rounds that a case gives.
 func (w *world) rounds(initial, final optional[float64], steps optional[count]) {
 	if initial.given {
@@ -253,7 +259,7 @@ func (w *world) decide(purpose placement.Purpose) decided {
 
 func (w *world) decideOn(view *cluster.View, request placement.Request) decided {
 	w.Helper()
-	policy := placement.PolicyFor(w.settings())
+	policy := w.affinity()
 	w.policy(&policy)
 	return decideAll(w.checker, view, request, policy)
 }
