@@ -2,6 +2,7 @@ package affinity
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ func series(words []string, last string) string {
 	}
 }
 
-// list names what IDs stand for.
+// list names what IDs stand for, in the order of the names: people know no others.
 func (n Names) list(ids []string) string { return and(n.words(ids)) }
 
 func (n Names) words(ids []string) []string {
@@ -35,6 +36,7 @@ func (n Names) words(ids []string) []string {
 	for _, id := range ids {
 		words = append(words, n(id))
 	}
+	slices.Sort(words)
 	return words
 }
 
