@@ -25,8 +25,16 @@ var among = Constraint{
 		if len(in.Among) == 0 {
 			return
 		}
+		// A balancer offers hundreds of nodes: both lists are gone through once, which needs them in one order.
+		among := in.Among
+		if !slices.IsSorted(among) {
+			among = slices.Sorted(slices.Values(among))
+		}
 		for node, id := range in.Columns.IDs {
-			out[node] = out[node] || id != in.Current && !slices.Contains(in.Among, id)
+			for len(among) > 0 && among[0] < id {
+				among = among[1:]
+			}
+			out[node] = out[node] || id != in.Current && (len(among) == 0 || among[0] != id)
 		}
 	},
 }
