@@ -4,7 +4,7 @@ import "slices"
 
 // all has every balancer.
 var all = []Balancer{
-	evenVmCount,
+	evenVMCount,
 	evenLoad,
 }
 

@@ -270,7 +270,7 @@ func (d *draining) reason() string {
 func (d *draining) warnings() []string {
 	var all []string
 	for _, b := range hardBreaches(d.ground) {
-		if !slices.ContainsFunc(d.before, func(was affinity.Breach) bool { return was.Group == b.Group && was.Scope == b.Scope }) {
+		if !known(d.before, &b) {
 			all = append(all, fmt.Sprintf("the hard rule of group %s would not hold meanwhile: %s", b.GroupName, b.Text))
 		}
 	}

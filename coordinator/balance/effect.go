@@ -27,11 +27,10 @@ func Observe(fleet *Fleet, plan *cluster.Plan) (observed float64, known bool) {
 			}
 		}
 	}
-	g, err := survey(fleet)
+	_, s, err := fleet.Situation()
 	if err != nil {
 		return 0, false
 	}
-	_, s := g.situation()
 	return balancer.Figure(s), true
 }
 

@@ -13,11 +13,11 @@ const (
 	SPMVMCountGrace    = "SPMVMCountGrace"
 )
 
-// evenVmCount is oVirt's even distribution by VM count ("Even VM distribution based on VM count per host"): the nodes with
+// evenVMCount is oVirt's even distribution by VM count ("Even VM distribution based on VM count per host"): the nodes with
 // most VMs are sources if that is more than HighVMCount, those that have at least MigrationThreshold fewer are targets. Every
 // move takes one VM from a most loaded node to one that had at least two fewer, so the sum of the squares falls with it
 // and the moves come to an end.
-var evenVmCount = Balancer{
+var evenVMCount = Balancer{
 	Name: "even-vm-count",
 	Doc: "As many VMs on each node: it takes one from the node that has most when that is over HighVMCount and another node " +
 		"has MigrationThreshold fewer.",

@@ -3,6 +3,7 @@ package balance
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +26,9 @@ type ground struct {
 	where affinity.Where       // of all VMs that run or are on their way
 	named map[string]string    // by ID of a VM or node
 	bound map[string][]string  // by VM: the others that hard rules tie to it
-	asked map[asked]placement.Request
+
+	memberOf map[string][]cluster.Group // by VM
+	asked    map[asked]placement.Request
 }
 
 // asked is what a request was made for.
@@ -49,7 +52,7 @@ func survey(fleet *Fleet) (*ground, error) {
 		Fleet: fleet, columns: fleet.View.Columns(fleet.Cluster).Clone(),
 		index: make(map[string]int, len(fleet.VMs)), at: make([]int, len(fleet.VMs)), holds: make([]cluster.Allocation, len(fleet.VMs)),
 		where: make(affinity.Where, len(fleet.VMs)), named: make(map[string]string, len(fleet.VMs)),
-		bound: make(map[string][]string), asked: make(map[asked]placement.Request),
+		bound: make(map[string][]string), memberOf: make(map[string][]cluster.Group), asked: make(map[asked]placement.Request),
 	}
 	for i, id := range g.columns.IDs {
 		g.named[id] = cmp.Or(g.columns.Names[i], id)
@@ -61,6 +64,11 @@ func survey(fleet *Fleet) (*ground, error) {
 	for _, tied := range affinity.Merged(fleet.Groups) {
 		for _, vm := range tied {
 			g.bound[vm] = slices.DeleteFunc(slices.Clone(tied), func(other string) bool { return other == vm })
+		}
+	}
+	for i := range fleet.Groups {
+		for _, vm := range fleet.Groups[i].VMs {
+			g.memberOf[vm] = append(g.memberOf[vm], fleet.Groups[i])
 		}
 	}
 	var err error
@@ -282,11 +290,36 @@ func (g *ground) first() affinity.Scope {
 // worse tells whether the soft rules are worse kept with the VM on another node: it would rather come back.
 func (g *ground) worse(vm, to int) bool {
 	id := g.VMs[vm].ID
-	if !slices.ContainsFunc(g.Groups, func(group cluster.Group) bool { return slices.Contains(group.VMs, id) }) {
+	if len(g.memberOf[id]) == 0 {
 		return false
 	}
 	was := g.where[id]
 	g.where[id] = g.columns.IDs[to]
 	defer func() { g.where[id] = was }()
-	return affinity.Improves(g.Groups, id, was, g.where, g.first())
+	return affinity.Improves(g.memberOf[id], id, was, g.where, g.first())
+}
+
+// breaks tells whether a hard rule that holds would not hold with the VMs on another node. The engine lets VMs that are tied
+// together over several groups, and parted already, go to where any of them is: that may part two that are together.
+func (g *ground) breaks(vms []int, to int) bool {
+	for _, vm := range vms {
+		groups := g.memberOf[g.VMs[vm].ID]
+		if len(groups) == 0 {
+			continue
+		}
+		before := affinity.Breaches(groups, g.where, g.name)
+		where := maps.Clone(g.where)
+		for _, one := range vms {
+			where[g.VMs[one].ID] = g.columns.IDs[to]
+		}
+		if slices.ContainsFunc(affinity.Breaches(groups, where, g.name), func(b affinity.Breach) bool { return b.Rule.Hard() && !known(before, &b) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// known tells whether a rule was broken already.
+func known(before []affinity.Breach, b *affinity.Breach) bool {
+	return slices.ContainsFunc(before, func(was affinity.Breach) bool { return was.Group == b.Group && was.Scope == b.Scope })
 }

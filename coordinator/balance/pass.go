@@ -129,16 +129,22 @@ func (g *ground) balance(balancer Balancer, s *Situation, found *Found) string {
 	})
 }
 
-// settle asks the engine about a proposal: the VM may stay, so that what the policy weighs can speak against it. Where only
-// the weighers of load do, or nothing speaks either way, the balancer is believed, which has judged the load.
+// settle asks the engine about a proposal: the VM may stay, so that what the policy weighs can speak against it. Targets where
+// rules would be kept worse are not asked about: a repair would undo the move. Where only the weighers of load speak
+// against it, or nothing speaks either way, the balancer is believed, which has judged the load.
 func (g *ground) settle(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
 	request, err := g.ask(p.VM, placement.ForBalance)
 	if err != nil {
 		return request, -1, false
 	}
-	request.Among = make([]string, len(p.Targets))
-	for i, node := range p.Targets {
-		request.Among[i] = g.columns.IDs[node]
+	request.Among = make([]string, 0, len(p.Targets))
+	for _, node := range p.Targets {
+		if !g.worse(p.VM, node) && !g.breaks([]int{p.VM}, node) {
+			request.Among = append(request.Among, g.columns.IDs[node])
+		}
+	}
+	if len(request.Among) == 0 {
+		return request, -1, false
 	}
 	choice := g.choose(g.engine, p.VM, &request, seed)
 	if choice.Stays {
@@ -153,7 +159,7 @@ func (g *ground) settle(p Proposal, seed uint64) (request placement.Request, tar
 		request.Among, request.Leave = []string{g.columns.IDs[better]}, true
 		choice = g.choose(g.engine, p.VM, &request, seed)
 	}
-	if choice.Node < 0 || choice.Stays || g.worse(p.VM, choice.Node) {
+	if choice.Node < 0 || choice.Stays {
 		return request, -1, false
 	}
 	return request, choice.Node, true

@@ -118,7 +118,7 @@ func (r *repairs) note(c *affinity.Candidate, why string) bool {
 func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	vm := r.index[c.VM] // one that is not known is fixed, and no candidate
 	mates := r.mates(vm)
-	if together && (len(mates) == 0 || r.parting(c)) {
+	if together && len(mates) == 0 {
 		return false
 	}
 	going := []int{vm}
@@ -144,6 +144,9 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	}
 	if choice.Node < 0 {
 		return false
+	}
+	if !choice.Stays && r.breaks(going, choice.Node) {
+		return r.note(c, fmt.Sprintf("%s would break another hard rule on %s", r.VMs[vm].Name, r.name(r.columns.IDs[choice.Node])))
 	}
 	if !c.Hard && (choice.Stays || !r.improves(vm, going[1:], choice.Node)) {
 		return r.note(c, r.elsewhere(vm, choice))

@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,6 +25,20 @@ type Situation struct {
 	ends     []int
 	pressure []float64
 	steps    []step
+}
+
+// Situation is what the policy's balancer sees of the fleet now, and the balancer. The error says that the policy has none, or
+// is not valid.
+func (f *Fleet) Situation() (Balancer, *Situation, error) {
+	if f.Balancer.Nothing() {
+		return Balancer{}, nil, fmt.Errorf("policy %s has no balancer", f.Policy.Name)
+	}
+	g, err := survey(f)
+	if err != nil {
+		return Balancer{}, nil, err
+	}
+	balancer, situation := g.situation()
+	return balancer, situation, nil
 }
 
 // Resting is a VM on its node.

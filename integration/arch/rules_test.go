@@ -105,11 +105,13 @@ func variables(f file) []variable {
 	return found
 }
 
-// snake turns memoryPhysical into memory_physical.
+// snake turns memoryPhysical into memory_physical, and evenVMCount into even_vm_count.
 func snake(name string) string {
 	var b strings.Builder
-	for _, r := range name {
-		if unicode.IsUpper(r) {
+	letters := []rune(name)
+	for i, r := range letters {
+		begins := i > 0 && (!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1]))
+		if unicode.IsUpper(r) && begins {
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))
