@@ -42,6 +42,7 @@ var sections = []section{
 	{[]string{"EXPLAIN"}, measureExplanation},
 	{[]string{"SHAPE"}, measureShape},
 	{[]string{"P4"}, measureP4},
+	{[]string{"B1", "B2", "B3"}, measureBalance},
 }
 
 // bench is one run.
@@ -50,6 +51,7 @@ type bench struct {
 	programs string
 	dir      string
 	guests   int
+	hbal100  bool
 }
 
 // program is one of the built programs.
@@ -82,6 +84,7 @@ func run() error {
 	flag.StringVar(&b.programs, "bin", "bin", "directory of berth and berth-agent")
 	flag.StringVar(&b.dir, "dir", "/var/tmp", "where data goes: on the disk to measure, not on a tmpfs")
 	flag.IntVar(&b.guests, "guests", 200, "guests on the host of A1 to A4; the goals are for 200")
+	flag.BoolVar(&b.hbal100, "hbal100", false, "measure B1 at 100 hosts as well, which takes hbal a quarter of an hour")
 	flag.Parse()
 	chosen, err := choose(only)
 	if err != nil {
