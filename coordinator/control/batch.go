@@ -11,11 +11,13 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
+	"berth/shared/units"
 )
 
 // StartVMs starts several VMs that are stopped, in the order of their names; what each came to is told in the order of the
 // request. VMs that hard rules tie together are placed as one: the node that the largest gets has room for all of them, and
-// the others follow. Each VM has its own operation and decision, and one that is refused does not stop the others.
+// the others follow. Each VM has its own operation and decision, and one that is refused does not stop the others. A dry run
+// looks at each unit as if it were the only one.
 func (c *Control) StartVMs(ctx context.Context, request StartVMs) ([]StartedVM, error) {
 	if !c.leading() {
 		return nil, errNotLeading
@@ -100,7 +102,7 @@ func (c *Control) startUnit(
 				Name: vm.Name, Node: request.Node, DryRun: request.DryRun, RequestID: requestOf(request.RequestID, vm.ID), Caller: request.Caller,
 			}}
 			if next == 0 {
-				wanted.unit = restOf(open[1:])
+				wanted.unit = asUnit(open[1:], func(vm cluster.VM) (units.Bytes, int) { return vm.Spec.Memory, vm.Spec.VCPUs })
 			} else if request.DryRun && goal != "" {
 				wanted.among = []string{goal} // nothing was reserved that it could follow
 			}
@@ -149,16 +151,18 @@ func othersOf(unit []cluster.VM, id string) []string {
 	return names
 }
 
-// restOf is what comes along to the node of the first; nil if nothing does.
-func restOf(vms []cluster.VM) *placement.Unit {
+// asUnit are VMs that come along to a node, as large as size says; nil if there are none.
+func asUnit(vms []cluster.VM, size func(cluster.VM) (units.Bytes, int)) *placement.Unit {
 	if len(vms) == 0 {
 		return nil
 	}
-	rest := &placement.Unit{}
+	vms = slices.Clone(vms)
+	slices.SortFunc(vms, func(a, b cluster.VM) int { return cmp.Compare(a.ID, b.ID) })
+	unit := &placement.Unit{}
 	for i := range vms {
-		rest.VMs = append(rest.VMs, vms[i].ID)
-		rest.Memory, rest.VCPUs = rest.Memory+vms[i].Spec.Memory, rest.VCPUs+vms[i].Spec.VCPUs
+		memory, vcpus := size(vms[i])
+		unit.VMs, unit.Names = append(unit.VMs, vms[i].ID), append(unit.Names, vms[i].Name)
+		unit.Memory, unit.VCPUs = unit.Memory+memory, unit.VCPUs+vcpus
 	}
-	slices.Sort(rest.VMs)
-	return rest
+	return unit
 }

@@ -81,6 +81,10 @@ func (c *Control) drainOnce(ctx context.Context, request DrainNode) (Drained, re
 	node.Maintenance, node.MaintenanceReason = true, cmp.Or(request.Reason, node.MaintenanceReason, "drained")
 	command.Nodes = []cluster.Node{node}
 	command.Expect = append(command.Expect, unmoved(snapshot, node.ID))
+	if back, comes := returnTo(snapshot, node.ID); comes && back.State == cluster.PlanRunning {
+		back.State, back.UpdatedAt, back.Message = cluster.PlanCancelled, plan.CreatedAt, node.Name+" is drained again"
+		c.include(&command, &back, "no further move begins: "+back.Message)
+	}
 	plan, again, err = c.commitPlan(ctx, command, plan)
 	return Drained{Plan: plan, Preflight: preflight}, again, err
 }
@@ -110,11 +114,19 @@ func (c *Control) drainable(snapshot *state.Snapshot, node *cluster.Node) error 
 	return nil
 }
 
-// drainOf is the drain of a node that has not ended.
+// drainOf is the drain of a node that has not ended, and returnTo what still brings VMs back to it.
 func drainOf(snapshot *state.Snapshot, node string) (cluster.Plan, bool) {
+	return unfinishedOf(snapshot, node, cluster.PlanDrain)
+}
+
+func returnTo(snapshot *state.Snapshot, node string) (cluster.Plan, bool) {
+	return unfinishedOf(snapshot, node, cluster.PlanReturn)
+}
+
+func unfinishedOf(snapshot *state.Snapshot, node string, kind cluster.PlanKind) (cluster.Plan, bool) {
 	plans := snapshot.Plans()
 	for i := range plans {
-		if plan := &plans[i]; plan.Kind == cluster.PlanDrain && plan.Node == node && unfinished(plan) {
+		if plan := &plans[i]; plan.Kind == kind && plan.Node == node && unfinished(plan) {
 			return *plan, true
 		}
 	}
@@ -166,6 +178,12 @@ func (c *Control) back(snapshot *state.Snapshot, node cluster.Node, request Undr
 			NextStep: "look at its agent and libvirt, then ask again",
 		}
 	}
+	if plan, comes := returnTo(snapshot, node.ID); comes {
+		return cluster.Plan{}, &Error{
+			Code: Conflict, Subject: "node/" + node.Name, Message: fmt.Sprintf("VMs are on their way back to node %s already, by plan %s", node.Name, plan.ID),
+			NextStep: fmt.Sprintf("follow it with 'berth plan watch %s'", plan.ID),
+		}
+	}
 	drained, was := drainsOf(snapshot, node.ID)
 	if !was {
 		return cluster.Plan{}, &Error{
@@ -191,7 +209,7 @@ func drainsOf(snapshot *state.Snapshot, node string) (drained cluster.Plan, was 
 		if plan.Node != node {
 			continue
 		}
-		if plan.Kind == cluster.PlanReturn {
+		if plan.Kind == cluster.PlanReturn && plan.State == cluster.PlanDone {
 			break
 		}
 		if plan.Kind != cluster.PlanDrain {

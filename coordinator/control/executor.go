@@ -380,6 +380,7 @@ func (r *round) failedTargets(vm string) []string {
 // unitOf is where the VMs that have to stay with this one have gone, if any has; else those that are still to come along.
 func (r *round) unitOf(move *MoveNow) (goal string, rest *placement.Unit) {
 	var newest time.Time
+	var along []cluster.VM
 	for i := range r.moves {
 		other := &r.moves[i]
 		if other.VM == move.VM || !slices.Contains(r.tied[move.VM], other.VM) {
@@ -389,18 +390,12 @@ func (r *round) unitOf(move *MoveNow) (goal string, rest *placement.Unit) {
 		case other.State == MoveMoved && other.Operation.CreatedAt.After(newest):
 			goal, newest = other.Operation.Target, other.Operation.CreatedAt
 		case r.follows(other):
-			if rest == nil {
-				rest = &placement.Unit{}
+			if vm, there := r.snapshot.VM(other.VM); there {
+				along = append(along, vm)
 			}
-			vm, _ := r.snapshot.VM(other.VM)
-			memory, vcpus := r.control.sizeNow(vm)
-			rest.VMs, rest.Memory, rest.VCPUs = append(rest.VMs, other.VM), rest.Memory+memory, rest.VCPUs+vcpus
 		}
 	}
-	if rest != nil {
-		slices.Sort(rest.VMs)
-	}
-	return goal, rest
+	return goal, asUnit(along, r.control.sizeNow)
 }
 
 func purposeOf(kind cluster.PlanKind) placement.Purpose {

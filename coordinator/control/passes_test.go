@@ -92,6 +92,37 @@ func TestAutomaticBalancingEndsAndNeverMovesAVMTwice(t *testing.T) {
 	})
 }
 
+// When a VM was moved last is in its record, so that the next leader lets it rest, too.
+func TestACoolDownSurvivesAChangeOfLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		for i := range 3 {
+			w.on("n1", fmt.Sprintf("web%d", i), 1)
+		}
+		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
+		time.Sleep(3 * time.Minute)
+		plans := w.plans(cluster.PlanBalance)
+		if len(plans) != 1 || plans[0].Moves[0].Result != MoveMoved {
+			t.Fatalf("plans %+v", plans)
+		}
+		moved := w.vm(plans[0].Moves[0].VMName)
+		w.lose()
+		w.lead(2)
+		for i := range 4 { // its node has the most VMs now, and only it may be moved
+			name := fmt.Sprintf("fixed%d", i)
+			w.on(moved.Holder, name, 1)
+			w.record(w.vm(name).ID, func(vm *cluster.VM) { vm.Migration = cluster.MigrateManual })
+		}
+		for w.vm(moved.Name).MovedAt.Equal(moved.MovedAt) && time.Since(moved.MovedAt) < time.Hour {
+			time.Sleep(time.Minute)
+		}
+		if rested := w.vm(moved.Name).MovedAt.Sub(moved.MovedAt); rested < cluster.DefaultCooldown || rested > cluster.DefaultCooldown+5*time.Minute {
+			t.Errorf("it was moved again after %s, want %s", rested, cluster.DefaultCooldown)
+		}
+	})
+}
+
 func TestManualBalancingProposesUntilSomebodySaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
@@ -330,6 +361,46 @@ func TestANodeThatIsUndrainedGetsItsVMsBack(t *testing.T) {
 		again, err := w.UndrainNode(t.Context(), request)
 		if err != nil || again.ID != plan.ID {
 			t.Errorf("the same request again: %+v, %v", again, err)
+		}
+		if _, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true}); !isCode(err, Conflict) {
+			t.Errorf("once they are back: %v", err)
+		}
+	})
+}
+
+// Whoever changes their mind says so once: a drain ends what brings VMs back, and what was not brought back can be.
+func TestADrainEndsTheReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		for i := range 3 {
+			w.on("n1", fmt.Sprintf("web%d", i), 1)
+		}
+		w.evened(map[string]string{cluster.SettingBalancing: "off"})
+		w.ended(w.drain("n1").ID, time.Minute)
+		w.agents.takes = 20 * time.Second
+		back, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, Caller: "operator/test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true}); !isCode(err, Conflict) || !strings.Contains(err.Error(), back.ID) {
+			t.Errorf("twice: %v", err)
+		}
+		drained, err := w.DrainNode(t.Context(), DrainNode{Node: "n1", Caller: "operator/test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		back = w.ended(back.ID, 30*time.Second)
+		if back.State != cluster.PlanCancelled || !strings.HasPrefix(back.Message, "node1 is drained again: ") {
+			t.Errorf("the return is %s: %q", back.State, back.Message)
+		}
+		w.ended(drained.Plan.ID, 2*time.Minute)
+		if left := w.Store.Snapshot().VMsOn("n1"); len(left) > 0 {
+			t.Errorf("%d VMs are on the node", len(left))
+		}
+		if again, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, DryRun: true}); err != nil || len(again.Moves) != 3 {
+			t.Errorf("what would come back: %+v, %v", again.Moves, err)
 		}
 	})
 }
