@@ -158,8 +158,23 @@ func (f *facts) change(node string, change func(*cluster.NodeFacts)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one := f.nodes[node]
+	one.Domains = slices.Clone(one.Domains) // somebody reads them
 	change(&one)
 	f.nodes[node] = one
+}
+
+// mirrored makes the nodes show what the records say.
+func (w *world) mirrored() {
+	w.facts.mu.Lock()
+	defer w.facts.mu.Unlock()
+	w.facts.mirror = w.Store
+}
+
+// takes says how long a migration takes from now on.
+func (w *world) takes(d time.Duration) {
+	w.agents.mu.Lock()
+	defer w.agents.mu.Unlock()
+	w.agents.takes = d
 }
 
 // world is a cluster of three nodes with a leader.

@@ -85,7 +85,7 @@ func TestADrainEmptiesTheNode(t *testing.T) {
 			vms = append(vms, w.on("n1", fmt.Sprintf("web%d", i), 1))
 		}
 		bystander := w.on("n2", "db", 1)
-		w.agents.takes = 10 * time.Second
+		w.takes(10 * time.Second)
 		plan := w.drain("n1")
 		if plan.State != cluster.PlanRunning || plan.NodeName != "node1" || plan.Parallel != cluster.DefaultParallelMoves {
 			t.Errorf("plan %+v", plan)
@@ -284,8 +284,8 @@ func TestACancelledDrainBeginsNothingMore(t *testing.T) {
 				for i := range 5 {
 					w.on("n1", fmt.Sprintf("web%d", i), 1)
 				}
+				w.takes(20 * time.Second)
 				w.agents.mu.Lock()
-				w.agents.takes = 20 * time.Second
 				w.agents.script = func(order operation.Order) *operation.Answer {
 					if order.Action == operation.ActMigrate && w.agents.cancels > 0 {
 						return &operation.Answer{Outcome: operation.OutcomeCancelled, Error: "cancelled", Seen: operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}}
@@ -327,7 +327,7 @@ func TestANewLeaderGoesOnWithADrain(t *testing.T) {
 		for i := range 5 {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
-		w.agents.takes = 10 * time.Second
+		w.takes(10 * time.Second)
 		plan := w.drain("n1")
 		time.Sleep(15 * time.Second) // two have moved, two copy
 		w.lose()
@@ -356,7 +356,7 @@ func TestRefusalsOfPlans(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		w.on("n1", "web1", 1)
-		w.agents.takes = time.Hour
+		w.takes(time.Hour)
 		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness, f.LivenessReason = cluster.Unreachable, "silent for 40s" })
 		running := w.drain("n1")
 		drain := func(r DrainNode) error { _, err := w.DrainNode(t.Context(), r); return err }

@@ -27,7 +27,7 @@ func (w *world) evened(settings map[string]string) {
 	record := defaultCluster(settings)
 	record.Links = map[string]string{estate.LinkPolicy: "policy-even"}
 	w.put(record)
-	w.facts.mirror = w.Store
+	w.mirrored()
 }
 
 func (w *world) counts() string {
@@ -52,7 +52,7 @@ func TestAutomaticBalancingEndsAndNeverMovesAVMTwice(t *testing.T) {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
 		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
-		w.agents.takes = 5 * time.Second
+		w.takes(5 * time.Second)
 		w.lose()
 		w.lead(2)
 		time.Sleep(59 * time.Second)
@@ -246,7 +246,7 @@ func TestAClusterWhereSomethingMovesIsLeftAlone(t *testing.T) {
 		vm, other := w.on("n1", "db", 1), w.on("n3", "web1", 1)
 		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
 		w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
-		w.agents.takes = 10 * time.Minute
+		w.takes(10 * time.Minute)
 		if _, err := w.MigrateVM(t.Context(), MigrateVM{VM: other.ID, Node: "n2"}); err != nil {
 			t.Fatal(err)
 		}
@@ -258,9 +258,7 @@ func TestAClusterWhereSomethingMovesIsLeftAlone(t *testing.T) {
 		if w.moving() != 1 || len(w.plans(cluster.PlanRepair)) > 0 {
 			t.Error("another move began")
 		}
-		w.agents.mu.Lock()
-		w.agents.takes = 0
-		w.agents.mu.Unlock()
+		w.takes(0)
 		time.Sleep(8 * time.Minute)
 		if w.vm("db").Holder != "n2" {
 			t.Errorf("db is on %s: %+v", w.vm("db").Holder, w.plans(cluster.PlanRepair))
@@ -279,7 +277,8 @@ func TestAUnitIsDrainedToOneNode(t *testing.T) {
 		w.on("n2", "other2", 2)
 		w.on("n3", "other3", 3)
 		w.put(group("app", rules("vms positive!"), []string{app.ID, web.ID}))
-		w.facts.mirror, w.agents.takes = w.Store, 10*time.Second
+		w.mirrored()
+		w.takes(10 * time.Second)
 		plan := w.drain("n1")
 		for range 10 {
 			time.Sleep(2 * time.Second)
@@ -378,7 +377,7 @@ func TestADrainEndsTheReturn(t *testing.T) {
 		}
 		w.evened(map[string]string{cluster.SettingBalancing: "off"})
 		w.ended(w.drain("n1").ID, time.Minute)
-		w.agents.takes = 20 * time.Second
+		w.takes(20 * time.Second)
 		back, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)

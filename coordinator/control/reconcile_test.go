@@ -77,7 +77,7 @@ func TestPlansOfABackupAreShelved(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer func() { w.lose() }()
 		w.on("n1", "web1", 1)
-		w.agents.takes = time.Hour
+		w.takes(time.Hour)
 		drain := w.drain("n1")
 		w.lose()
 		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}, Plans: []cluster.Plan{{
