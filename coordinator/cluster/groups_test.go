@@ -32,8 +32,10 @@ func groupsView() *View {
 	return NewView(at, 1, Records{
 		Clusters: []Resource{{Kind: KindCluster, ID: "c2", Name: "other"}},
 		Nodes: []Node{
-			{ID: "n1", Name: "alpha", Cluster: DefaultCluster, Labels: []string{"rack"}}, {ID: "n2", Name: "beta", Cluster: DefaultCluster},
-			{ID: "n3", Name: "gamma"}, {ID: "n4", Name: "delta", Cluster: "other", Labels: []string{"rack"}},
+			{ID: "n1", Name: "alpha", Cluster: DefaultCluster, Labels: []string{"rack"}},
+			{ID: "n2", Name: "beta", Cluster: DefaultCluster},
+			{ID: "n3", Name: "gamma"},
+			{ID: "n4", Name: "delta", Cluster: "other", Labels: []string{"rack"}},
 		},
 		VMs: []VM{
 			{ID: "db", Name: "database", Holder: "n1", Spec: spec, Labels: []string{"data"}, StartedAt: at.Add(-time.Hour)},

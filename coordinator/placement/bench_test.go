@@ -119,6 +119,43 @@ func BenchmarkChoose(b *testing.B) {
 	}
 }
 
+// BenchmarkChooseAmongGroups is a decision on the nodes of a view with a thousand groups: of a VM that is in none, of one that
+// is in two, and by a policy whose weighers are ranked.
+func BenchmarkChooseAmongGroups(b *testing.B) {
+	var groups []cluster.Resource
+	for i := range 1000 {
+		polarity, enforcing := cluster.Negative, "true"
+		if i%2 == 0 {
+			polarity, enforcing = cluster.Positive, "false"
+		}
+		groups = append(groups, cluster.Resource{
+			Kind: cluster.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
+			Settings: map[string]string{cluster.SettingVMsRule: string(polarity), cluster.SettingVMsEnforcing: enforcing},
+			Members:  map[string][]string{cluster.MembersVMs: {fmt.Sprintf("n%06d-0", i), fmt.Sprintf("n%06d-1", i)}},
+			Lists:    map[string][]string{cluster.ListVMLabels: {fmt.Sprint("label-", i)}},
+		})
+	}
+	columns := crowd(1000, groups...).Columns(cluster.DefaultCluster)
+	even, _ := Builtin(PolicyEvenLoad, cluster.DefaultSettings())
+	for name, one := range map[string]struct {
+		policy Policy
+		labels []string
+	}{
+		"in none": {Affinity(), nil}, "in two": {Affinity(), []string{"label-2", "label-3"}}, "in none, ranked": {even, nil},
+	} {
+		engine, request := newEngine(b, one.policy), askedOf(false)
+		request.Labels = one.labels
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if engine.Choose(columns, noon, request, 1).Node < 0 {
+					b.Fatal("no node fits")
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkSequence places one VM after another, each charged before the next.
 func BenchmarkSequence(b *testing.B) {
 	for _, n := range sizes {

@@ -162,7 +162,11 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	}
 	bands := rapid.IntRange(0, 3).Draw(t, "bands") > 0
 	weighers := rapid.SampledFrom([][]Factor{
-		{{customerScore, 1}}, Affinity().Weighers, {{systemScore, 1}}, {}, {{systemScore, 2}, {customerScore, 3}},
+		{{customerScore, 1}},
+		Affinity().Weighers,
+		{{systemScore, 1}},
+		{},
+		{{systemScore, 2}, {customerScore, 3}},
 		{{"cpu-load", 2}, {"memory-free", 1}, {"node-affinity", 20}, {"vm-affinity", 1}, {"preferred-nodes", 99}},
 		{{"vm-count", 2}, {"vm-affinity", 0.5}, {customerScore, 1}},
 	}).Draw(t, "weighers")

@@ -79,7 +79,9 @@ func Builtin(name string, settings cluster.Settings) (Policy, bool) {
 	policy := Policy{
 		Name: name, Planner: "first-fit", Gate: Gate{Kind: GateOff}, Selector: SelectRank, CustomerKeyScope: settings.KeyScope,
 		Weighers: []Factor{
-			{Weigher: customerScore, Factor: 1}, {Weigher: "node-affinity", Factor: 20}, {Weigher: "vm-affinity", Factor: 1},
+			{Weigher: customerScore, Factor: 1},
+			{Weigher: "node-affinity", Factor: 20},
+			{Weigher: "vm-affinity", Factor: 1},
 			{Weigher: "preferred-nodes", Factor: 99},
 		},
 	}

@@ -79,17 +79,9 @@ func (in *Input) Belong(vm string, labels []string, along []string) {
 
 func (in *Input) memberships(placed, labels []string) []Membership {
 	groups := in.Columns.Groups.All()
-	placing := make([]int, len(groups))
-	for i := range groups {
-		for j, vm := range placed {
-			carried := labels
-			if j > 0 {
-				carried = nil
-			}
-			if in.Columns.Groups.Has(i, vm, carried) {
-				placing[i]++
-			}
-		}
+	placing := in.placing(placed, labels)
+	if placing == nil {
+		return nil
 	}
 	tied := tiedTo(groups, placing)
 	var found []Membership
@@ -118,6 +110,28 @@ func (in *Input) memberships(placed, labels []string) []Membership {
 		}
 	}
 	return found
+}
+
+// placing counts for each group the placed VMs that are members, the first of which carries the labels; nil if none is in any.
+func (in *Input) placing(placed, labels []string) []int {
+	groups := in.Columns.Groups
+	var placing []int
+	for i := range groups.All() {
+		for j, vm := range placed {
+			carried := labels
+			if j > 0 {
+				carried = nil
+			}
+			if !groups.Has(i, vm, carried) {
+				continue
+			}
+			if placing == nil {
+				placing = make([]int, len(groups.All()))
+			}
+			placing[i]++
+		}
+	}
+	return placing
 }
 
 // merges tells whether a group is merged with others of the kind that share a VM with it.
