@@ -12,8 +12,8 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// maxPlanMoves bounds what can be asked of one plan, and maxParallel how many moves may run at once.
-const maxPlanMoves = 10000
+// maxPlanMoves bounds what can be asked of one plan.
+const maxPlanMoves = 1000
 
 func (a *app) planCommand() *cobra.Command {
 	return noun("plan COMMAND", "See, carry out and stop plans: lists of VMs that had better move", `

@@ -141,14 +141,14 @@ func planTook(plan *berthv1.Plan) string {
 }
 
 func (a *app) planText(p *page, plan *berthv1.Plan, wide bool) {
-	title := "plan " + plan.GetId()
+	title, state := "plan "+plan.GetId(), plan.GetState()
 	if plan.GetId() == "" {
-		title = "dry run: nothing was kept"
+		title, state = "dry run: nothing was kept", "" // it will never have one
 	}
 	p.line("%s", title)
 	rows := [][2]string{
 		{"what", plan.GetKind() + " of " + planSubject(plan)},
-		{"state", plan.GetState()},
+		{"state", state},
 		{"why", plan.GetReason()},
 		{"message", plan.GetMessage()},
 		{"policy", plan.GetPolicy()},

@@ -192,7 +192,7 @@ func TestWrongUsage(t *testing.T) {
 		{"plan apply", "ID is missing", "usage: berth plan apply ID [flags]"},
 		{"plan apply last --parallel 17", "--parallel 17: want 1 to 16", "usage: berth plan apply ID [flags]"},
 		{"plan apply last --wait --no-wait", "--wait and --no-wait exclude each other", "usage: berth plan apply ID [flags]"},
-		{"plan new --most 0", "--most 0: want 1 to 10000", "usage: berth plan new [flags]"},
+		{"plan new --most 0", "--most 0: want 1 to 1000", "usage: berth plan new [flags]"},
 		{"plan list --limit 0", "--limit 0: want 1 to 10000", "usage: berth plan list [flags]"},
 
 		{"group", "COMMAND is missing: check, create, delete, edit, list, show", "usage: berth group COMMAND"},

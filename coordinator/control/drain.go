@@ -188,7 +188,7 @@ func (c *Control) back(snapshot *state.Snapshot, node cluster.Node, request Undr
 	if !was {
 		return cluster.Plan{}, &Error{
 			Code: Conflict, Subject: "node/" + node.Name, Message: fmt.Sprintf("node %s was not drained: no VM is known to belong there", node.Name),
-			NextStep: fmt.Sprintf("leave --return out, or move VMs with 'berth vm migrate VM --node %s'", node.Name),
+			NextStep: fmt.Sprintf("leave --return out, or move VMs with 'berth vm migrate VM --to %s'", node.Name),
 		}
 	}
 	fleet, err := c.fleet(snapshot, c.Inventory.View(snapshot, c.Now()), clusterOf(&node))

@@ -194,10 +194,11 @@ func (r *round) begin(ctx context.Context) {
 	}
 }
 
-// worthAsking tells whether a VM that could not move when the plan was made may be able to by now.
+// worthAsking tells whether a VM that could not leave a node when its drain began may be able to by now. What other plans
+// let stay is better off where it is.
 func (r *round) worthAsking(move *MoveNow) bool {
 	vm, there := r.snapshot.VM(move.VM)
-	return move.State == MoveStays && there && vm.Holder == move.Source && vm.Migration != cluster.MigrateNever
+	return r.plan.Kind == cluster.PlanDrain && move.State == MoveStays && there && vm.Holder == move.Source && vm.Migration != cluster.MigrateNever
 }
 
 // turn begins a move, or notes why not.

@@ -139,7 +139,7 @@ func (c *Control) DiscardPlan(ctx context.Context, request DiscardPlan) (cluster
 const nobodyWants = "nobody wants it"
 
 func notProposed(plan *cluster.Plan) *Error {
-	next := "make a new one with 'berth plan propose'"
+	next := "make a new one with 'berth plan new'"
 	if plan.State == cluster.PlanRunning {
 		next = fmt.Sprintf("end it with 'berth plan cancel %s'", plan.ID)
 	}
