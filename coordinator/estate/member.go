@@ -39,8 +39,12 @@ func MigrationText(m cluster.Migration) string {
 	return string(m)
 }
 
-// EffectiveList is what a list of a resource comes to, by default if it is not set.
+// EffectiveList is what a list of a resource comes to, by default if it is not set: of the parameters of a balancer each by
+// itself.
 func EffectiveList(r *cluster.Resource, list List) []string {
+	if r.Kind == cluster.KindPolicy && list.Name == ListParameters {
+		return parametersOf(r)
+	}
 	if words := r.Lists[list.Name]; len(words) > 0 {
 		return words
 	}

@@ -181,6 +181,19 @@ func readPolicy(r *cluster.Resource, settings cluster.Settings) (placement.Polic
 	return policy, chosen
 }
 
+// parametersOf are all parameters of a policy's balancer, set or by default.
+func parametersOf(r *cluster.Resource) []string {
+	_, chosen := readPolicy(r, cluster.DefaultSettings())
+	balancer, _ := balance.ByName(chosen.Balancer)
+	var all []string
+	for _, parameter := range balancer.Parameters {
+		value, _ := chosen.Parameter(parameter.Name)
+		all = append(all, PairText(parameter.Name, value))
+	}
+	slices.Sort(all)
+	return all
+}
+
 func (f Form) setting(name string) Setting {
 	at := slices.IndexFunc(f.Settings, func(s Setting) bool { return s.Name == name })
 	return f.Settings[at]

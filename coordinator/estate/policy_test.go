@@ -93,6 +93,26 @@ func TestACopyOfABuiltInPolicyIsTheSame(t *testing.T) {
 	}
 }
 
+func TestEffectiveLists(t *testing.T) {
+	now := carriedOut(t, site(t), head+ownPolicy, false)
+	spread, _ := now.ResourceByName(cluster.KindPolicy, "spread")
+	effective := make(map[string][]string)
+	for _, list := range policyForm.Lists {
+		effective[list.Name] = EffectiveList(&spread, list)
+	}
+	if !slices.Equal(effective[ListConstraints], constraints()) || !slices.Equal(effective[ListWeighers], []string{"customer-keys=2.5"}) {
+		t.Errorf("got %v", effective)
+	}
+	balancer, _ := balance.ByName("even-vm-count")
+	if parameters := effective[ListParameters]; len(parameters) != len(balancer.Parameters) ||
+		!slices.Contains(parameters, "HighVMCount=8") || !slices.Contains(parameters, "MigrationThreshold=5") {
+		t.Errorf("parameters %v, want all of them, those that are set and the defaults of the others", effective[ListParameters])
+	}
+	if none, _ := Builtin(cluster.KindPolicy, "none"); EffectiveList(&none, policyForm.Lists[2]) != nil {
+		t.Error("without a balancer there are parameters")
+	}
+}
+
 // Every word that the form knows, the engine knows.
 func TestTheFormOfPoliciesKnowsWhatTheEngineKnows(t *testing.T) {
 	for _, setting := range policyForm.Settings {

@@ -389,7 +389,7 @@ func TestAPlanLeadsToWhatIsDeclared(t *testing.T) {
 
 // What is read never ends the program, and what is read and makes an estate is written and read as the same.
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"estate.yaml", "estate.golden", "live.golden", "bad.yaml", "misfit.yaml"} {
+	for _, name := range []string{"estate.yaml", "estate.golden", "live.golden", "bad.yaml", "misfit.yaml", "town.golden"} {
 		text, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			f.Fatal(err)
