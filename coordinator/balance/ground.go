@@ -3,7 +3,6 @@ package balance
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -202,12 +201,11 @@ func (g *ground) unit(mates []int) *placement.Unit {
 		return nil
 	}
 	u := &placement.Unit{}
-	for _, mate := range mates {
-		u.VMs = append(u.VMs, g.VMs[mate].ID)
+	for _, mate := range slices.Sorted(slices.Values(mates)) { // by ID, as the VMs are
+		u.VMs, u.Names = append(u.VMs, g.VMs[mate].ID), append(u.Names, g.VMs[mate].Name)
 		u.Memory += g.VMs[mate].Memory
 		u.VCPUs += g.VMs[mate].VCPUs
 	}
-	slices.Sort(u.VMs)
 	return u
 }
 
@@ -290,7 +288,7 @@ func (g *ground) first() affinity.Scope {
 // worse tells whether the soft rules are worse kept with the VM on another node: it would rather come back.
 func (g *ground) worse(vm, to int) bool {
 	id := g.VMs[vm].ID
-	if len(g.memberOf[id]) == 0 {
+	if !slices.ContainsFunc(g.memberOf[id], func(group cluster.Group) bool { return group.VMsRule.Soft() || group.NodesRule.Soft() }) {
 		return false
 	}
 	was := g.where[id]
@@ -299,20 +297,25 @@ func (g *ground) worse(vm, to int) bool {
 	return affinity.Improves(g.memberOf[id], id, was, g.where, g.first())
 }
 
-// breaks tells whether a hard rule that holds would not hold with the VMs on another node. The engine lets VMs that are tied
-// together over several groups, and parted already, go to where any of them is: that may part two that are together.
+// breaks tells whether a hard rule that holds would not hold with the VMs on another node. The engine keeps all of them but
+// one: it lets VMs that are tied together over several groups, and parted already, go to where any of them is, and that may
+// part two that are together.
 func (g *ground) breaks(vms []int, to int) bool {
 	for _, vm := range vms {
-		groups := g.memberOf[g.VMs[vm].ID]
-		if len(groups) == 0 {
+		id := g.VMs[vm].ID
+		if len(g.bound[id]) == 0 {
 			continue
 		}
-		before := affinity.Breaches(groups, g.where, g.name)
-		where := maps.Clone(g.where)
-		for _, one := range vms {
-			where[g.VMs[one].ID] = g.columns.IDs[to]
+		before := affinity.Breaches(g.memberOf[id], g.where, g.name)
+		was := make([]string, len(vms))
+		for i, one := range vms {
+			was[i], g.where[g.VMs[one].ID] = g.where[g.VMs[one].ID], g.columns.IDs[to]
 		}
-		if slices.ContainsFunc(affinity.Breaches(groups, where, g.name), func(b affinity.Breach) bool { return b.Rule.Hard() && !known(before, &b) }) {
+		after := affinity.Breaches(g.memberOf[id], g.where, g.name)
+		for i, one := range vms {
+			g.where[g.VMs[one].ID] = was[i]
+		}
+		if slices.ContainsFunc(after, func(b affinity.Breach) bool { return b.Rule.Hard() && !known(before, &b) }) {
 			return true
 		}
 	}
