@@ -85,8 +85,10 @@ func Builtin(name string, settings cluster.Settings) (Policy, bool) {
 			{Weigher: "preferred-nodes", Factor: 99},
 		},
 	}
-	for _, c := range constraint.All() {
-		policy.Constraints = append(policy.Constraints, c.Name)
+	all := constraint.All()
+	policy.Constraints = make([]string, len(all))
+	for i := range all {
+		policy.Constraints[i] = all[i].Name
 	}
 	switch name {
 	case PolicyAffinity:
@@ -135,7 +137,12 @@ func engineOf(policy Policy) (*Engine, error) {
 	invalid := func(format string, a ...any) (*Engine, error) {
 		return nil, fmt.Errorf("%w: policy %q: %s", ErrInvalidPolicy, policy.Name, fmt.Sprintf(format, a...))
 	}
-	e := &Engine{policy: policy, constraints: make([]constraint.Constraint, 0, len(policy.Constraints))}
+	n := len(policy.Weighers)
+	e := &Engine{
+		policy: policy, constraints: make([]constraint.Constraint, 0, len(policy.Constraints)),
+		weighers: make([]weigher.Weigher, 0, n), factors: make([]float64, 0, n),
+		scorers: make([]weigher.Weigher, 0, n), weights: make([]float64, 0, n),
+	}
 	if err := e.addConstraints(policy.Constraints); err != nil {
 		return invalid("%v", err)
 	}
