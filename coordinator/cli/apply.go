@@ -28,8 +28,8 @@ func (a *app) applyCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the estate what a document says", Args: arguments(0),
-		Long: `Make the estate what a document says: clusters, billing entities, offers, customers, VDCs, images, networks, disks,
-NICs, the settings and keys of nodes, and VMs. 'berth export' writes such a document.
+		Long: `Make the estate what a document says: policies, clusters, billing entities, offers, customers, VDCs, images,
+networks, disks, NICs, affinity groups, what is set on nodes, and VMs. 'berth export' writes such a document.
 
 It is applied as a whole or not at all; each problem is shown with its line. VMs are declared, and never started,
 stopped or moved by this. --dry-run shows the difference and changes nothing: + is declared anew, ~ changes, - is
@@ -115,6 +115,7 @@ func (a *app) apply(cmd *cobra.Command, request *berthv1.ApplyEstateRequest, yes
 	if err != nil {
 		return err
 	}
+	a.warnings(cmd.ErrOrStderr(), answer.GetWarnings())
 	return a.print(cmd, result{
 		message: answer, names: prefixed("", answer.GetChanges(), changeRef),
 		text: func(p *page, _ bool) { changesText(p, answer) },

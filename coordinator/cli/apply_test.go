@@ -13,6 +13,24 @@ import (
 	"berth/shared/rpc"
 )
 
+// What the groups of a document contradict is said beside the changes, and in JSON among them.
+func TestApplyWarnsOfContradictions(t *testing.T) {
+	f := steady()
+	f.applyEstate = func(*berthv1.ApplyEstateRequest) (*berthv1.ApplyEstateResponse, error) {
+		return &berthv1.ApplyEstateResponse{SchemaVersion: "1", Changes: cannedChanges()[2:], Warnings: cannedConflicts()[1:]}, nil
+	}
+	w, _ := newWorld(t, f)
+	path := filepath.Join(t.TempDir(), "estate.yaml")
+	writeFile(t, path, []byte("format: berth/estate/v1\n"))
+	want := "warning: group web keeps 3 VMs apart on 3 nodes: it holds now, not after one node fails\n  next step: add a node, or make the rule soft\n"
+	if said := w.run("apply", "-f", path); said.exit != Done || said.errOut != want {
+		t.Errorf("exit %d, %q", said.exit, said.errOut)
+	}
+	if said := w.run("apply", "-f", path, "-o", "json"); said.errOut != "" || !strings.Contains(said.out, `"kind": "too-few-nodes"`) {
+		t.Errorf("%q, %q", said.out, said.errOut)
+	}
+}
+
 func TestApply(t *testing.T) {
 	f := steady()
 	w, _ := newWorld(t, f)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,14 @@ func first(f cobra.CompletionFunc) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return f(cmd, args, toComplete)
+	}
+}
+
+// others leaves out what stands on the line already.
+func others(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, directive := f(cmd, args, toComplete)
+		return slices.DeleteFunc(names, func(name cobra.Completion) bool { return slices.Contains(args, name) }), directive
 	}
 }
 

@@ -71,7 +71,7 @@ one, on a node that takes them all. One that is refused does not stop the others
 			}
 			return a.vmStart(cmd, request, wait, full)
 		},
-		ValidArgsFunction: a.vmNames(),
+		ValidArgsFunction: others(a.vmNames()),
 	}
 	spec.flags(cmd)
 	links.flags(a, cmd)
