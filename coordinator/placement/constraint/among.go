@@ -25,6 +25,10 @@ var among = Constraint{
 		if len(in.Among) == 0 {
 			return
 		}
+		if len(in.Among) <= few {
+			sweepFew(in, out)
+			return
+		}
 		// A balancer offers hundreds of nodes: both lists are gone through once, which needs them in one order.
 		among := in.Among
 		if !slices.IsSorted(among) {
@@ -37,4 +41,29 @@ var among = Constraint{
 			out[node] = out[node] || id != in.Current && (len(among) == 0 || among[0] != id)
 		}
 	},
+}
+
+// few is how many targets are looked up one by one.
+const few = 8
+
+// sweepFew leaves only the targets and the VM's own node, if they were left so far.
+func sweepFew(in *rule.Input, out []bool) {
+	var left [few + 1]int
+	n := 0
+	leave := func(id string) {
+		if node, found := in.Columns.Index(id); found && !out[node] {
+			left[n] = node
+			n++
+		}
+	}
+	leave(in.Current)
+	for _, id := range in.Among {
+		leave(id)
+	}
+	for node := range out {
+		out[node] = true
+	}
+	for _, node := range left[:n] {
+		out[node] = false
+	}
 }

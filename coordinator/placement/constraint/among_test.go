@@ -1,0 +1,36 @@
+package constraint
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/rule"
+)
+
+// However many targets there are and in whatever order, both forms leave the same nodes.
+func TestAmongSweepsWhatItChecks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := rule.Input{Columns: &cluster.Columns{}}
+		for i := range rapid.IntRange(1, 40).Draw(t, "nodes") {
+			in.Columns.IDs = append(in.Columns.IDs, fmt.Sprintf("n%02d", i))
+		}
+		ids := append([]string{"elsewhere"}, in.Columns.IDs...)
+		in.Among = rapid.SliceOfNDistinct(rapid.SampledFrom(ids), 0, len(ids), rapid.ID[string]).Draw(t, "among")
+		in.Current = rapid.SampledFrom(append([]string{""}, ids...)).Draw(t, "current")
+		out := make([]bool, len(in.Columns.IDs))
+		for node := range out {
+			out[node] = rapid.Bool().Draw(t, "out")
+		}
+		want := make([]bool, len(out))
+		for node := range out {
+			want[node] = out[node] || !among.Check(&in, node).Passed
+		}
+		among.Sweep(&in, out)
+		if fmt.Sprint(out) != fmt.Sprint(want) {
+			t.Errorf("among %v, at %q: %v, want %v", in.Among, in.Current, out, want)
+		}
+	})
+}
