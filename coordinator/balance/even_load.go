@@ -104,6 +104,15 @@ func (s *Situation) weigh() *loads {
 	return l
 }
 
+// reweigh takes the figures of one node down anew.
+func (l *loads) reweigh(s *Situation, node int) {
+	now := s.strainsOf(node, &l.per[node])
+	for k := range l.spread {
+		l.spread[k].change(l.of[node][k], now[k])
+	}
+	l.of[node] = now
+}
+
 // per is what one of each adds to a node's figures; 0 where a node has no limit, or nothing is known.
 func (s *Situation) per(node int) (per [strains]float64) {
 	c := s.Columns

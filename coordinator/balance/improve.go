@@ -26,14 +26,28 @@ const sizeWeight = 0.1
 
 // improve offers the moves that make the cluster most even, one target each, until it is even enough.
 func improve(s *Situation, take func(Proposal) bool) string {
-	l := s.weigh()
+	kept := s.weighed
+	if !kept {
+		s.weigh()
+		s.weighed = true
+	}
+	why, found := s.improve(take)
+	if !found && kept { // sums that were kept over many moves are a little off: nothing is nothing by new ones only
+		s.weigh()
+		why, _ = s.improve(take)
+	}
+	return why
+}
+
+func (s *Situation) improve(take func(Proposal) bool) (why string, found bool) {
+	l := &s.loads
 	now, least := l.figure(), s.least()
 	if enough := s.Parameters[EvenEnough]; now < enough {
-		return fmt.Sprintf("the cluster is even: %.3f, less than %s %s", now, EvenEnough, number(enough))
+		return fmt.Sprintf("the cluster is even: %.3f, less than %s %s", now, EvenEnough, number(enough)), false
 	}
 	ends, pressure := s.findEnds(l)
 	if len(ends) < 2 {
-		return fewerThanTwo(len(ends))
+		return fewerThanTwo(len(ends)), false
 	}
 	offered := false
 	for s.width = max(s.width, firstWidth); ; s.width *= 2 {
@@ -44,7 +58,7 @@ func improve(s *Situation, take func(Proposal) bool) string {
 			one := &s.steps[best]
 			one.tried, offered = true, true
 			if take(Proposal{VM: one.vm, Targets: []int{one.to}, Reason: s.bySpread(now, one)}) {
-				return ""
+				return "", true
 			}
 		}
 		if s.width >= len(ends) {
@@ -52,9 +66,9 @@ func improve(s *Situation, take func(Proposal) bool) string {
 		}
 	}
 	if offered {
-		return fmt.Sprintf("the cluster is at %.3f, and the policy would rather leave the VMs that would make it more even where they are", now)
+		return fmt.Sprintf("the cluster is at %.3f, and the policy would rather leave the VMs that would make it more even where they are", now), false
 	}
-	return fmt.Sprintf("the cluster is at %.3f, and no move of a VM that may be moved would lower that by %.2g", now, least)
+	return fmt.Sprintf("the cluster is at %.3f, and no move of a VM that may be moved would lower that by %.2g", now, least), false
 }
 
 // findEnds collects the nodes that may be the end of a move, and by node how much faster the figure falls when it has less.

@@ -10,6 +10,13 @@ func (m *moments) add(x float64) {
 	m.n, m.sum, m.squares = m.n+1, m.sum+x, m.squares+float64(x*x)
 }
 
+// change puts one figure in the place of another.
+func (m *moments) change(was, is float64) {
+	was, is = was-m.centre, is-m.centre
+	m.sum += is - was
+	m.squares += float64(is*is) - float64(was*was)
+}
+
 // shifted is the deviation when one figure has become less, and another one more.
 func (m *moments) shifted(from, to, less, more float64) float64 {
 	from, to = from-m.centre, to-m.centre

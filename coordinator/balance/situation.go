@@ -22,6 +22,7 @@ type Situation struct {
 	// Of even-load, kept from step to step of a plan.
 	width    int // how many nodes of each end it looks at
 	loads    loads
+	weighed  bool // loads are kept up to date with each move
 	ends     []int
 	pressure []float64
 	steps    []step
@@ -82,12 +83,16 @@ func (s *Situation) name(node int) string {
 	return s.Columns.IDs[node]
 }
 
-// move notes that a VM has another node. It does not move again.
+// move notes that a VM has another node, as the columns have it by now. It does not move again.
 func (s *Situation) move(vm, to int) {
 	one := &s.VMs[vm]
 	at, _ := slices.BinarySearch(s.On[one.At], vm)
 	s.On[one.At] = slices.Delete(s.On[one.At], at, at+1)
 	at, _ = slices.BinarySearch(s.On[to], vm)
 	s.On[to] = slices.Insert(s.On[to], at, vm)
+	if s.weighed {
+		s.loads.reweigh(s, one.At)
+		s.loads.reweigh(s, to)
+	}
 	one.At, one.Movable = to, false
 }
