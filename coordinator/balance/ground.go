@@ -285,8 +285,28 @@ func (g *ground) first() affinity.Scope {
 	return affinity.OfNodes
 }
 
-// worse tells whether the soft rules are worse kept with the VM on another node: it would rather come back.
+// parts tells whether a VM would leave more of those that hard rules tie to it than it would come to. Where a set is split
+// already, the constraint lets its VMs go to each of its nodes: what is about anything else must not split it further, or
+// enforcement would bring the VM back.
+func (g *ground) parts(vm, to int) bool {
+	leaves, meets := 0, 0
+	for _, id := range g.bound[g.VMs[vm].ID] {
+		switch node := g.where[id]; {
+		case id == g.VMs[vm].ID:
+		case node == g.columns.IDs[g.at[vm]]:
+			leaves++
+		case node == g.columns.IDs[to]:
+			meets++
+		}
+	}
+	return leaves > meets
+}
+
+// worse tells whether the rules are worse kept with the VM on another node: it would rather come back.
 func (g *ground) worse(vm, to int) bool {
+	if g.parts(vm, to) {
+		return true
+	}
 	id := g.VMs[vm].ID
 	if !slices.ContainsFunc(g.memberOf[id], func(group cluster.Group) bool { return group.VMsRule.Soft() || group.NodesRule.Soft() }) {
 		return false

@@ -18,6 +18,7 @@ type repairs struct {
 	seed   uint64
 	groups map[string]*cluster.Group // by ID
 	why    map[string][]string       // by group ID: why its candidates were not moved
+	waits  map[string]bool           // groups whose smaller share is to be emptied when its VMs have rested, by ID
 }
 
 // maxReasons is how many reasons are told of one group.
@@ -35,7 +36,7 @@ func (g *ground) repair(found *Found) bool {
 		}
 		return false
 	}
-	r := repairs{ground: g, seed: g.Seed(), groups: make(map[string]*cluster.Group), why: make(map[string][]string)}
+	r := repairs{ground: g, seed: g.Seed(), groups: make(map[string]*cluster.Group), why: make(map[string][]string), waits: make(map[string]bool)}
 	for i := range g.Groups {
 		r.groups[g.Groups[i].ID] = &g.Groups[i]
 	}
@@ -125,8 +126,15 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	if together {
 		going = append(going, mates...)
 	}
+	if r.parting(c) && r.waits[c.Breach.Group] {
+		return false // a larger share would come to a smaller one, and go back later
+	}
 	for _, one := range going {
-		if why := cmp.Or(r.immovable(one), r.hinders(one), r.cooling(c, one)); why != "" {
+		if why := cmp.Or(r.immovable(one), r.hinders(one)); why != "" {
+			return r.note(c, why)
+		}
+		if why := r.cooling(c, one); why != "" {
+			r.waits[c.Breach.Group] = r.waits[c.Breach.Group] || r.parting(c)
 			return r.note(c, why)
 		}
 	}
@@ -145,11 +153,18 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	if choice.Node < 0 {
 		return false
 	}
-	if !choice.Stays && r.breaks(going, choice.Node) {
+	if !c.Hard && (choice.Stays || !r.improves(vm, going[1:], choice.Node)) {
+		as, found := r.asGood(vm, going[1:], request, choice)
+		if !found {
+			return r.note(c, r.elsewhere(vm, choice))
+		}
+		request, choice = as, r.choose(r.engine, vm, &as, r.seed)
+	}
+	if r.breaks(going, choice.Node) {
 		return r.note(c, fmt.Sprintf("%s would break another hard rule on %s", r.VMs[vm].Name, r.name(r.columns.IDs[choice.Node])))
 	}
-	if !c.Hard && (choice.Stays || !r.improves(vm, going[1:], choice.Node)) {
-		return r.note(c, r.elsewhere(vm, choice))
+	if !c.Hard && !together && r.parts(vm, choice.Node) {
+		return r.note(c, fmt.Sprintf("%s would leave VMs on its node that a hard rule ties to it", r.VMs[vm].Name))
 	}
 	decision := placement.Place(r.View, request, r.Policy, r.seed)
 	if decision.Outcome != placement.Placed {
@@ -197,6 +212,35 @@ func (r *repairs) improves(vm int, mates []int, to int) bool {
 		}
 	}
 	return true
+}
+
+// asGood asks for a node that the engine finds as good as the one that it drew, and where the soft rules are better kept: a draw
+// must not decide whether a rule is repaired, or a later pass would find what an earlier one did not.
+func (r *repairs) asGood(vm int, mates []int, request placement.Request, drawn placement.Choice) (placement.Request, bool) {
+	if drawn.Ties < 2 {
+		return request, false
+	}
+	request.Leave, request.Among = true, nil
+	for node, id := range r.columns.IDs {
+		if node != r.at[vm] && r.improves(vm, mates, node) {
+			request.Among = append(request.Among, id)
+		}
+	}
+	if request.Among == nil {
+		return request, false
+	}
+	better := r.choose(r.engine, vm, &request, r.seed)
+	if better.Node < 0 {
+		return request, false
+	}
+	target := r.columns.IDs[better.Node]
+	both := request
+	if both.Leave, both.Among = !drawn.Stays, []string{target}; !drawn.Stays {
+		both.Among = append(both.Among, r.columns.IDs[drawn.Node])
+		slices.Sort(both.Among)
+	}
+	request.Among = []string{target}
+	return request, r.choose(r.engine, vm, &both, r.seed).Ties == 2
 }
 
 // elsewhere says why a soft rule is left broken.

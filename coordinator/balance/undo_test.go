@@ -1,0 +1,87 @@
+package balance
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+)
+
+// What is about something else does not split VMs further that a hard rule wants together: enforcement would bring them back.
+func TestVMsThatBelongTogetherAreNotSplitFurther(t *testing.T) {
+	tied := []string{"a", "b", "c", "d"}
+	split := func() *site {
+		s := newSite("h1", "h2").vm("h1", "a").vm("h1", "b").vm("h1", "c").vm("h2", "d")
+		s.group("tied", "!+", tied, "", nil)
+		s.vms[0].MovedAt, s.groups[0].BrokenSince = noon.Add(-time.Minute), noon.Add(-time.Hour)
+		s.vms[3].Migration = cluster.MigrateManual // so that the set stays split
+		s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
+		return s
+	}
+	even := split()
+	even.Settings.Enforcement = cluster.Off
+	if found := Pass(even.fleet()); found.Kind != "" {
+		t.Errorf("balancing moves %v", told(found.Moves))
+	}
+	even.vm("h1", "free")
+	expect(t, "the move", told(Pass(even.fleet()).Moves), []string{"free h1>h2"})
+
+	soft := split()
+	soft.Settings.Balancing = cluster.Off
+	soft.vms[1].MovedAt, soft.vms[2].MovedAt = noon.Add(-time.Minute), noon.Add(-time.Minute)
+	soft.vms[0].MovedAt = time.Time{}
+	soft.groups[0].BrokenSince = noon.Add(-time.Hour)
+	soft.vms[3].Migration = cluster.MigrateAutomatic
+	soft.vms[3].MovedAt = noon.Add(-time.Minute) // nothing of the set may move for its own rule
+	soft.group("wish", "", nil, "+", []string{"h2"})
+	soft.groups[1].Members[cluster.MembersVMs] = []string{"a"}
+	found := Pass(soft.fleet())
+	if found.Kind != "" {
+		t.Errorf("a soft repair moves %v", told(found.Moves))
+	}
+	expect(t, "why not", found.Unrepaired["wish"],
+		"a would leave VMs on its node that a hard rule ties to it; b was moved lately: it rests until 2026-01-01 12:29:00 UTC")
+}
+
+// The smaller share goes to the larger one, also when its VM has to rest first: the others do not come to it meanwhile.
+func TestALargerShareWaitsForTheSmallerOne(t *testing.T) {
+	s := newSite("h1", "h2").vm("h1", "a").vm("h1", "b").vm("h2", "c")
+	s.group("tied", "!+", []string{"a", "b", "c"}, "", nil).BrokenSince = noon.Add(-time.Hour)
+	s.vms[2].MovedAt = noon.Add(-10 * time.Minute)
+	found := Pass(s.fleet())
+	if found.Kind != "" {
+		t.Errorf("%v is moved", told(found.Moves))
+	}
+	expect(t, "why not", found.Unrepaired["tied"], "c was moved lately: it rests until 2026-01-01 12:20:00 UTC")
+	s.vms[2].MovedAt = noon.Add(-30 * time.Minute)
+	expect(t, "the move", told(Pass(s.fleet()).Moves), []string{"c h2>h1"})
+}
+
+// Where the policy finds nodes equally good, chance does not decide whether a soft rule is repaired in this pass or in another.
+func TestADrawDoesNotDecideWhetherASoftRuleIsRepaired(t *testing.T) {
+	s := newSite("h1", "h2", "h3", "h4", "h5", "h6").vm("h1", "a")
+	s.group("wish", "", []string{"a"}, "+", []string{"h5"})
+	for seed := range uint64(20) {
+		fleet := s.fleet()
+		fleet.Seed = rand.New(rand.NewPCG(seed, 0)).Uint64
+		found := Pass(fleet)
+		expect(t, "the move", told(found.Moves), []string{"a h1>h5"})
+		expect(t, "the decision", found.Decision.WinnerName, "h5")
+	}
+	// A better node that keeps the rule no better is what the policy wants.
+	s.policy.Weighers = append(s.policy.Weighers, placement.Factor{Weigher: "vm-count", Factor: 1})
+	s.fill("h5", 3)
+	if found := Pass(s.fleet()); found.Kind != "" {
+		t.Errorf("%v is moved", told(found.Moves))
+	}
+}
+
+// A VM that has to leave its node takes those along that a hard rule keeps with it, also where another group of its own is split.
+func TestARuleThatHoldsIsNotBrokenToRepairAnother(t *testing.T) {
+	s := newSite("h1", "h2", "h3").vm("h1", "a").vm("h1", "b").vm("h2", "c")
+	s.group("pair", "!+", []string{"a", "b"}, "", nil)
+	s.group("split", "!+", []string{"a", "c"}, "!-", []string{"h1"})
+	expect(t, "the move", told(Pass(s.fleet()).Moves), []string{"a h1>h2", "b h1>h2"})
+}
