@@ -24,6 +24,13 @@ steps:
     expect: {outcome: placed, node: hv1, refused: {hv2: memory-promised}}
 `
 
+// timePasses are more steps, in which a rule is declared and repaired.
+const timePasses = `  - at: 5m
+    apply: {groups: [{name: web, nodes_rule: positive, nodes_enforcing: true, vms: [web-1], nodes: [hv1]}]}
+  - run: 10m
+    expect: {moves: 1, where: {web-1: hv1}, holds: [web]}
+`
+
 // A scenario needs no coordinator: what people read when it comes out as expected, when it does not, and when the file
 // cannot be meant.
 func TestSimulate(t *testing.T) {
@@ -35,6 +42,8 @@ func TestSimulate(t *testing.T) {
 	}{
 		{"simulate", smallScenario, nil, Done},
 		{"simulate-full", smallScenario, []string{"--full"}, Done},
+		{"simulate-time", smallScenario + timePasses, nil, Done},
+		{"simulate-time-full", smallScenario + timePasses, []string{"--full"}, Done},
 		{"simulate-names", smallScenario, []string{"-o", "name"}, Done},
 		{"simulate-differs", strings.Replace(smallScenario, "node: hv1", "node: hv2", 1), nil, Failed},
 		{"simulate-bad-file", strings.Replace(smallScenario, "cpus: 16}", "cpu: 16}", 1) + "  - {begin: web-1}\n", nil, WrongUsage},

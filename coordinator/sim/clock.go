@@ -33,8 +33,8 @@ type course struct {
 	histories map[string]*balance.History
 	resting   map[string]string // by cluster: why its last pass moved nothing
 	passes    int
-	moves     int // that began for a plan
-	counted   int // of these, those that a step has told of
+	moves     int                         // that began for a plan
+	told      struct{ passes, moves int } // of these, those that a run has told of
 	log       []Entry
 	decided   []placement.Decision // of the log, not yet explained
 }

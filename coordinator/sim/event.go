@@ -19,17 +19,16 @@ const caller = "scenario"
 type pass struct{ last time.Duration }
 
 func (a *pass) do(w *world, _ uint64, report *StepReport) error {
-	passes, moves := w.passes, w.moves
 	if err := w.until(w.at.Add(a.last)); err != nil {
 		return err
 	}
-	report.passed, report.Moves = true, w.moves-w.counted
-	report.Said = fmt.Sprintf("%s, %s", passesText(w.passes-passes), count(w.moves-moves, "move"))
-	w.counted = w.moves
+	report.passed, report.Moves = true, w.moves-w.told.moves
+	report.Said = fmt.Sprintf("%s, %s", passes(w.passes-w.told.passes), count(report.Moves, "move"))
+	w.told.passes, w.told.moves = w.passes, w.moves
 	return nil
 }
 
-func passesText(n int) string {
+func passes(n int) string {
 	if n == 1 {
 		return "1 pass"
 	}

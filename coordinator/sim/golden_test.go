@@ -58,6 +58,9 @@ func outline(report *Report) string {
 	var text strings.Builder
 	for _, step := range report.Steps {
 		fmt.Fprintf(&text, "%s\n", step.Words)
+		for i := range step.Log {
+			fmt.Fprintf(&text, "  %s\n", step.Log[i].Text())
+		}
 		for _, d := range step.Decisions {
 			fmt.Fprintf(&text, "  %s %s: %s", d.Request.Purpose, d.Request.VMName, d.Outcome)
 			if d.Winner != "" {

@@ -239,7 +239,9 @@ func (p *pursuit) wants(plan *cluster.Plan, t *turn, request placement.Request) 
 	alone.Leave = true
 	drain := plan.Kind == cluster.PlanDrain
 	goal, unit := p.unitOf(t)
-	alone.Excluded = p.awaited(t)
+	if drain {
+		alone.Excluded = p.awaited(t)
+	}
 	together := alone
 	together.Unit = unit
 	switch {
@@ -360,7 +362,7 @@ func (p *pursuit) end() {
 		move.Result, move.Stays = t.state, t.state == cluster.MoveStays
 		if t.state != cluster.MoveMoved {
 			move.Target, move.TargetName, move.Reason = "", "", t.why
-			rest = append(rest, fmt.Sprintf("%s %s: %s", move.VMName, t.state, t.why))
+			rest = append(rest, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", move.VMName, t.state, t.why), ": "))
 		}
 		count[t.state]++
 		plan.Moves = append(plan.Moves, move)
@@ -372,7 +374,11 @@ func (p *pursuit) end() {
 		}
 	}
 	plan.EndedAt, plan.UpdatedAt = p.at, p.at
-	plan.Message = strings.Join(append([]string{fmt.Sprintf("%d moved", count[cluster.MoveMoved])}, rest...), "; ")
+	message := strings.Join(append([]string{fmt.Sprintf("%d moved", count[cluster.MoveMoved])}, rest...), "; ")
+	if plan.Message != "" { // why it was cancelled
+		message = plan.Message + ": " + message
+	}
+	plan.Message = message
 	if plan.Kind == cluster.PlanDrain || plan.Kind == cluster.PlanReturn || len(rest) > 0 {
 		p.note(Entry{What: "ended", Of: "plan/" + p.id, Plan: p.id, Why: fmt.Sprintf("%s: %s", plan.Kind, plan.Message)})
 	}

@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"berth/coordinator/estate"
+)
+
+// anHourMore is appended to every case: when its events are over nothing more is to move.
+const anHourMore = `
+  - run: 1h
+    expect: {moves: 0}
+`
+
+// Every case of a whole cluster in virtual time comes out as it expects and as before, a second time the same to the byte,
+// and comes to an end: an hour more finds nothing to move.
+func TestCases(t *testing.T) {
+	folders, err := filepath.Glob("testdata/cases/*")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, folder := range folders {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			t.Parallel()
+			if readme := file(t, folder, "README.md"); !strings.HasPrefix(readme, "# ") || strings.Count(readme, "\n") < 3 {
+				t.Error("README.md does not tell what the case is about")
+			}
+			text := file(t, folder, "start.yaml") + file(t, folder, "events.yaml") + anHourMore
+			first := log(t, text)
+			if second := log(t, text); second != first {
+				t.Errorf("a second run came out otherwise:\n%s", second)
+			}
+			golden(t, filepath.Join(folder, "expected.log"), first)
+		})
+	}
+}
+
+// log is what people read of a scenario, which has to come out as it expects.
+func log(t *testing.T, text string) string {
+	t.Helper()
+	scenario, problems := Parse("case.yaml", []byte(text))
+	if err := estate.Problems(problems); err != nil {
+		t.Fatal(err)
+	}
+	report, err := scenario.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for i := range report.Steps {
+		step := &report.Steps[i]
+		for _, one := range step.Different {
+			t.Errorf("line %d: %s: expected %s, found %s", one.Line, one.Of, one.Expected, one.Found)
+		}
+		said.WriteString(step.Text(false))
+	}
+	return said.String() + report.Summary() + "\n"
+}
+
+func file(t *testing.T, folder, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
