@@ -12,7 +12,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint test lab lab-down demo chaos fuzz bench packages acceptance clean
+.PHONY: help deps build generate lint test lab lab-down demo chaos sim fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -48,6 +48,9 @@ demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
 
 chaos: deps build ## try every fault at every moment of a migration on a lab
 	$(GO) test -timeout 3h -count 1 ./integration/chaos -long
+
+sim: ## run random clusters in virtual time until nothing moves, SEEDS (10000) of them; SEED=n repeats one
+	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/sim
 
 fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' agent coordinator shared | xargs -n1 dirname | sort -u); do \

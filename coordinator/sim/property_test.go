@@ -1,0 +1,339 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/coordinator/balance"
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+)
+
+// seedsByDefault are as many as take a few seconds. 'make sim' tries more, and SEED repeats one.
+const seedsByDefault = 500
+
+// Whole clusters of random nodes, VMs, groups, policies and settings, started where they break rules, are run until nothing
+// moves any more. Whatever Berth moves breaks no hard rule and promises no memory twice, comes at its time, and comes to an
+// end.
+func TestRandomSites(t *testing.T) {
+	first, count := uint64(1), uint64(seedsByDefault)
+	if text := os.Getenv("SEED"); text != "" {
+		first, count = number(t, text), 1
+	} else if text := os.Getenv("SEEDS"); text != "" {
+		count = number(t, text)
+	}
+	var repairs, evened atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("%d sites: %d moves repaired rules, %d evened clusters out", count, repairs.Load(), evened.Load())
+		if count >= seedsByDefault && (repairs.Load() < 100 || evened.Load() < 100) {
+			t.Error("hardly anything moved: the sites prove nothing")
+		}
+	})
+	const shards = 8
+	for shard := range uint64(shards) {
+		t.Run(strconv.FormatUint(shard, 10), func(t *testing.T) {
+			t.Parallel()
+			for seed := first + shard; seed < first+count; seed += shards {
+				w, text, err := watchSite(seed)
+				if err != nil {
+					t.Errorf("SEED=%d: %v\n\n%s", seed, err, text)
+					continue
+				}
+				repairs.Add(int64(w.moved[cluster.PlanRepair]))
+				evened.Add(int64(w.moved[cluster.PlanBalance]))
+			}
+		})
+	}
+}
+
+func number(t *testing.T, text string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%q is no number", text)
+	}
+	return n
+}
+
+// watchSite runs the site of a seed. The error says what was not as it has to be.
+func watchSite(seed uint64) (w *watched, text string, err error) {
+	s, text, err := parseSite(seed)
+	if err != nil {
+		return nil, text, err
+	}
+	w = &watched{world: s.checked, last: make(map[string]leg), moved: make(map[cluster.PlanKind]int)}
+	w.facts = estate.Indexed(&w.state)
+	w.groups = estate.GroupsOf(w.facts, cluster.DefaultCluster)
+	w.seen = map[string]bool{w.shape(): true}
+	w.broken = w.hardBroken(w.where())
+	return w, text, w.run()
+}
+
+// parseSite leaves groups out until none contradicts another.
+func parseSite(seed uint64) (*Scenario, string, error) {
+	_, groups := siteOf(seed, 0)
+	for {
+		text, _ := siteOf(seed, groups)
+		s, problems := Parse("site.yaml", []byte(text))
+		err := estate.Problems(problems)
+		if err == nil {
+			return s, text, nil
+		}
+		if groups--; groups < 0 {
+			return nil, text, err
+		}
+	}
+}
+
+// watched is a world whose every move is looked at.
+type watched struct {
+	*world
+	facts  estate.Facts
+	groups []cluster.Group
+	seen   map[string]bool // placements of all VMs that were there
+	last   map[string]leg  // the last move of each VM
+	broken map[string]int  // hard rules when nothing was on its way last
+	moved  map[cluster.PlanKind]int
+}
+
+// leg is a move of a VM: what kind of plan made it, and from which node.
+type leg struct{ kind, from string }
+
+// How long a site is watched: until an hour has passed without a move, and then an hour more. Back-off may make a balancer
+// wait for an hour, so that the first one has to be longer.
+const (
+	quietFor = 100 * time.Minute
+	again    = time.Hour
+	patience = 14 * 24 * time.Hour
+)
+
+func (w *watched) run() error {
+	quiet := w.at
+	for w.at.Sub(quiet) < quietFor {
+		if w.at.Sub(w.began) > patience {
+			return fmt.Errorf("after %v and %d moves it still goes on", patience, w.moves)
+		}
+		before := w.moves
+		if err := w.moment(w.at.Add(again)); err != nil {
+			return err
+		}
+		if w.moves > before || len(w.flights) > 0 {
+			quiet = w.at
+		}
+	}
+	before := w.moves
+	for end := w.at.Add(again); w.at.Before(end); {
+		if err := w.moment(end); err != nil {
+			return err
+		}
+	}
+	if w.moves > before {
+		return errors.New("the second hour found something to move: " + w.tail())
+	}
+	return nil
+}
+
+// moment lets time pass until something is due, and looks at the moves that begin then.
+func (w *watched) moment(end time.Time) error {
+	where, logged := w.where(), len(w.log)
+	if err := w.until(w.nextMoment(end)); err != nil {
+		return err
+	}
+	for i := range w.log[logged:] {
+		e := &w.log[logged+i]
+		kind := cluster.PlanKind(e.What)
+		if kind != cluster.PlanRepair && kind != cluster.PlanBalance {
+			continue
+		}
+		w.moved[kind]++
+		vm, _ := w.vm(e.VM)
+		source := where[vm.ID]
+		where[vm.ID] = w.nodeID(e.To)
+		if err := errors.Join(w.allowed(vm, where), w.rested(e, vm), w.forward(e, vm, source), w.better(e, source, where)); err != nil {
+			return fmt.Errorf("%s: %w", e.Text(), err)
+		}
+	}
+	return errors.Join(w.noneBroken(), w.promises())
+}
+
+func (w *watched) nodeID(name string) string {
+	record, _ := w.state.Node(name)
+	return record.ID
+}
+
+// allowed: the target keeps the hard rules of the VM about nodes, and has none of those that it is to be apart from.
+func (w *watched) allowed(vm *cluster.VM, where map[string]string) error {
+	target := where[vm.ID]
+	for i := range w.groups {
+		g := &w.groups[i]
+		if !slices.Contains(g.VMs, vm.ID) {
+			continue
+		}
+		if on := slices.Contains(g.Nodes, target); g.NodesRule.Hard() && len(g.Nodes) > 0 && on != (g.NodesRule.Polarity == cluster.Positive) {
+			return fmt.Errorf("group %s forbids %s there", g.Name, vm.Name)
+		}
+		if !g.VMsRule.Hard() || g.VMsRule.Polarity != cluster.Negative {
+			continue
+		}
+		for _, other := range g.VMs {
+			if other != vm.ID && where[other] == target {
+				return fmt.Errorf("group %s keeps %s apart from %s", g.Name, vm.Name, w.nameOf(other))
+			}
+		}
+	}
+	return nil
+}
+
+// hardBroken is by how much the hard rules are broken: of each group and rule, how many VMs are where they must not be.
+func (w *watched) hardBroken(where map[string]string) map[string]int {
+	broken := make(map[string]int)
+	for i := range w.groups {
+		g := &w.groups[i]
+		on := make(map[string]int)
+		for _, vm := range g.VMs {
+			node, runs := where[vm]
+			if !runs {
+				continue
+			}
+			on[node]++
+			if g.NodesRule.Hard() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, node) != (g.NodesRule.Polarity == cluster.Positive) {
+				broken[g.Name+" nodes"]++
+			}
+		}
+		for _, n := range on {
+			if g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Negative {
+				broken[g.Name+" apart"] += n - 1
+			}
+		}
+		if g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Positive {
+			broken[g.Name+" together"] = max(len(on)-1, 0)
+		}
+	}
+	return broken
+}
+
+// noneBroken: no hard rule is broken that held before. VMs that have to be together may follow each other: what counts is how
+// things are when nothing is on its way.
+func (w *watched) noneBroken() error {
+	if len(w.pursuits)+len(w.flights) > 0 {
+		return nil
+	}
+	broken := w.hardBroken(w.where())
+	for rule, now := range broken {
+		if now > 0 && w.broken[rule] == 0 {
+			return fmt.Errorf("hard rule %s held and is broken now: %s", rule, w.tail())
+		}
+	}
+	w.broken = broken
+	return nil
+}
+
+// rested: no VM is moved again within its cool-down, but to repair a hard rule that was broken after its last move.
+func (w *watched) rested(e *Entry, vm *cluster.VM) error {
+	settings := w.settings()
+	if vm.MovedAt.IsZero() || w.at.Sub(vm.MovedAt) >= settings.Cooldown {
+		return nil
+	}
+	if plan := w.plan(e.Plan); plan.Kind == cluster.PlanRepair {
+		if group, known := w.state.Resource(plan.Group); known && group.BrokenSince.After(vm.MovedAt) {
+			return nil
+		}
+	}
+	return fmt.Errorf("it has moved %v ago, and the cool-down is %v", w.at.Sub(vm.MovedAt), settings.Cooldown)
+}
+
+func (w *watched) settings() cluster.Settings {
+	record, _ := w.state.ResourceByName(cluster.KindCluster, cluster.DefaultCluster)
+	return cluster.SettingsOf(&record)
+}
+
+// forward: the VMs of the cluster are never all again where they have been, and what enforcement did balancing does not undo,
+// nor the other way round.
+func (w *watched) forward(e *Entry, vm *cluster.VM, source string) error {
+	shape := w.shape()
+	if w.seen[shape] {
+		return errors.New("all VMs are where they have been before: " + w.tail())
+	}
+	w.seen[shape] = true
+	last := w.last[vm.ID]
+	w.last[vm.ID] = leg{e.What, source}
+	if last.kind != "" && last.kind != e.What && last.from == w.nodeID(e.To) {
+		return fmt.Errorf("a %s brought it from there: %s", last.kind, w.tail())
+	}
+	return nil
+}
+
+// shape is where all VMs are.
+func (w *watched) shape() string {
+	where := w.where()
+	var b strings.Builder
+	for i := range w.state.VMs {
+		b.WriteString(where[w.state.VMs[i].ID] + " ")
+	}
+	return b.String()
+}
+
+// better: a balance move makes the cluster more even, by the balancer's figure, and by VM count also by the sum of squares.
+func (w *watched) better(e *Entry, source string, where map[string]string) error {
+	plan := w.plan(e.Plan)
+	if plan.Kind != cluster.PlanBalance {
+		return nil
+	}
+	if !(plan.Predicted < plan.Before) {
+		return fmt.Errorf("%v before and %v predicted", plan.Before, plan.Predicted)
+	}
+	record, _ := w.state.ResourceByName(cluster.KindCluster, cluster.DefaultCluster)
+	_, chosen, err := estate.PolicyOf(w.facts, record)
+	if err != nil || chosen.Balancer != "even-vm-count" {
+		return err
+	}
+	grace, _ := chosen.Parameter(balance.SPMVMCountGrace)
+	slots := func(id string) (n int) {
+		for vm := range where {
+			if where[vm] == id {
+				n++
+			}
+		}
+		if node, _ := w.state.Node(id); node.Management {
+			n += int(grace)
+		}
+		return n
+	}
+	if from, to := slots(source), slots(w.nodeID(e.To)); from < to {
+		return fmt.Errorf("%d VMs are left and %d are there: the squares have grown", from, to)
+	}
+	return nil
+}
+
+// promises: what has come to a node, or is about to, has room on it. A node that had too much from the start may keep it.
+func (w *watched) promises() error {
+	for _, f := range w.flights {
+		view := w.view()
+		node := view.Node(f.target)
+		overhead := node.Settings.Overhead
+		if free := node.PromisedLimit - node.PromisedUsed; free <= overhead {
+			return fmt.Errorf("%s has %v left to promise with %s on its way there", node.Node.Name, free, w.nameOf(f.vm))
+		}
+		if node.PhysicalFree <= overhead {
+			return fmt.Errorf("%s has %v physically free with %s on its way there", node.Node.Name, node.PhysicalFree, w.nameOf(f.vm))
+		}
+	}
+	return nil
+}
+
+// tail is the end of the log.
+func (w *watched) tail() string {
+	var b strings.Builder
+	for i := max(0, len(w.log)-30); i < len(w.log); i++ {
+		b.WriteString("\n  " + w.log[i].Text())
+	}
+	return cmp.Or(b.String(), "nothing was moved")
+}
