@@ -285,26 +285,19 @@ func (g *ground) first() affinity.Scope {
 	return affinity.OfNodes
 }
 
-// parts tells whether a VM would leave more of those that hard rules tie to it than it would come to. Where a set is split
-// already, the constraint lets its VMs go to each of its nodes: what is about anything else must not split it further, or
-// enforcement would bring the VM back.
-func (g *ground) parts(vm, to int) bool {
-	leaves, meets := 0, 0
-	for _, id := range g.bound[g.VMs[vm].ID] {
-		switch node := g.where[id]; {
-		case id == g.VMs[vm].ID:
-		case node == g.columns.IDs[g.at[vm]]:
-			leaves++
-		case node == g.columns.IDs[to]:
-			meets++
-		}
-	}
-	return leaves > meets
+// tied tells whether another VM runs that hard rules tie to this one. Such VMs go where the others are: when they are together
+// the constraint keeps them there, and when they are parted it would let each of them go to each of their nodes, which is for
+// enforcement to decide.
+func (g *ground) tied(vm int) bool {
+	return slices.ContainsFunc(g.bound[g.VMs[vm].ID], func(other string) bool {
+		_, runs := g.where[other]
+		return runs
+	})
 }
 
 // worse tells whether the rules are worse kept with the VM on another node: it would rather come back.
 func (g *ground) worse(vm, to int) bool {
-	if g.parts(vm, to) {
+	if g.tied(vm) {
 		return true
 	}
 	id := g.VMs[vm].ID

@@ -122,6 +122,9 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	if together && len(mates) == 0 {
 		return false
 	}
+	if !c.Hard && !together && r.tied(vm) {
+		return r.note(c, fmt.Sprintf("%s is tied to others by a hard rule", r.VMs[vm].Name))
+	}
 	going := []int{vm}
 	if together {
 		going = append(going, mates...)
@@ -162,9 +165,6 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	}
 	if r.breaks(going, choice.Node) {
 		return r.note(c, fmt.Sprintf("%s would break another hard rule on %s", r.VMs[vm].Name, r.name(r.columns.IDs[choice.Node])))
-	}
-	if !c.Hard && !together && r.parts(vm, choice.Node) {
-		return r.note(c, fmt.Sprintf("%s would leave VMs on its node that a hard rule ties to it", r.VMs[vm].Name))
 	}
 	decision := placement.Place(r.View, request, r.Policy, r.seed)
 	if decision.Outcome != placement.Placed {

@@ -9,8 +9,9 @@ import (
 	"berth/coordinator/placement"
 )
 
-// What is about something else does not split VMs further that a hard rule wants together: enforcement would bring them back.
-func TestVMsThatBelongTogetherAreNotSplitFurther(t *testing.T) {
+// Where VMs go that a hard rule wants together, and that are parted, is for that rule to decide: what is about something else
+// would be undone.
+func TestVMsThatBelongTogetherAreLeftToTheirRule(t *testing.T) {
 	tied := []string{"a", "b", "c", "d"}
 	split := func() *site {
 		s := newSite("h1", "h2").vm("h1", "a").vm("h1", "b").vm("h1", "c").vm("h2", "d")
@@ -42,7 +43,7 @@ func TestVMsThatBelongTogetherAreNotSplitFurther(t *testing.T) {
 		t.Errorf("a soft repair moves %v", told(found.Moves))
 	}
 	expect(t, "why not", found.Unrepaired["wish"],
-		"a would leave VMs on its node that a hard rule ties to it; b was moved lately: it rests until 2026-01-01 12:29:00 UTC")
+		"a is tied to others by a hard rule; b was moved lately: it rests until 2026-01-01 12:29:00 UTC")
 }
 
 // The smaller share goes to the larger one, also when its VM has to rest first: the others do not come to it meanwhile.
