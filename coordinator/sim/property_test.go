@@ -72,7 +72,8 @@ func watchSite(seed uint64) (w *watched, text string, err error) {
 	w = &watched{world: s.checked, last: make(map[string]leg), moved: make(map[cluster.PlanKind]int)}
 	w.facts = estate.Indexed(&w.state)
 	w.groups = estate.GroupsOf(w.facts, cluster.DefaultCluster)
-	w.seen = map[string]bool{w.shape(): true}
+	w.now = w.shape()
+	w.seen = map[string]bool{w.now: true}
 	w.broken = w.hardBroken(w.where())
 	return w, text, w.run()
 }
@@ -99,6 +100,7 @@ type watched struct {
 	facts  estate.Facts
 	groups []cluster.Group
 	seen   map[string]bool // placements of all VMs that were there
+	now    string          // the last of them
 	last   map[string]leg  // the last move of each VM
 	broken map[string]int  // hard rules when nothing was on its way last
 	moved  map[cluster.PlanKind]int
@@ -161,7 +163,7 @@ func (w *watched) moment(end time.Time) error {
 			return fmt.Errorf("%s: %w", e.Text(), err)
 		}
 	}
-	return errors.Join(w.noneBroken(), w.promises())
+	return errors.Join(w.atRest(), w.promises())
 }
 
 func (w *watched) nodeID(name string) string {
@@ -220,12 +222,17 @@ func (w *watched) hardBroken(where map[string]string) map[string]int {
 	return broken
 }
 
-// noneBroken: no hard rule is broken that held before. VMs that have to be together may follow each other: what counts is how
-// things are when nothing is on its way.
-func (w *watched) noneBroken() error {
+// atRest: no hard rule is broken that held before, and the VMs are not all again where they have been. VMs that have to be
+// together may follow each other: what counts is how things are when nothing is on its way.
+func (w *watched) atRest() error {
 	if len(w.pursuits)+len(w.flights) > 0 {
 		return nil
 	}
+	shape := w.shape()
+	if w.seen[shape] && shape != w.now {
+		return errors.New("all VMs are where they have been before: " + w.tail())
+	}
+	w.seen[shape], w.now = true, shape
 	broken := w.hardBroken(w.where())
 	for rule, now := range broken {
 		if now > 0 && w.broken[rule] == 0 {
@@ -255,14 +262,8 @@ func (w *watched) settings() cluster.Settings {
 	return cluster.SettingsOf(&record)
 }
 
-// forward: the VMs of the cluster are never all again where they have been, and what enforcement did balancing does not undo,
-// nor the other way round.
+// forward: what enforcement did balancing does not undo, nor the other way round.
 func (w *watched) forward(e *Entry, vm *cluster.VM, source string) error {
-	shape := w.shape()
-	if w.seen[shape] {
-		return errors.New("all VMs are where they have been before: " + w.tail())
-	}
-	w.seen[shape] = true
 	last := w.last[vm.ID]
 	w.last[vm.ID] = leg{e.What, source}
 	if last.kind != "" && last.kind != e.What && last.from == w.nodeID(e.To) {
