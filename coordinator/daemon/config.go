@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/shared/config"
 	"berth/shared/rpc"
@@ -24,6 +25,12 @@ const (
 	DefaultDataDir    = "/var/lib/berth/coordinator"
 )
 
+// The range of Config.PassInterval: a pass looks at what the nodes report every two seconds.
+const (
+	leastPassInterval = time.Second
+	mostPassInterval  = time.Hour
+)
+
 // Config is the content of the coordinator's configuration file.
 type Config struct {
 	Name      string `yaml:"name,omitempty"`      // of this member; default: the host name
@@ -31,6 +38,9 @@ type Config struct {
 	Advertise string `yaml:"advertise,omitempty"` // host name or address by which others reach this member; default: the host name
 	Listen    Listen `yaml:"listen,omitempty"`
 	LogLevel  string `yaml:"log_level,omitempty"` // default: info
+	// PassInterval is between two looks of the leader at how well VMs are placed; default: balance.Interval. Members that
+	// may lead had better agree on it.
+	PassInterval time.Duration `yaml:"pass_interval,omitempty"`
 
 	named bool // the file says Name itself
 }
@@ -91,6 +101,12 @@ func (c *Config) complete() error {
 		if _, err := portOf(*listen.address); err != nil {
 			return fmt.Errorf("%w: key listen.%s: %w", ErrConfig, listen.key, err)
 		}
+	}
+	if c.PassInterval == 0 {
+		c.PassInterval = balance.Interval
+	}
+	if c.PassInterval < leastPassInterval || c.PassInterval > mostPassInterval {
+		return fmt.Errorf("%w: key pass_interval: %v is out of range: want %v to %v", ErrConfig, c.PassInterval, leastPassInterval, mostPassInterval)
 	}
 	if c.LogLevel != "" && hclog.LevelFromString(c.LogLevel) == hclog.NoLevel {
 		return fmt.Errorf("%w: key log_level: %q is none of trace, debug, info, warn, error, off", ErrConfig, c.LogLevel)

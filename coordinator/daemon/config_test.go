@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -34,6 +35,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := Config{
 		Name: host, DataDir: "/var/lib/berth/coordinator", Advertise: host, Listen: Listen{API: ":7420", Agent: ":7421", Raft: ":7422"},
+		PassInterval: time.Minute,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Error(diff)
@@ -58,6 +60,8 @@ func TestBadConfigurations(t *testing.T) {
 		"no port":      {"name: c1\nlisten: {agent: 10.0.0.1}\n", "key listen.agent"},
 		"port 0":       {"name: c1\nlisten: {raft: \":0\"}\n", "key listen.raft"},
 		"log level":    {"name: c1\nlog_level: loud\n", "key log_level"},
+		"too often":    {"name: c1\npass_interval: 10ms\n", "key pass_interval: 10ms is out of range: want 1s to 1h0m0s"},
+		"never":        {"name: c1\npass_interval: -1m\n", "key pass_interval"},
 		"another kind": {"name: [c1]\n", ":1:"},
 	} {
 		_, err := LoadConfig(writeConfig(t, test.text))

@@ -130,7 +130,7 @@ func (d *daemon) assemble() (err error) {
 	})
 	d.control = control.New(control.Config{
 		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
-		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64,
+		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64, PassEvery: d.config.PassInterval,
 	})
 	d.api = api.New(api.Config{
 		Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,

@@ -32,14 +32,28 @@ const (
 
 // Init makes the first member of a new cluster. It is not started.
 func (c *Coordinator) Init(ctx context.Context) error {
-	_, err := c.Exec(ctx, "berth", "coordinator", "init", "--name", c.Name, "--advertise", c.Address)
-	return err
+	if _, err := c.Exec(ctx, "berth", "coordinator", "init", "--name", c.Name, "--advertise", c.Address); err != nil {
+		return err
+	}
+	return c.configure()
 }
 
 // Join enrols this member with another one. It is not started.
 func (c *Coordinator) Join(ctx context.Context, other *Coordinator, token string) error {
-	_, err := c.Exec(ctx, "berth", "coordinator", "join", other.Address, token, "--name", c.Name, "--advertise", c.Address)
-	return err
+	if _, err := c.Exec(ctx, "berth", "coordinator", "join", other.Address, token, "--name", c.Name, "--advertise", c.Address); err != nil {
+		return err
+	}
+	return c.configure()
+}
+
+// configure tells the member what the lab wants otherwise than the product's defaults.
+func (c *Coordinator) configure() error {
+	if c.lab.options.PassInterval == 0 {
+		return nil
+	}
+	return editYAML(c.Path("/etc/berth/coordinator.yaml"), func(config map[string]any) {
+		config["pass_interval"] = c.lab.options.PassInterval.String()
+	})
 }
 
 // Start starts the member.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"berth/shared/units"
 )
@@ -21,6 +22,7 @@ type Options struct {
 	HostMemory   []units.Bytes // of the hosts in turn, over and over; default 4 GiB each
 	HostReserve  units.Bytes   // part of it that is never free, default 512 MiB
 	Binaries     string        // directory of berth and berth-agent, default bin/ of the module
+	PassInterval time.Duration // between the leader's looks at how well VMs are placed; default as the product's, a minute
 	Bare         bool          // raise coordinators and hosts, but leave Berth on them unconfigured and stopped
 	Keep         bool          // the lab outlives this process, until Down or `berth-lab down`
 	Log          io.Writer     // what is being done, a line each; default none
