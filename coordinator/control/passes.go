@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -254,13 +255,30 @@ func unwanted(fleet *balance.Fleet, plan *cluster.Plan) bool {
 	})
 }
 
-// stillGood tells whether an earlier proposal moves the same VMs as the one found now, to nodes that still take VMs. Among
-// equal targets the engine draws: that is no reason for another proposal every minute.
+// stillGood tells whether an earlier proposal does what the one found now does: for the same group it moves as many VMs from
+// the same nodes, to nodes that still take VMs, and with the same effect. Among equal targets the engine draws, and which VM
+// is the least busy one changes with every look: that is no reason for another proposal every minute.
 func stillGood(fleet *balance.Fleet, old, found *cluster.Plan) bool {
-	return sameVMs(old, found) && !slices.ContainsFunc(old.Moves, func(m cluster.Move) bool {
+	alike := sameVMs(old, found) || old.Group == found.Group && sameSources(old, found) &&
+		equal(old.Before, found.Before) && equal(old.Predicted, found.Predicted)
+	return alike && !slices.ContainsFunc(old.Moves, func(m cluster.Move) bool {
 		node := fleet.View.Node(m.Target)
-		return node == nil || node.Node.Maintenance || node.Facts.Liveness != cluster.Up
+		return node == nil || node.Node.Maintenance || node.Facts.Liveness != cluster.Up || !movable(fleet, m.VM)
 	})
+}
+
+// sameSources tells whether two plans take as many VMs from the same nodes, in the same order.
+func sameSources(a, b *cluster.Plan) bool {
+	return slices.EqualFunc(a.Moves, b.Moves, func(a, b cluster.Move) bool { return a.Source == b.Source })
+}
+
+// equal compares figures that were summed up in another order, perhaps.
+func equal(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
+
+// movable tells whether Berth may still move a VM by itself.
+func movable(fleet *balance.Fleet, vm string) bool {
+	at, found := slices.BinarySearchFunc(fleet.VMs, vm, func(vm balance.VM, id string) int { return cmp.Compare(vm.ID, id) })
+	return found && fleet.VMs[at].Busy == "" && fleet.VMs[at].Migration == cluster.MigrateAutomatic && !fleet.VMs[at].Unbalanced
 }
 
 func sameVMs(a, b *cluster.Plan) bool {

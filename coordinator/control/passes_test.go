@@ -171,6 +171,46 @@ func TestManualBalancingProposesUntilSomebodySaysSo(t *testing.T) {
 	})
 }
 
+// Which of several VMs is the least busy one changes all the time. Whoever is about to apply a proposal finds it there.
+func TestAProposalStaysWhileAnotherOneWouldDoTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		a, b, pinned := w.on("n1", "a", 1), w.on("n1", "b", 1), w.on("n1", "pinned", 1)
+		c := w.on("n2", "c", 1)
+		w.record(pinned.ID, func(vm *cluster.VM) { vm.Migration = cluster.MigrateNever })
+		snapshot := w.Store.Snapshot()
+		fleet, err := w.fleet(snapshot, w.Inventory.View(snapshot, w.Now()), cluster.DefaultCluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := func(vm cluster.VM, target string, predicted float64) *cluster.Plan {
+			move := cluster.Move{VM: vm.ID, Source: vm.Holder, Target: target}
+			return &cluster.Plan{Kind: cluster.PlanBalance, Moves: []cluster.Move{move}, Before: 2, Predicted: predicted}
+		}
+		grouped := plan(b, "n2", 1)
+		grouped.Group = "apart"
+		for _, test := range []struct {
+			why        string
+			old, found *cluster.Plan
+			good       bool
+		}{
+			{"the same", plan(a, "n2", 1), plan(a, "n2", 1), true},
+			{"another target, drawn among equals", plan(a, "n2", 1), plan(a, "n3", 1), true},
+			{"another VM of the same node", plan(a, "n2", 1), plan(b, "n3", 1+1e-15), true},
+			{"another VM, whose move does more", plan(a, "n2", 1), plan(b, "n3", 0.5), false},
+			{"a VM of another node", plan(a, "n3", 1), plan(c, "n3", 1), false},
+			{"for another group", plan(a, "n2", 1), grouped, false},
+			{"a VM that may no longer move", plan(pinned, "n2", 1), plan(a, "n2", 1), false},
+			{"a target that is gone", plan(a, "n9", 1), plan(a, "n2", 1), false},
+		} {
+			if good := stillGood(fleet, test.old, test.found); good != test.good {
+				t.Errorf("%s: still good is %t", test.why, good)
+			}
+		}
+	})
+}
+
 func TestAProposalThatIsOutOfDateGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
