@@ -15,9 +15,20 @@ import (
 // likewise: more that should be together with the VM are on the target than where it is, or the target is free of those that
 // it should be apart from and its own node is not.
 func Improves(groups []cluster.Group, vm, target string, where Where, first Scope) bool {
+	return gain(groups, vm, target, where, first) > 0
+}
+
+// Worsens tells whether the soft rules are worse kept once the VM is on the target: fewer of the nodes' rules, or more VMs with it
+// that it should be apart from, or fewer that it should be with. A move that neither improves nor worsens makes no difference.
+func Worsens(groups []cluster.Group, vm, target string, where Where, first Scope) bool {
+	return gain(groups, vm, target, where, first) < 0
+}
+
+// gain is positive where the soft rules are better kept on the target, and negative where they are worse kept.
+func gain(groups []cluster.Group, vm, target string, where Where, first Scope) int {
 	source, runs := where[vm]
 	if !runs || source == target {
-		return false
+		return 0
 	}
 	nodes, vms := 0, 0
 	for _, level := range levels(groups, vm) {
@@ -29,9 +40,9 @@ func Improves(groups []cluster.Group, vm, target string, where Where, first Scop
 		}
 	}
 	if first == OfVMs {
-		return cmp.Or(vms, nodes) > 0
+		return cmp.Or(vms, nodes)
 	}
-	return cmp.Or(nodes, vms) > 0
+	return cmp.Or(nodes, vms)
 }
 
 // levels are the groups that the VM is in, those of one priority at a time, the highest first.

@@ -433,3 +433,31 @@ func TestRepairsBringTogether(t *testing.T) {
 		}
 	})
 }
+
+func TestWorsens(t *testing.T) {
+	for name, c := range map[string]struct {
+		groups []string
+		where  string
+		want   string // targets of a
+	}{
+		"nothing is soft":          {groups: []string{"A: a on h1"}, where: "a@h1"},
+		"it does not run":          {groups: []string{"A: a on? h1"}, where: "b@h1"},
+		"off the group's node":     {groups: []string{"A: a on? h1"}, where: "a@h1", want: "h2 h3"},
+		"away from its own":        {groups: []string{"A: a +? b +? c"}, where: "a@h1 b@h1 c@h2", want: "h3"},
+		"into a larger crowd":      {groups: []string{"A: a -? b -? c -? d"}, where: "a@h1 b@h1 c@h2 d@h2", want: "h2"},
+		"not into a smaller crowd": {groups: []string{"A: a -? b -? c -? d"}, where: "a@h1 b@h1 c@h1 d@h2"},
+		"to where one is":          {groups: []string{"A: a -? b"}, where: "a@h1 b@h2", want: "h2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, target := range ids("h1 h2 h3") {
+				if Worsens(parse(t, c.groups...), "a", target, at(c.where), OfNodes) {
+					got = append(got, target)
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("worse on %v, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -304,10 +304,7 @@ func (g *ground) worse(vm, to int) bool {
 	if !slices.ContainsFunc(g.memberOf[id], func(group cluster.Group) bool { return group.VMsRule.Soft() || group.NodesRule.Soft() }) {
 		return false
 	}
-	was := g.where[id]
-	g.where[id] = g.columns.IDs[to]
-	defer func() { g.where[id] = was }()
-	return affinity.Improves(g.memberOf[id], id, was, g.where, g.first())
+	return affinity.Worsens(g.memberOf[id], id, g.columns.IDs[to], g.where, g.first())
 }
 
 // breaks tells whether a hard rule that holds would not hold with the VMs on another node. The engine keeps all of them but

@@ -57,12 +57,14 @@ func (g *ground) repair(found *Found) bool {
 	return repaired
 }
 
-// try goes through the candidates: hard rules before soft ones.
+// try goes through the candidates: hard rules before soft ones. Those that are to join others, from which they are parted, are
+// tried as a unit before the next share is.
 func (r *repairs) try(candidates []affinity.Candidate, found *Found) bool {
 	for _, hard := range []bool{true, false} {
 		for _, together := range []bool{false, true} {
 			for i := range candidates {
-				if c := &candidates[i]; c.Hard == hard && r.one(c, together, found) {
+				c := &candidates[i]
+				if c.Hard == hard && (r.one(c, together, found) || r.parting(c) && !together && r.one(c, true, found)) {
 					return true
 				}
 			}

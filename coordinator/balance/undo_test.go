@@ -86,3 +86,15 @@ func TestARuleThatHoldsIsNotBrokenToRepairAnother(t *testing.T) {
 	s.group("split", "!+", []string{"a", "c"}, "!-", []string{"h1"})
 	expect(t, "the move", told(Pass(s.fleet()).Moves), []string{"a h1>h2", "b h1>h2"})
 }
+
+// Balancing does not take a VM to where there are more of those that it had better be apart from, even though the rule is broken
+// in any case: a repair would bring it back as soon as it can.
+func TestBalancingMakesNoCrowdLarger(t *testing.T) {
+	s := newSite("h1", "h2").vm("h1", "a").vm("h1", "b").vm("h2", "c").vm("h2", "d")
+	s.group("apart", "-", []string{"a", "b", "c", "d"}, "", nil)
+	s.fill("h1", 4)
+	s.use = map[string]float64{"h1-01": 1, "h1-02": 1, "h1-03": 1, "h1-04": 1}
+	s.Settings.Enforcement = cluster.Off
+	s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
+	expect(t, "the move", told(Pass(s.fleet()).Moves), []string{"h1-01 h1>h2"})
+}
