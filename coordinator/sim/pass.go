@@ -17,13 +17,10 @@ import (
 // loops is who asks for the moves that the leader's loops find.
 const loops = "berth"
 
-// lead makes the leader's pass over every cluster. One whose VMs are on their way is left alone until they have come.
+// lead makes the leader's pass over every cluster.
 func (w *world) lead() error {
 	w.passes++
 	for _, name := range w.clusters() {
-		if w.occupied(name) {
-			continue
-		}
 		if err := w.look(name); err != nil {
 			return fmt.Errorf("pass over cluster %s: %w", name, err)
 		}
@@ -68,16 +65,21 @@ func (w *world) fleet(name string) (*balance.Fleet, error) {
 	return fleet, nil
 }
 
-// look makes one pass over one cluster.
+// look makes one pass over one cluster: it tells which groups are broken and what came of earlier moves, and carries out or
+// proposes the move that is to be made now. A cluster whose VMs are on their way is left alone until they have come.
 func (w *world) look(name string) error {
 	fleet, err := w.fleet(name)
 	if err != nil {
 		return err
 	}
+	w.mark(fleet.Groups, affinity.Breaches(fleet.Groups, w.where(), w.nameOf))
 	w.observe(fleet)
+	if w.occupied(name) {
+		return nil
+	}
 	fleet.Recent = w.plansOf(name)
 	found := balance.Pass(fleet)
-	w.mark(fleet.Groups, found.Breaches)
+	w.tidy(name, &found)
 	if found.Kind == "" {
 		w.rest(name, found.Idle)
 		return nil
@@ -138,7 +140,7 @@ func (w *world) observe(fleet *balance.Fleet) {
 	}
 }
 
-// mark writes down since when groups are broken.
+// mark writes down since when groups are broken, and that they hold again. The fleet's groups are told, too.
 func (w *world) mark(groups []cluster.Group, breaches []affinity.Breach) {
 	broken := make(map[string][]string)
 	for i := range breaches {
@@ -153,10 +155,10 @@ func (w *world) mark(groups []cluster.Group, breaches []affinity.Breach) {
 		record := &w.state.Resources[at]
 		switch why := broken[group.ID]; {
 		case len(why) > 0 && record.BrokenSince.IsZero():
-			record.BrokenSince = w.at
+			record.BrokenSince, group.BrokenSince = w.at, w.at
 			w.note(Entry{What: "broken", Of: "group/" + group.Name, Why: strings.Join(why, "; ")})
 		case len(why) == 0 && !record.BrokenSince.IsZero():
-			record.BrokenSince = time.Time{}
+			record.BrokenSince, group.BrokenSince = time.Time{}, time.Time{}
 			w.note(Entry{What: "holds", Of: "group/" + group.Name})
 		}
 	}
@@ -196,17 +198,15 @@ func (w *world) nameOf(id string) string {
 	return w.nodeName(id)
 }
 
-// propose keeps one proposed plan of a kind and cluster: a new one takes its place when it moves something else.
+// propose keeps one proposed plan of a kind and cluster: a new one takes its place when it would do something else.
 func (w *world) propose(plan cluster.Plan) {
 	for i := range w.plans {
-		old := &w.plans[i]
-		if old.State != cluster.PlanProposed || old.Kind != plan.Kind || old.Cluster != plan.Cluster {
-			continue
+		if old := &w.plans[i]; old.State == cluster.PlanProposed && old.Kind == plan.Kind && old.Cluster == plan.Cluster {
+			if w.alike(old, &plan) {
+				return
+			}
+			w.discard(old, "another move is better now")
 		}
-		if sameMoves(old.Moves, plan.Moves) {
-			return
-		}
-		old.State, old.EndedAt = cluster.PlanDiscarded, w.at
 	}
 	made := w.keep(plan)
 	for i := range made.Moves {
@@ -217,10 +217,44 @@ func (w *world) propose(plan cluster.Plan) {
 	}
 }
 
-func sameMoves(a, b []cluster.Move) bool {
-	return slices.EqualFunc(a, b, func(a, b cluster.Move) bool {
-		return a.VM == b.VM && a.Source == b.Source && a.Target == b.Target
+// alike tells whether a proposal does what the plan found now does, to nodes that still take VMs: the same VMs, or as many from
+// the same nodes to the same effect. Among equal targets the engine draws: that is no reason for another proposal.
+func (w *world) alike(old, found *cluster.Plan) bool {
+	sameVM := func(a, b cluster.Move) bool { return a.VM == b.VM && a.Source == b.Source }
+	sameSource := func(a, b cluster.Move) bool { return a.Source == b.Source }
+	if !slices.EqualFunc(old.Moves, found.Moves, sameVM) && !(old.Group == found.Group &&
+		slices.EqualFunc(old.Moves, found.Moves, sameSource) && near(old.Before, found.Before) && near(old.Predicted, found.Predicted)) {
+		return false
+	}
+	return !slices.ContainsFunc(old.Moves, func(m cluster.Move) bool {
+		record, known := w.state.Node(m.Target)
+		return !known || record.Maintenance || w.nodes[m.Target].facts.Liveness != cluster.Up
 	})
+}
+
+// tidy discards proposals that nobody can want any more: their VMs are elsewhere by now, or nothing is to be moved.
+func (w *world) tidy(name string, found *balance.Found) {
+	for i := range w.plans {
+		plan := &w.plans[i]
+		if plan.State != cluster.PlanProposed || plan.Cluster != name {
+			continue
+		}
+		elsewhere := slices.ContainsFunc(plan.Moves, func(m cluster.Move) bool {
+			vm := w.vmByID(m.VM)
+			return vm == nil || vm.Holder != m.Source
+		})
+		switch {
+		case elsewhere:
+			w.discard(plan, "its VMs are no longer where they were")
+		case found.Kind == "":
+			w.discard(plan, "no longer needed")
+		}
+	}
+}
+
+func (w *world) discard(plan *cluster.Plan, why string) {
+	plan.State, plan.EndedAt, plan.UpdatedAt, plan.Message = cluster.PlanDiscarded, w.at, w.at, why
+	w.note(Entry{What: "dropped", Of: "plan/" + plan.ID, Plan: plan.ID, Why: why})
 }
 
 // keep gives a plan its identity.

@@ -101,13 +101,17 @@ type watched struct {
 	groups []cluster.Group
 	seen   map[string]bool // placements of all VMs that were there
 	now    string          // the last of them
+	order  []string        // the VMs that have moved, one after the other
 	last   map[string]leg  // the last move of each VM
 	broken map[string]int  // hard rules when nothing was on its way last
 	moved  map[cluster.PlanKind]int
 }
 
-// leg is a move of a VM: what kind of plan made it, and from which node.
-type leg struct{ kind, from string }
+// leg is a move of a VM: what kind of plan made it, from which node, and how many moves were before it.
+type leg struct {
+	kind, from string
+	turn       int
+}
 
 // How long a site is watched: until an hour has passed without a move, and then an hour more. Back-off may make a balancer
 // wait for an hour, so that the first one has to be longer.
@@ -262,14 +266,25 @@ func (w *watched) settings() cluster.Settings {
 	return cluster.SettingsOf(&record)
 }
 
-// forward: what enforcement did balancing does not undo, nor the other way round.
+// forward: what enforcement did balancing does not undo, nor the other way round, as long as the VMs of its groups are where
+// they were.
 func (w *watched) forward(e *Entry, vm *cluster.VM, source string) error {
 	last := w.last[vm.ID]
-	w.last[vm.ID] = leg{e.What, source}
-	if last.kind != "" && last.kind != e.What && last.from == w.nodeID(e.To) {
-		return fmt.Errorf("a %s brought it from there: %s", last.kind, w.tail())
+	w.last[vm.ID] = leg{e.What, source, len(w.order)}
+	w.order = append(w.order, vm.ID)
+	if last.kind == "" || last.kind == e.What || last.from != w.nodeID(e.To) || w.mateMoved(vm.ID, last.turn) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("a %s brought it from there: %s", last.kind, w.tail())
+}
+
+// mateMoved tells whether another VM of its groups has moved since.
+func (w *watched) mateMoved(vm string, since int) bool {
+	return slices.ContainsFunc(w.order[since:], func(other string) bool {
+		return other != vm && slices.ContainsFunc(w.groups, func(g cluster.Group) bool {
+			return slices.Contains(g.VMs, vm) && slices.Contains(g.VMs, other)
+		})
+	})
 }
 
 // shape is where all VMs are.
