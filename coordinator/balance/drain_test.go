@@ -217,3 +217,16 @@ func TestTiedVMsReturnTogether(t *testing.T) {
 	s.later(time.Minute)
 	expect(t, "the moves", told(Return(s.fleet(), &plan).Moves), []string{"a hv2>hv1", "b hv2>hv1"})
 }
+
+// What keeps a VM away is told of the node that it would return to, not of any other one.
+func TestAVMThatStaysAwaySaysWhatIsInItsWay(t *testing.T) {
+	s := newSite("hv1", "hv2", "hv3").vm("hv3", "a")
+	plan := Drain(s.fleet(), "hv3", 1, 0).Plan
+	s.carryOut(plan.Moves)
+	s.later(time.Minute)
+	s.vm("hv3", "b")
+	s.group("apart", "!-", []string{"a", "b"}, "", nil)
+	expect(t, "the moves", told(Return(s.fleet(), &plan).Moves), []string{
+		"a stays: no node fits: hv3 is the only node that it may go to and is refused: group apart keeps its VMs apart, and b is on hv3",
+	})
+}

@@ -142,6 +142,8 @@ func (e *Engine) refusalReason(choice Choice) string {
 		return e.onlyRefusal(in.Pinned, in.PinnedName, "was asked for")
 	case in.Home != "":
 		return e.onlyRefusal(in.Home, in.Home, "has the VM's disk")
+	case len(e.request.Among) == 1:
+		return e.onlyRefusal(e.request.Among[0], e.request.Among[0], "is the only node that it may go to")
 	}
 	refusals := make([]int, len(e.constraints))
 	for node := range nodes {
