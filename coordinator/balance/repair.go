@@ -148,6 +148,11 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 		return r.note(c, err.Error())
 	}
 	request.Leave = c.Hard
+	if r.parting(c) {
+		if request.Among = r.joining(vm); request.Among == nil {
+			return r.note(c, fmt.Sprintf("%s has none to join on another node", r.VMs[vm].Name))
+		}
+	}
 	if together || r.parting(c) {
 		request.Unit = r.unit(mates) // a share is begun to be emptied only where all of it has room
 	}
@@ -179,6 +184,19 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 		found.Moves = append(found.Moves, r.planned(one, target, found.Reason))
 	}
 	return true
+}
+
+// joining are the nodes of those that a VM is to join, ascending. The constraint knows only of the VM's own groups: one that is
+// tied to others by a VM that does not run could go anywhere, from one wrong node to the next.
+func (r *repairs) joining(vm int) []string {
+	var nodes []string
+	for _, id := range r.bound[r.VMs[vm].ID] {
+		if node, runs := r.where[id]; runs && node != r.VMs[vm].Node && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
 }
 
 // parting tells whether a candidate is to join others that it is parted from: then it may leave the VMs of its node behind,

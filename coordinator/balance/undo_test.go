@@ -98,3 +98,25 @@ func TestBalancingMakesNoCrowdLarger(t *testing.T) {
 	s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
 	expect(t, "the move", told(Pass(s.fleet()).Moves), []string{"h1-01 h1>h2"})
 }
+
+// VMs that only a stopped VM ties together join each other, and do not go from one wrong node to the next. The view does not know
+// the labels of VMs that do not run, so the constraint lets such a VM go anywhere.
+func TestVMsThatAStoppedOneTiesTogetherJoin(t *testing.T) {
+	blue := func(vm *cluster.VM) { vm.Labels = []string{"blue"} }
+	s := newSite("h1", "h2", "h3", "h4", "h5").vm("h1", "a").vm("h4", "c", blue).vm("h5", "d", blue).vm("", "bridge", blue)
+	s.group("one", "!+", []string{"a", "bridge"}, "", nil)
+	s.group("two", "!+", nil, "", nil).Lists = map[string][]string{cluster.ListVMLabels: {"blue"}}
+	for seed := range uint64(10) {
+		fleet := s.fleet()
+		var declared []cluster.Group
+		for i := range s.groups {
+			declared = append(declared, cluster.GroupOf(&s.groups[i], cluster.DefaultCluster))
+		}
+		fleet.Groups = cluster.Expand(declared, s.vms, s.nodes)
+		fleet.Seed = rand.New(rand.NewPCG(seed, 0)).Uint64
+		moves := Pass(fleet).Moves
+		if len(moves) != 1 || moves[0].VM == "a" && moves[0].Target != "h4" && moves[0].Target != "h5" {
+			t.Errorf("moves %v, want one to where another is", told(moves))
+		}
+	}
+}
