@@ -37,7 +37,7 @@ const (
 	raiseLimit   = 3 * time.Minute
 	commandLimit = 3 * time.Minute
 	restoreLimit = 2 * time.Minute
-	waitLimit    = 90 * time.Second
+	waitLimit    = 4 * time.Minute // a copy that hangs is given up after one, and is tried again
 )
 
 // passInterval is between two looks of the lab's leader.
