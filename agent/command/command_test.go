@@ -29,6 +29,7 @@ import (
 // cluster is a coordinator that enrols whoever has the secret and welcomes every agent.
 type cluster struct {
 	*testing.T
+	berthv1connect.UnimplementedAgentServiceHandler
 	id        string
 	authority *pki.Authority
 	secret    string

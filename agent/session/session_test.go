@@ -20,6 +20,8 @@ import (
 
 // leader is a coordinator's agent listener: it does what serve says with each stream.
 type leader struct {
+	berthv1connect.UnimplementedAgentServiceHandler
+
 	serve func(context.Context, *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error
 }
 

@@ -54,6 +54,11 @@ var access = map[string][]pki.Role{
 	berthv1connect.BerthServiceWhyVMProcedure:              people,
 	berthv1connect.BerthServiceWhyNotProcedure:             people,
 	berthv1connect.BerthServiceCapacityProcedure:           people,
+	berthv1connect.BerthServiceImportImageProcedure:        people,
+	berthv1connect.BerthServiceGrowDiskProcedure:           people,
+	berthv1connect.BerthServiceListPoolsProcedure:          people,
+	berthv1connect.BerthServiceSpreadProcedure:             people,
+	berthv1connect.BerthServiceConsoleProcedure:            people,
 	berthv1connect.BerthServiceListVMsProcedure:            people,
 	berthv1connect.BerthServiceGetVMProcedure:              people,
 	berthv1connect.BerthServiceStartVMProcedure:            people,
@@ -94,6 +99,7 @@ var access = map[string][]pki.Role{
 	berthv1connect.MemberServiceJoinProcedure: peers,
 
 	berthv1connect.AgentServiceSessionProcedure: agents,
+	berthv1connect.AgentServiceTunnelProcedure:  agents,
 }
 
 // Authorise lets through only calls that the caller's role may make. It looks before any message is read. Both the API

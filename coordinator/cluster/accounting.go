@@ -16,6 +16,9 @@ type Records struct {
 	VMs          []VM
 	Reservations []Reservation
 	Groups       []Resource // of KindGroup
+	Pools        []Resource // of KindPool
+	Pods         []Resource // of KindPod
+	Disks        []Resource // of KindDisk and KindImage, those with a Volume
 }
 
 // NewView joins the records with the facts and does all accounting. Times in facts and at are the coordinator's; facts

@@ -72,6 +72,14 @@ type Domain struct {
 	Balloon  *units.Bytes // memory that its balloon leaves it now; likewise
 }
 
+// PoolFacts are one storage pool of a node, as libvirt shows it.
+type PoolFacts struct {
+	Name      string
+	Active    bool
+	Capacity  units.Bytes
+	Available units.Bytes
+}
+
 // NodeFacts are what is known of a node without Raft, at one moment. Times are the coordinator's.
 type NodeFacts struct {
 	Liveness       Liveness
@@ -87,6 +95,15 @@ type NodeFacts struct {
 	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
 	InventoryFrom string   // incarnation that sent it
+
+	Pools         []PoolFacts // libvirt's storage pools, by name
+	PoolsKnown    bool        // the last listing of pools succeeded
+	Networks      []string    // libvirt's networks that are active, ascending
+	Bridges       []string    // the host's own bridges, ascending
+	NetworksKnown bool        // the last listings of both succeeded
+	CPUModels     []string    // named CPU models that guests here can have, ascending; none: not known
+	HostCPU       string      // fingerprint of the CPU that host-passthrough would show; empty: not known
+	MachineTypes  []string    // ascending
 
 	Telemetry   bool // a sample has arrived; without it the next fields mean nothing
 	TelemetryAt time.Time

@@ -21,6 +21,9 @@ const (
 	KindNIC           Kind = "nic"
 	KindPolicy        Kind = "policy"
 	KindGroup         Kind = "group"
+	KindZone          Kind = "zone"
+	KindPod           Kind = "pod"
+	KindPool          Kind = "pool"
 	KindNode          Kind = "node"
 	KindVM            Kind = "vm"
 )
@@ -40,7 +43,14 @@ func (k Kind) WithArticle() string {
 }
 
 // Keys tells whether resources of the kind may have keys: those that are in a VM's hierarchy may.
-func (k Kind) Keys() bool { return k != KindNode && k != KindPolicy && k != KindGroup }
+func (k Kind) Keys() bool {
+	switch k {
+	case KindNode, KindPolicy, KindGroup, KindZone, KindPod, KindPool:
+		return false
+	default:
+		return true
+	}
+}
 
 // CustomerKeys tells whether customers may set keys on resources of the kind. They may not where others would feel it:
 // on clusters, billing entities, customers, VDCs and offers (FCO, "Resource Placement Keys").
@@ -73,6 +83,8 @@ type Resource struct {
 	Lists   map[string][]string `json:"lists,omitempty"`
 	// BrokenSince is when the leader first saw that a group's rules do not hold; zero while they do.
 	BrokenSince time.Time `json:"broken_since,omitzero"`
+	// Volume is where the content of a disk or an image is, once Berth has made it.
+	Volume *Volume `json:"volume,omitempty"`
 }
 
 // NodeKey finds a declared node key of a cluster.

@@ -50,6 +50,33 @@ const (
 	SettingBalanceWindow  = "balance_window"
 	SettingCooldown       = "cooldown"
 	SettingParallelMoves  = "parallel_moves"
+	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
+	SettingCapacityLimit  = "capacity_threshold" // of a zone, and of a cluster instead of its zone's
+)
+
+// Names of a zone's settings: how planners put its pods and clusters in order. The seed writes them with dots
+// (apply.planner.heuristics.to, user.vm.dispersion.weight).
+const (
+	SettingPlanner          = "planner"                     // of offers that name none
+	SettingHeuristicsTo     = "apply_planner_heuristics_to" // LevelPod or LevelCluster
+	SettingDispersionWeight = "user_vm_dispersion_weight"   // 0 to 1
+	SettingCapacityType     = "capacity_type"               // CapacityCPU, CapacityRAM or CapacityCombined
+)
+
+// Words of a zone's settings.
+const (
+	LevelPod         = "pod"
+	LevelCluster     = "cluster"
+	CapacityCPU      = "cpu"
+	CapacityRAM      = "ram"
+	CapacityCombined = "combined" // half CPU, half RAM
+)
+
+// Defaults of a zone's settings.
+const (
+	DefaultPlanner           = "first-fit"
+	DefaultDispersionWeight  = 1.0
+	DefaultCapacityThreshold = 0.85
 )
 
 // Mode is what a loop of the leader does with the moves that it finds.

@@ -100,4 +100,6 @@ type Reservation struct {
 	Memory    units.Bytes
 	VCPUs     int
 	Operation string
+
+	Volumes []VolumeOrder // that the operation makes there
 }

@@ -53,6 +53,14 @@ type VM struct {
 	Migration Migration `json:"migration,omitempty"` // who may move it while it runs; empty: Berth and people
 	Preferred []string  `json:"preferred,omitempty"` // node IDs that it had better start on
 	MovedAt   time.Time `json:"moved_at,omitzero"`   // when it last came to another node while it ran, by whomever
+
+	// Within is the ID of the zone, pod or cluster that the VM is placed in when no VDC says where; empty: the default cluster.
+	Within string `json:"within,omitempty"`
+	// CPU is the CPU model that the VM was last started with: one that every node of its cluster can run, or
+	// CPUHostPassthrough; empty: as its node chose, by a release that chose there. PassedCPU is the node's own CPU
+	// (NodeFacts.HostCPU) of a VM that has it passed through.
+	CPU       string `json:"cpu,omitempty"`
+	PassedCPU string `json:"passed_cpu,omitempty"`
 }
 
 // Migration says who may move a running VM.
@@ -75,14 +83,30 @@ type VMSpec struct {
 	Disks    []Disk      `json:"disks,omitempty"`
 	Networks []string    `json:"networks,omitempty"` // libvirt network names, or bridge:NAME
 	XML      string      `json:"xml,omitempty"`
+
+	Machine  string `json:"machine,omitempty"`   // q35, pc, virt ...; empty: as the node has it by default
+	Firmware string `json:"firmware,omitempty"`  // FirmwareBIOS or FirmwareEFI; empty: what the machine type has by default
+	CPU      string `json:"cpu,omitempty"`       // CPUHostPassthrough, or a model by name; empty: the cluster's baseline
+	UserData string `json:"user_data,omitempty"` // of cloud-init: the guest gets it on a seed image
 }
 
-// Disk is one block device of a VM, an existing image on the nodes.
+// Words of a VM's firmware and CPU.
+const (
+	FirmwareBIOS       = "bios"
+	FirmwareEFI        = "efi"
+	CPUHostPassthrough = "host-passthrough" // the VM then moves only to nodes with the very same CPU
+)
+
+// Disk is one block device of a VM: a file on the nodes or a volume of one of their pools.
 type Disk struct {
 	Path     string `json:"path"`
 	Format   string `json:"format"` // raw or qcow2; explicit, never probed
 	Bus      string `json:"bus"`    // virtio, sata or scsi
 	ReadOnly bool   `json:"read_only,omitempty"`
+
+	// Pool and Volume are libvirt's names of a volume; then there is no path.
+	Pool   string `json:"pool,omitempty"`
+	Volume string `json:"volume,omitempty"`
 }
 
 // Ranges of a VM's size. libvirt and QEMU have their own; these refuse what can only be a slip.
@@ -100,6 +124,7 @@ const (
 	MaxDisks         = 64
 	MaxNetworks      = 32
 	MaxXMLLength     = 256 << 10
+	MaxUserData      = 64 << 10
 )
 
 // EpochsGiven is the highest epoch that the VM was ever given. The next one has to be above it.

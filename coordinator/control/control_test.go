@@ -85,6 +85,10 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	return true
 }
 
+func (n *nodes) Perform(context.Context, string, Task) (TaskDone, error) {
+	return TaskDone{}, &TaskError{Code: "unsupported", Message: "not here"}
+}
+
 func (n *nodes) Cancel(string, string, uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"io"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -24,6 +25,8 @@ type StartVM struct {
 	Labels    []string // ascending
 	Preferred []string // node IDs
 	Migration cluster.Migration
+	Within    string            // ID of a zone, pod or cluster
+	Root      *cluster.Resource // a disk that is made with it and is its first; ID and CreatedAt are filled in; nil: none
 
 	Node      string // ID of the only node that will do; empty: any
 	DryRun    bool
@@ -63,9 +66,11 @@ type MigrateVM struct {
 	Node      string      // target node ID; empty: the best node, the present one included
 	IfBetter  float64     // least gain of score that the best node must offer; 0: any
 	Bandwidth units.Bytes // a second; 0 means libvirt's default
-	DryRun    bool
-	RequestID string
-	Caller    string
+	// CopyStorage takes disks of local pools along.
+	CopyStorage bool
+	DryRun      bool
+	RequestID   string
+	Caller      string
 
 	// Of a move that belongs to a plan: what placement is asked beyond the VM, see placement.Request.
 	Plan     string            // ID
@@ -112,3 +117,59 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// DeleteVM asks for a stopped VM to be forgotten, with its disks that are volumes.
+type DeleteVM struct {
+	VM        string // ID
+	KeepDisks bool   // all of them stay; without it only those stay that are to be kept
+	RequestID string
+	Caller    string
+}
+
+// DeleteDisk asks for a disk of no VM to be forgotten, with its volume.
+type DeleteDisk struct {
+	Disk      string // ID
+	RequestID string
+	Caller    string
+}
+
+// GrowDisk asks for a disk to be made larger.
+type GrowDisk struct {
+	Disk      string // ID
+	Size      units.Bytes
+	RequestID string
+	Caller    string
+}
+
+// ImportImage asks for a file to be put into a pool as an image. What can be read of the file itself has been checked.
+type ImportImage struct {
+	Name, Offer string // the offer by ID; may be empty
+	Pool        string // ID
+	Format      string
+	Size        units.Bytes // of the file
+	Capacity    units.Bytes // as a guest sees it
+	Checksum    string      // SHA-256 of the file, hex
+	// Open gives the file from its beginning. Each node of a local pool reads it once.
+	Open      func() (io.ReadCloser, error)
+	RequestID string
+	Caller    string
+}
+
+// DeleteImage asks for an image that no disk is a copy of to be forgotten, with its volume.
+type DeleteImage struct {
+	Image     string // ID
+	RequestID string
+	Caller    string
+}
+
+// Spread is how a customer's VMs are spread, without a name of anything.
+type Spread struct {
+	VMs                          int // running and on their way
+	Zones, Pods, Clusters, Nodes SpreadLevel
+}
+
+// SpreadLevel is how VMs are spread over things of one kind.
+type SpreadLevel struct {
+	Used, Total int // those with a VM of the customer; all that its VMs may go to
+	Most, Least int // VMs on one of them
+}

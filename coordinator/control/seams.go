@@ -2,11 +2,13 @@ package control
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/shared/units"
 )
 
 // Proposer commits commands. Package consensus implements it.
@@ -25,7 +27,53 @@ type Agents interface {
 	Order(term uint64, order operation.Order) (sent bool)
 	// Cancel asks the agent to stop working on an order.
 	Cancel(node, operation string, step uint32)
+	// Perform has an agent do a piece of work that belongs to no operation, and waits for its end. The error is a *TaskError
+	// when the agent answered; any other one means that it is not known what became of the task: doing it again is harmless.
+	Perform(ctx context.Context, node string, task Task) (TaskDone, error)
 }
+
+// Task is a piece of work for one node's agent. One of the fields is set.
+type Task struct {
+	Grow    *GrowVolume
+	Remove  []cluster.VolumeOrder // a volume that is not there is removed; one that a domain uses is not
+	Fetch   *FetchVolume
+	Console *OpenConsole
+}
+
+// GrowVolume makes a volume larger, to the capacity of the order.
+type GrowVolume struct {
+	Volume cluster.VolumeOrder
+	VM     string // ID of the VM that runs there with it; empty: none does
+}
+
+// FetchVolume makes a volume of a file that the agent reads from a tunnel.
+type FetchVolume struct {
+	Volume   cluster.VolumeOrder
+	Size     units.Bytes // of the file
+	Checksum string      // SHA-256 of the file, hex
+	Content  io.Reader   // of the file
+}
+
+// OpenConsole joins the console of a VM with a stream, until either ends.
+type OpenConsole struct {
+	VM     string // ID
+	Epoch  uint64
+	Force  bool // take it from whoever has it
+	Stream io.ReadWriteCloser
+}
+
+// TaskDone is what a task gave.
+type TaskDone struct {
+	Allocated units.Bytes // of Fetch: what the volume takes in its pool
+}
+
+// TaskError is an agent's answer that a task could not be done. Nothing of it is left.
+type TaskError struct {
+	Code    string // stable word: exists, not_found, no_space, busy, invalid, unsupported, ...
+	Message string
+}
+
+func (e *TaskError) Error() string { return e.Message }
 
 // Inventory knows the soft facts. Package inventory implements it.
 type Inventory interface {

@@ -15,6 +15,7 @@ const (
 	Start   Kind = "start"
 	Stop    Kind = "stop"
 	Migrate Kind = "migrate"
+	Delete  Kind = "delete" // of a stopped VM that has volumes
 )
 
 // Phase is how far an operation has come.
@@ -30,6 +31,8 @@ const (
 	HandedOver Phase = "handed-over" // migrate: the source is gone; the target resumes
 	Discarding Phase = "discarding"  // migrate: the loser's paused leftover goes
 	Reverting  Phase = "reverting"   // migrate: the target is gone; the paused source resumes
+	Preparing  Phase = "preparing"   // migrate with CopyStorage: the target makes the volumes
+	Clearing   Phase = "clearing"    // volumes go that nobody needs: of a start that failed, a copy's source, a deleted VM
 	Ended      Phase = "ended"
 )
 
@@ -109,6 +112,16 @@ type Operation struct {
 	Revision  uint64    `json:"revision"`
 
 	Plan string `json:"plan,omitempty"` // ID of the plan that the move is of
+
+	// Volumes are made on the target: before a start, and as empty ones that a migration with CopyStorage fills. Nothing of
+	// them is left there when the operation fails. Replaced are the volumes that go once they are not needed any more: on the
+	// source of such a migration, and of a VM that is deleted.
+	Volumes     []cluster.VolumeOrder `json:"volumes,omitempty"`
+	Replaced    []cluster.VolumeOrder `json:"replaced,omitempty"`
+	CopyStorage bool                  `json:"copy_storage,omitempty"`
+	// CPU and PassedCPU are what the VM's record has of the name once it has started.
+	CPU       string `json:"cpu,omitempty"`
+	PassedCPU string `json:"passed_cpu,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.
@@ -156,6 +169,8 @@ const (
 	ActResume  Action = "resume"
 	ActDiscard Action = "discard"
 	ActInspect Action = "inspect"
+	ActPrepare Action = "prepare" // make empty volumes for a copy; when that fails, none is left
+	ActClear   Action = "clear"   // remove volumes that no domain of the node uses; one that is not there is removed
 )
 
 // Order is one command to one node's agent. Operation ID and Step identify it.
@@ -176,6 +191,11 @@ type Order struct {
 	TargetHost  string
 	Bandwidth   units.Bytes
 	Deadline    time.Duration
+
+	// Volumes are those to make (start, prepare), to copy into (migrate) or to remove (discard, clear).
+	Volumes     []cluster.VolumeOrder
+	CopyStorage bool // migrate: the disks that are in Replaced go along, into Volumes of the same disk
+	Replaced    []cluster.VolumeOrder
 }
 
 // Outcome is how an agent says that an order ended.

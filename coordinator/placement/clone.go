@@ -20,6 +20,7 @@ func (d *Decision) Clone() Decision {
 		out.Rules = &rules
 	}
 	out.Inputs = d.Inputs.clone()
+	out.Tried, out.Pools = slices.Clone(d.Tried), slices.Clone(d.Pools)
 	out.Nodes = slices.Clone(d.Nodes)
 	for i := range out.Nodes {
 		out.Nodes[i].detach()
@@ -31,7 +32,11 @@ func (r *Request) clone() Request {
 	out := *r
 	out.Excluded, out.Among, out.Preferred = slices.Clone(r.Excluded), slices.Clone(r.Among), slices.Clone(r.Preferred)
 	out.SystemKeys, out.CustomerKeys = slices.Clone(r.SystemKeys), slices.Clone(r.CustomerKeys)
-	out.Labels = slices.Clone(r.Labels)
+	out.Labels, out.Networks = slices.Clone(r.Labels), slices.Clone(r.Networks)
+	out.Disks = slices.Clone(r.Disks)
+	for i := range out.Disks {
+		out.Disks[i].ImageNodes = slices.Clone(out.Disks[i].ImageNodes)
+	}
 	if r.Unit != nil {
 		unit := *r.Unit
 		unit.VMs, unit.Names = slices.Clone(unit.VMs), slices.Clone(unit.Names)

@@ -57,6 +57,40 @@ type Request struct {
 	// Unit are the VMs that come along to the same node, because hard rules tie them to this one. Their memory and vCPUs
 	// have to fit too, and where they are now counts for no rule.
 	Unit *Unit `json:"unit,omitempty"`
+
+	// Planner orders clusters and cuts nodes into tiers; empty: the policy's.
+	Planner string `json:"planner,omitempty"`
+	// Disks are those of the VM that are volumes or are to become ones; Networks what its NICs are connected to (a libvirt
+	// network's name, or bridge:NAME), each once, ascending.
+	Disks    []Disk   `json:"disks,omitempty"`
+	Networks []string `json:"networks,omitempty"`
+	// CopyStorage lets a migration take disks of local pools along.
+	CopyStorage bool `json:"copy_storage,omitempty"`
+	// CPU is a CPU model that the node has to be able to run; PassedCPU the host CPU that the VM was passed. Empty: any.
+	CPU       string `json:"cpu,omitempty"`
+	PassedCPU string `json:"passed_cpu,omitempty"`
+}
+
+// Disk is what one disk of a VM needs of a node.
+type Disk struct {
+	ID     string      `json:"id"` // of the resource
+	Name   string      `json:"name"`
+	Size   units.Bytes `json:"size"`
+	Wanted string      `json:"wanted,omitempty"` // ID of the only pool that will do, of a disk that is not made yet; empty: any
+	// Pool and Node are where the disk is, as IDs; no pool: it is to be made. No node: the pool is shared.
+	Pool string `json:"pool,omitempty"`
+	Node string `json:"node,omitempty"`
+	// ImagePool and ImageNodes are where the image is that it is a thin copy of. No nodes: the pool is shared.
+	ImagePool  string   `json:"image_pool,omitempty"`
+	ImageNodes []string `json:"image_nodes,omitempty"`
+	Image      string   `json:"image,omitempty"` // name, for people
+}
+
+// PoolChoice says which pool a disk that is to be made goes to.
+type PoolChoice struct {
+	Disk     string `json:"disk"` // ID of the resource
+	Pool     string `json:"pool"` // ID
+	PoolName string `json:"pool_name"`
 }
 
 // Unit is what comes along with a VM: a VM by itself has none.
@@ -120,6 +154,9 @@ type Decision struct {
 
 	// Ranks are the table of several weighers, which Explain fills in: one row each, of the nodes of the winner's round.
 	Ranks []RankRow `json:"ranks,omitempty"`
+
+	Tried []Tried      `json:"tried,omitempty"` // the clusters that were looked at, when there was more than one
+	Pools []PoolChoice `json:"pools,omitempty"` // where the winner's disks that are to be made go
 }
 
 // Change is one thing that alone would turn a refusal into a placement. It was tried out.

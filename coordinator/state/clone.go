@@ -35,6 +35,9 @@ func cloneResource(r *cluster.Resource) cluster.Resource {
 	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)
 	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
 	out.Members, out.Lists = cloneLists(r.Members), cloneLists(r.Lists)
+	if out.Volume = pointer(r.Volume); out.Volume != nil {
+		out.Volume.Nodes = slices.Clone(r.Volume.Nodes)
+	}
 	return out
 }
 
@@ -65,6 +68,7 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 	out.Excluded = slices.Clone(o.Excluded)
 	out.Evidence = slices.Clone(o.Evidence)
 	out.Sticky = slices.Clone(o.Sticky)
+	out.Volumes, out.Replaced = slices.Clone(o.Volumes), slices.Clone(o.Replaced)
 	if out.Spec = pointer(o.Spec); out.Spec != nil {
 		*out.Spec = cloneSpec(*o.Spec)
 	}

@@ -14,14 +14,21 @@ import (
 
 // linksOfVM are the IDs of the resources that a VM names, empty ones among them.
 func linksOfVM(vm *cluster.VM) []string {
-	return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs)
+	return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image, vm.Within}, vm.Disks, vm.NICs)
 }
 
 // partsOf are the IDs of the resources that no other VM may have.
 func partsOf(vm *cluster.VM) []string { return slices.Concat(vm.Disks, vm.NICs) }
 
 // linksOfResource are the IDs of the resources that a resource names.
-func linksOfResource(r *cluster.Resource) []string { return slices.Sorted(maps.Values(r.Links)) }
+func linksOfResource(r *cluster.Resource) []string {
+	links := slices.Collect(maps.Values(r.Links))
+	if r.Volume != nil {
+		links = append(links, r.Volume.Pool)
+	}
+	slices.Sort(links)
+	return slices.Compact(links)
+}
 
 // impliedLink tells whether a link needs no record: there is none, or it leads to what is there undeclared.
 func impliedLink(link string) bool {

@@ -113,6 +113,11 @@ func (l *leader) Order(_ uint64, order operation.Order) bool {
 	return true
 }
 
+// Perform does nothing: no case has volumes.
+func (l *leader) Perform(context.Context, string, control.Task) (control.TaskDone, error) {
+	return control.TaskDone{}, nil
+}
+
 // Cancel has nothing to cancel: orders are done at once.
 func (l *leader) Cancel(string, string, uint32) {}
 

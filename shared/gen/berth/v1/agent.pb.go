@@ -80,6 +80,102 @@ func (CommandOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
 }
 
+type TunnelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ticket        string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"` // in the first message, which has nothing else
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelRequest) Reset() {
+	*x = TunnelRequest{}
+	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelRequest) ProtoMessage() {}
+
+func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
+func (*TunnelRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *TunnelRequest) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *TunnelRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type TunnelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelResponse) Reset() {
+	*x = TunnelResponse{}
+	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelResponse) ProtoMessage() {}
+
+func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
+func (*TunnelResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *TunnelResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // SessionRequest is what an agent says. The first one is a Hello.
 type SessionRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -93,6 +189,7 @@ type SessionRequest struct {
 	//	*SessionRequest_Result
 	//	*SessionRequest_Progress
 	//	*SessionRequest_Libvirt
+	//	*SessionRequest_TaskResult
 	Message       isSessionRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -100,7 +197,7 @@ type SessionRequest struct {
 
 func (x *SessionRequest) Reset() {
 	*x = SessionRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	mi := &file_berth_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -112,7 +209,7 @@ func (x *SessionRequest) String() string {
 func (*SessionRequest) ProtoMessage() {}
 
 func (x *SessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	mi := &file_berth_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -125,7 +222,7 @@ func (x *SessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRequest.ProtoReflect.Descriptor instead.
 func (*SessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SessionRequest) GetSequence() uint64 {
@@ -205,6 +302,15 @@ func (x *SessionRequest) GetLibvirt() *LibvirtStatus {
 	return nil
 }
 
+func (x *SessionRequest) GetTaskResult() *TaskResult {
+	if x != nil {
+		if x, ok := x.Message.(*SessionRequest_TaskResult); ok {
+			return x.TaskResult
+		}
+	}
+	return nil
+}
+
 type isSessionRequest_Message interface {
 	isSessionRequest_Message()
 }
@@ -237,6 +343,10 @@ type SessionRequest_Libvirt struct {
 	Libvirt *LibvirtStatus `protobuf:"bytes,8,opt,name=libvirt,proto3,oneof"`
 }
 
+type SessionRequest_TaskResult struct {
+	TaskResult *TaskResult `protobuf:"bytes,9,opt,name=task_result,json=taskResult,proto3,oneof"`
+}
+
 func (*SessionRequest_Hello) isSessionRequest_Message() {}
 
 func (*SessionRequest_Inventory) isSessionRequest_Message() {}
@@ -251,6 +361,8 @@ func (*SessionRequest_Progress) isSessionRequest_Message() {}
 
 func (*SessionRequest_Libvirt) isSessionRequest_Message() {}
 
+func (*SessionRequest_TaskResult) isSessionRequest_Message() {}
+
 type Hello struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	NodeId            string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"` // must be the one in the certificate
@@ -264,7 +376,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	mi := &file_berth_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -276,7 +388,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	mi := &file_berth_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -289,7 +401,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Hello) GetNodeId() string {
@@ -340,7 +452,7 @@ type InventoryReport struct {
 
 func (x *InventoryReport) Reset() {
 	*x = InventoryReport{}
-	mi := &file_berth_v1_agent_proto_msgTypes[2]
+	mi := &file_berth_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +464,7 @@ func (x *InventoryReport) String() string {
 func (*InventoryReport) ProtoMessage() {}
 
 func (x *InventoryReport) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[2]
+	mi := &file_berth_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +477,7 @@ func (x *InventoryReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InventoryReport.ProtoReflect.Descriptor instead.
 func (*InventoryReport) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *InventoryReport) GetNode() *NodeInventory {
@@ -407,7 +519,7 @@ type DomainChange struct {
 
 func (x *DomainChange) Reset() {
 	*x = DomainChange{}
-	mi := &file_berth_v1_agent_proto_msgTypes[3]
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -419,7 +531,7 @@ func (x *DomainChange) String() string {
 func (*DomainChange) ProtoMessage() {}
 
 func (x *DomainChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[3]
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -432,7 +544,7 @@ func (x *DomainChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainChange.ProtoReflect.Descriptor instead.
 func (*DomainChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DomainChange) GetDomain() *Domain {
@@ -459,7 +571,7 @@ type LibvirtStatus struct {
 
 func (x *LibvirtStatus) Reset() {
 	*x = LibvirtStatus{}
-	mi := &file_berth_v1_agent_proto_msgTypes[4]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -471,7 +583,7 @@ func (x *LibvirtStatus) String() string {
 func (*LibvirtStatus) ProtoMessage() {}
 
 func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[4]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -484,7 +596,7 @@ func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibvirtStatus.ProtoReflect.Descriptor instead.
 func (*LibvirtStatus) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LibvirtStatus) GetConnected() bool {
@@ -512,7 +624,7 @@ type CommandProgress struct {
 
 func (x *CommandProgress) Reset() {
 	*x = CommandProgress{}
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +636,7 @@ func (x *CommandProgress) String() string {
 func (*CommandProgress) ProtoMessage() {}
 
 func (x *CommandProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +649,7 @@ func (x *CommandProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
 func (*CommandProgress) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CommandProgress) GetOperationId() string {
@@ -579,7 +691,7 @@ type CommandResult struct {
 
 func (x *CommandResult) Reset() {
 	*x = CommandResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +703,7 @@ func (x *CommandResult) String() string {
 func (*CommandResult) ProtoMessage() {}
 
 func (x *CommandResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +716,7 @@ func (x *CommandResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandResult.ProtoReflect.Descriptor instead.
 func (*CommandResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CommandResult) GetOperationId() string {
@@ -680,6 +792,7 @@ type SessionResponse struct {
 	//	*SessionResponse_Command
 	//	*SessionResponse_Resync
 	//	*SessionResponse_Cancel
+	//	*SessionResponse_Task
 	Message       isSessionResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -687,7 +800,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +812,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +825,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SessionResponse) GetMessage() isSessionResponse_Message {
@@ -767,6 +880,15 @@ func (x *SessionResponse) GetCancel() *CancelCommand {
 	return nil
 }
 
+func (x *SessionResponse) GetTask() *Task {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_Task); ok {
+			return x.Task
+		}
+	}
+	return nil
+}
+
 type isSessionResponse_Message interface {
 	isSessionResponse_Message()
 }
@@ -791,6 +913,10 @@ type SessionResponse_Cancel struct {
 	Cancel *CancelCommand `protobuf:"bytes,5,opt,name=cancel,proto3,oneof"`
 }
 
+type SessionResponse_Task struct {
+	Task *Task `protobuf:"bytes,6,opt,name=task,proto3,oneof"`
+}
+
 func (*SessionResponse_Welcome) isSessionResponse_Message() {}
 
 func (*SessionResponse_Redirect) isSessionResponse_Message() {}
@@ -800,6 +926,8 @@ func (*SessionResponse_Command) isSessionResponse_Message() {}
 func (*SessionResponse_Resync) isSessionResponse_Message() {}
 
 func (*SessionResponse_Cancel) isSessionResponse_Message() {}
+
+func (*SessionResponse_Task) isSessionResponse_Message() {}
 
 type Welcome struct {
 	state                    protoimpl.MessageState `protogen:"open.v1"`
@@ -815,7 +943,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +955,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +968,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Welcome) GetClusterId() string {
@@ -896,7 +1024,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1036,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1049,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Redirect) GetLeaderAddress() string {
@@ -947,7 +1075,7 @@ type ResyncRequest struct {
 
 func (x *ResyncRequest) Reset() {
 	*x = ResyncRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1087,7 @@ func (x *ResyncRequest) String() string {
 func (*ResyncRequest) ProtoMessage() {}
 
 func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1100,7 @@ func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResyncRequest.ProtoReflect.Descriptor instead.
 func (*ResyncRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ResyncRequest) GetReason() string {
@@ -992,7 +1120,7 @@ type CancelCommand struct {
 
 func (x *CancelCommand) Reset() {
 	*x = CancelCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1132,7 @@ func (x *CancelCommand) String() string {
 func (*CancelCommand) ProtoMessage() {}
 
 func (x *CancelCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1145,7 @@ func (x *CancelCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommand.ProtoReflect.Descriptor instead.
 func (*CancelCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CancelCommand) GetOperationId() string {
@@ -1051,6 +1179,8 @@ type Command struct {
 	//	*Command_Resume
 	//	*Command_Discard
 	//	*Command_Inspect
+	//	*Command_Prepare
+	//	*Command_Clear
 	Action        isCommand_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1058,7 +1188,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1200,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1213,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Command) GetOperationId() string {
@@ -1189,6 +1319,24 @@ func (x *Command) GetInspect() *InspectCommand {
 	return nil
 }
 
+func (x *Command) GetPrepare() *PrepareCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Prepare); ok {
+			return x.Prepare
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetClear() *ClearCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Clear); ok {
+			return x.Clear
+		}
+	}
+	return nil
+}
+
 type isCommand_Action interface {
 	isCommand_Action()
 }
@@ -1217,6 +1365,14 @@ type Command_Inspect struct {
 	Inspect *InspectCommand `protobuf:"bytes,12,opt,name=inspect,proto3,oneof"`
 }
 
+type Command_Prepare struct {
+	Prepare *PrepareCommand `protobuf:"bytes,13,opt,name=prepare,proto3,oneof"`
+}
+
+type Command_Clear struct {
+	Clear *ClearCommand `protobuf:"bytes,14,opt,name=clear,proto3,oneof"`
+}
+
 func (*Command_Start) isCommand_Action() {}
 
 func (*Command_Stop) isCommand_Action() {}
@@ -1229,17 +1385,22 @@ func (*Command_Discard) isCommand_Action() {}
 
 func (*Command_Inspect) isCommand_Action() {}
 
+func (*Command_Prepare) isCommand_Action() {}
+
+func (*Command_Clear) isCommand_Action() {}
+
 // StartCommand creates the domain, transient, with VM ID, epoch and operation ID in its metadata.
 type StartCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Volumes       []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"` // made before the domain; when the start fails, none of them is left
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartCommand) Reset() {
 	*x = StartCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1412,7 @@ func (x *StartCommand) String() string {
 func (*StartCommand) ProtoMessage() {}
 
 func (x *StartCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,12 +1425,19 @@ func (x *StartCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartCommand.ProtoReflect.Descriptor instead.
 func (*StartCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StartCommand) GetSpec() *VMSpec {
 	if x != nil {
 		return x.Spec
+	}
+	return nil
+}
+
+func (x *StartCommand) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
 	}
 	return nil
 }
@@ -1285,7 +1453,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1465,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1478,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -1337,13 +1505,16 @@ type MigrateCommand struct {
 	DeadlineSeconds float64                `protobuf:"fixed64,5,opt,name=deadline_seconds,json=deadlineSeconds,proto3" json:"deadline_seconds,omitempty"` // from the first byte; then the job is aborted
 	Spec            *VMSpec                `protobuf:"bytes,6,opt,name=spec,proto3" json:"spec,omitempty"`
 	TargetAddress   string                 `protobuf:"bytes,7,opt,name=target_address,json=targetAddress,proto3" json:"target_address,omitempty"` // for the memory stream; empty: the host of target_uri
+	CopyStorage     bool                   `protobuf:"varint,8,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"`
+	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"` // with copy_storage: disks that go along ...
+	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`    // ... into these, which are there and empty, in the same order
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1526,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1539,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -1420,6 +1591,27 @@ func (x *MigrateCommand) GetTargetAddress() string {
 	return ""
 }
 
+func (x *MigrateCommand) GetCopyStorage() bool {
+	if x != nil {
+		return x.CopyStorage
+	}
+	return false
+}
+
+func (x *MigrateCommand) GetFrom() []*Volume {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *MigrateCommand) GetTo() []*Volume {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
 // ResumeCommand lets the paused copy on the target run: the source is gone.
 type ResumeCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1429,7 +1621,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1633,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,19 +1646,20 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
 type DiscardCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volumes       []*Volume              `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"` // removed with it, also when there is no leftover
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1671,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1684,14 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DiscardCommand) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
 }
 
 // InspectCommand only looks, always anew.
@@ -1503,7 +1703,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1715,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,14 +1728,655 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+}
+
+// PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
+type PrepareCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volumes       []*Volume              `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrepareCommand) Reset() {
+	*x = PrepareCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrepareCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrepareCommand) ProtoMessage() {}
+
+func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
+func (*PrepareCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *PrepareCommand) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+// ClearCommand removes volumes that no domain of this node uses. One that is not there is removed.
+type ClearCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volumes       []*Volume              `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearCommand) Reset() {
+	*x = ClearCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearCommand) ProtoMessage() {}
+
+func (x *ClearCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
+func (*ClearCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ClearCommand) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+// Volume is one volume of a storage pool. Names are libvirt's.
+type Volume struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DiskName      string                 `protobuf:"bytes,1,opt,name=disk_name,json=diskName,proto3" json:"disk_name,omitempty"` // for people
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`                                     // qcow2 or raw
+	CapacityBytes int64                  `protobuf:"varint,5,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"` // as the guest sees it
+	// What it is a thin copy of; empty: nothing.
+	BackingPool   string `protobuf:"bytes,6,opt,name=backing_pool,json=backingPool,proto3" json:"backing_pool,omitempty"`
+	BackingName   string `protobuf:"bytes,7,opt,name=backing_name,json=backingName,proto3" json:"backing_name,omitempty"`
+	BackingFormat string `protobuf:"bytes,8,opt,name=backing_format,json=backingFormat,proto3" json:"backing_format,omitempty"`
+	Shared        bool   `protobuf:"varint,9,opt,name=shared,proto3" json:"shared,omitempty"` // other nodes see the same volume
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Volume) Reset() {
+	*x = Volume{}
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Volume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Volume) ProtoMessage() {}
+
+func (x *Volume) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Volume.ProtoReflect.Descriptor instead.
+func (*Volume) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Volume) GetDiskName() string {
+	if x != nil {
+		return x.DiskName
+	}
+	return ""
+}
+
+func (x *Volume) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Volume) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Volume) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *Volume) GetCapacityBytes() int64 {
+	if x != nil {
+		return x.CapacityBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetBackingPool() string {
+	if x != nil {
+		return x.BackingPool
+	}
+	return ""
+}
+
+func (x *Volume) GetBackingName() string {
+	if x != nil {
+		return x.BackingName
+	}
+	return ""
+}
+
+func (x *Volume) GetBackingFormat() string {
+	if x != nil {
+		return x.BackingFormat
+	}
+	return ""
+}
+
+func (x *Volume) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
+// Task is a piece of work that belongs to no operation. Doing it again is harmless; it is not journalled.
+type Task struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Types that are valid to be assigned to Action:
+	//
+	//	*Task_Grow
+	//	*Task_Remove
+	//	*Task_Fetch
+	//	*Task_Console
+	Action        isTask_Action `protobuf_oneof:"action"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Task) Reset() {
+	*x = Task{}
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Task) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Task) ProtoMessage() {}
+
+func (x *Task) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Task.ProtoReflect.Descriptor instead.
+func (*Task) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Task) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Task) GetAction() isTask_Action {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *Task) GetGrow() *GrowTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Grow); ok {
+			return x.Grow
+		}
+	}
+	return nil
+}
+
+func (x *Task) GetRemove() *RemoveTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Remove); ok {
+			return x.Remove
+		}
+	}
+	return nil
+}
+
+func (x *Task) GetFetch() *FetchTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Fetch); ok {
+			return x.Fetch
+		}
+	}
+	return nil
+}
+
+func (x *Task) GetConsole() *ConsoleTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Console); ok {
+			return x.Console
+		}
+	}
+	return nil
+}
+
+type isTask_Action interface {
+	isTask_Action()
+}
+
+type Task_Grow struct {
+	Grow *GrowTask `protobuf:"bytes,2,opt,name=grow,proto3,oneof"`
+}
+
+type Task_Remove struct {
+	Remove *RemoveTask `protobuf:"bytes,3,opt,name=remove,proto3,oneof"`
+}
+
+type Task_Fetch struct {
+	Fetch *FetchTask `protobuf:"bytes,4,opt,name=fetch,proto3,oneof"`
+}
+
+type Task_Console struct {
+	Console *ConsoleTask `protobuf:"bytes,5,opt,name=console,proto3,oneof"`
+}
+
+func (*Task_Grow) isTask_Action() {}
+
+func (*Task_Remove) isTask_Action() {}
+
+func (*Task_Fetch) isTask_Action() {}
+
+func (*Task_Console) isTask_Action() {}
+
+// GrowTask makes a volume larger. If a domain of this node uses it, the guest sees the new size at once.
+type GrowTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`         // with the new capacity
+	VmId          string                 `protobuf:"bytes,2,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"` // that runs here with it; empty: none does
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrowTask) Reset() {
+	*x = GrowTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrowTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrowTask) ProtoMessage() {}
+
+func (x *GrowTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
+func (*GrowTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *GrowTask) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *GrowTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+// RemoveTask removes volumes that no domain of this node uses. One that is not there is removed.
+type RemoveTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volumes       []*Volume              `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTask) Reset() {
+	*x = RemoveTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTask) ProtoMessage() {}
+
+func (x *RemoveTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
+func (*RemoveTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RemoveTask) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+// FetchTask makes a volume of what the tunnel of the ticket sends. When it fails, nothing of it is left.
+type FetchTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // of the file
+	Sha256        string                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`                         // of the file, hex
+	Ticket        string                 `protobuf:"bytes,4,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchTask) Reset() {
+	*x = FetchTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchTask) ProtoMessage() {}
+
+func (x *FetchTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
+func (*FetchTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *FetchTask) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *FetchTask) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *FetchTask) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *FetchTask) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+// ConsoleTask joins the console of a domain and the tunnel of the ticket until either ends.
+type ConsoleTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Ticket        string                 `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Force         bool                   `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"` // take it from whoever has it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConsoleTask) Reset() {
+	*x = ConsoleTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConsoleTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConsoleTask) ProtoMessage() {}
+
+func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
+func (*ConsoleTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ConsoleTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *ConsoleTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ConsoleTask) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *ConsoleTask) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// TaskResult answers a task.
+type TaskResult struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Done           bool                   `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
+	ErrorCode      string                 `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"` // stable word
+	Error          string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	AllocatedBytes int64                  `protobuf:"varint,5,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"` // of fetch: what the volume takes in its pool
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *TaskResult) Reset() {
+	*x = TaskResult{}
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskResult) ProtoMessage() {}
+
+func (x *TaskResult) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
+func (*TaskResult) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TaskResult) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TaskResult) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *TaskResult) GetErrorCode() string {
+	if x != nil {
+		return x.ErrorCode
+	}
+	return ""
+}
+
+func (x *TaskResult) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *TaskResult) GetAllocatedBytes() int64 {
+	if x != nil {
+		return x.AllocatedBytes
+	}
+	return 0
 }
 
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb4\x03\n" +
+	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
+	"\rTunnelRequest\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"$\n" +
+	"\x0eTunnelResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\xed\x03\n" +
 	"\x0eSessionRequest\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12'\n" +
 	"\x05hello\x18\x02 \x01(\v2\x0f.berth.v1.HelloH\x00R\x05hello\x129\n" +
@@ -1544,7 +2385,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rdomain_change\x18\x05 \x01(\v2\x16.berth.v1.DomainChangeH\x00R\fdomainChange\x121\n" +
 	"\x06result\x18\x06 \x01(\v2\x17.berth.v1.CommandResultH\x00R\x06result\x127\n" +
 	"\bprogress\x18\a \x01(\v2\x19.berth.v1.CommandProgressH\x00R\bprogress\x123\n" +
-	"\alibvirt\x18\b \x01(\v2\x17.berth.v1.LibvirtStatusH\x00R\alibvirtB\t\n" +
+	"\alibvirt\x18\b \x01(\v2\x17.berth.v1.LibvirtStatusH\x00R\alibvirt\x127\n" +
+	"\vtask_result\x18\t \x01(\v2\x14.berth.v1.TaskResultH\x00R\n" +
+	"taskResultB\t\n" +
 	"\amessage\"\xaa\x01\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12 \n" +
@@ -1578,13 +2421,14 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06domain\x18\x06 \x01(\v2\x10.berth.v1.DomainR\x06domain\x126\n" +
 	"\tmigration\x18\a \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12 \n" +
-	"\vincarnation\x18\t \x01(\tR\vincarnation\"\x92\x02\n" +
+	"\vincarnation\x18\t \x01(\tR\vincarnation\"\xb8\x02\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
 	"\acommand\x18\x03 \x01(\v2\x11.berth.v1.CommandH\x00R\acommand\x121\n" +
 	"\x06resync\x18\x04 \x01(\v2\x17.berth.v1.ResyncRequestH\x00R\x06resync\x121\n" +
-	"\x06cancel\x18\x05 \x01(\v2\x17.berth.v1.CancelCommandH\x00R\x06cancelB\t\n" +
+	"\x06cancel\x18\x05 \x01(\v2\x17.berth.v1.CancelCommandH\x00R\x06cancel\x12$\n" +
+	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04taskB\t\n" +
 	"\amessage\"\x8f\x02\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
@@ -1601,7 +2445,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"F\n" +
 	"\rCancelCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
-	"\x04step\x18\x02 \x01(\rR\x04step\"\xd4\x03\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\"\xba\x04\n" +
 	"\aCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -1615,13 +2459,16 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06resume\x18\n" +
 	" \x01(\v2\x17.berth.v1.ResumeCommandH\x00R\x06resume\x124\n" +
 	"\adiscard\x18\v \x01(\v2\x18.berth.v1.DiscardCommandH\x00R\adiscard\x124\n" +
-	"\ainspect\x18\f \x01(\v2\x18.berth.v1.InspectCommandH\x00R\ainspectB\b\n" +
-	"\x06action\"4\n" +
+	"\ainspect\x18\f \x01(\v2\x18.berth.v1.InspectCommandH\x00R\ainspect\x124\n" +
+	"\aprepare\x18\r \x01(\v2\x18.berth.v1.PrepareCommandH\x00R\aprepare\x12.\n" +
+	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clearB\b\n" +
+	"\x06action\"`\n" +
 	"\fStartCommand\x12$\n" +
-	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\"H\n" +
+	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
+	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\x90\x02\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xfb\x02\n" +
 	"\x0eMigrateCommand\x12\x1d\n" +
 	"\n" +
 	"target_uri\x18\x01 \x01(\tR\ttargetUri\x12\x1f\n" +
@@ -1631,19 +2478,71 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rbandwidth_bps\x18\x04 \x01(\x03R\fbandwidthBps\x12)\n" +
 	"\x10deadline_seconds\x18\x05 \x01(\x01R\x0fdeadlineSeconds\x12$\n" +
 	"\x04spec\x18\x06 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12%\n" +
-	"\x0etarget_address\x18\a \x01(\tR\rtargetAddress\"\x0f\n" +
-	"\rResumeCommand\"\x10\n" +
-	"\x0eDiscardCommand\"\x10\n" +
-	"\x0eInspectCommand*\xc2\x01\n" +
+	"\x0etarget_address\x18\a \x01(\tR\rtargetAddress\x12!\n" +
+	"\fcopy_storage\x18\b \x01(\bR\vcopyStorage\x12$\n" +
+	"\x04from\x18\t \x03(\v2\x10.berth.v1.VolumeR\x04from\x12 \n" +
+	"\x02to\x18\n" +
+	" \x03(\v2\x10.berth.v1.VolumeR\x02to\"\x0f\n" +
+	"\rResumeCommand\"<\n" +
+	"\x0eDiscardCommand\x12*\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x10\n" +
+	"\x0eInspectCommand\"<\n" +
+	"\x0ePrepareCommand\x12*\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\":\n" +
+	"\fClearCommand\x12*\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x91\x02\n" +
+	"\x06Volume\x12\x1b\n" +
+	"\tdisk_name\x18\x01 \x01(\tR\bdiskName\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\x12%\n" +
+	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12!\n" +
+	"\fbacking_pool\x18\x06 \x01(\tR\vbackingPool\x12!\n" +
+	"\fbacking_name\x18\a \x01(\tR\vbackingName\x12%\n" +
+	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
+	"\x06shared\x18\t \x01(\bR\x06shared\"\xda\x01\n" +
+	"\x04Task\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
+	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
+	"\x06remove\x18\x03 \x01(\v2\x14.berth.v1.RemoveTaskH\x00R\x06remove\x12+\n" +
+	"\x05fetch\x18\x04 \x01(\v2\x13.berth.v1.FetchTaskH\x00R\x05fetch\x121\n" +
+	"\aconsole\x18\x05 \x01(\v2\x15.berth.v1.ConsoleTaskH\x00R\aconsoleB\b\n" +
+	"\x06action\"I\n" +
+	"\bGrowTask\x12(\n" +
+	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x13\n" +
+	"\x05vm_id\x18\x02 \x01(\tR\x04vmId\"8\n" +
+	"\n" +
+	"RemoveTask\x12*\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x84\x01\n" +
+	"\tFetchTask\x12(\n" +
+	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x16\n" +
+	"\x06ticket\x18\x04 \x01(\tR\x06ticket\"f\n" +
+	"\vConsoleTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x14\n" +
+	"\x05force\x18\x04 \x01(\bR\x05force\"\x8e\x01\n" +
+	"\n" +
+	"TaskResult\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\bR\x04done\x12\x1d\n" +
+	"\n" +
+	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12'\n" +
+	"\x0fallocated_bytes\x18\x05 \x01(\x03R\x0eallocatedBytes*\xc2\x01\n" +
 	"\x0eCommandOutcome\x12\x1f\n" +
 	"\x1bCOMMAND_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14COMMAND_OUTCOME_DONE\x10\x01\x12\x1a\n" +
 	"\x16COMMAND_OUTCOME_FAILED\x10\x02\x12\x1b\n" +
 	"\x17COMMAND_OUTCOME_REFUSED\x10\x03\x12\x1d\n" +
 	"\x19COMMAND_OUTCOME_AMBIGUOUS\x10\x04\x12\x1d\n" +
-	"\x19COMMAND_OUTCOME_CANCELLED\x10\x052R\n" +
+	"\x19COMMAND_OUTCOME_CANCELLED\x10\x052\x93\x01\n" +
 	"\fAgentService\x12B\n" +
-	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse(\x010\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse(\x010\x01\x12?\n" +
+	"\x06Tunnel\x12\x17.berth.v1.TunnelRequest\x1a\x18.berth.v1.TunnelResponse(\x010\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_agent_proto_rawDescOnce sync.Once
@@ -1658,71 +2557,101 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
-	(*SessionRequest)(nil),        // 1: berth.v1.SessionRequest
-	(*Hello)(nil),                 // 2: berth.v1.Hello
-	(*InventoryReport)(nil),       // 3: berth.v1.InventoryReport
-	(*DomainChange)(nil),          // 4: berth.v1.DomainChange
-	(*LibvirtStatus)(nil),         // 5: berth.v1.LibvirtStatus
-	(*CommandProgress)(nil),       // 6: berth.v1.CommandProgress
-	(*CommandResult)(nil),         // 7: berth.v1.CommandResult
-	(*SessionResponse)(nil),       // 8: berth.v1.SessionResponse
-	(*Welcome)(nil),               // 9: berth.v1.Welcome
-	(*Redirect)(nil),              // 10: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 11: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 12: berth.v1.CancelCommand
-	(*Command)(nil),               // 13: berth.v1.Command
-	(*StartCommand)(nil),          // 14: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 15: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 16: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 17: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 18: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 19: berth.v1.InspectCommand
-	(*NodeTelemetry)(nil),         // 20: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 21: berth.v1.NodeInventory
-	(*Domain)(nil),                // 22: berth.v1.Domain
-	(*MigrationStats)(nil),        // 23: berth.v1.MigrationStats
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*VMSpec)(nil),                // 25: berth.v1.VMSpec
+	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
+	(*TunnelResponse)(nil),        // 2: berth.v1.TunnelResponse
+	(*SessionRequest)(nil),        // 3: berth.v1.SessionRequest
+	(*Hello)(nil),                 // 4: berth.v1.Hello
+	(*InventoryReport)(nil),       // 5: berth.v1.InventoryReport
+	(*DomainChange)(nil),          // 6: berth.v1.DomainChange
+	(*LibvirtStatus)(nil),         // 7: berth.v1.LibvirtStatus
+	(*CommandProgress)(nil),       // 8: berth.v1.CommandProgress
+	(*CommandResult)(nil),         // 9: berth.v1.CommandResult
+	(*SessionResponse)(nil),       // 10: berth.v1.SessionResponse
+	(*Welcome)(nil),               // 11: berth.v1.Welcome
+	(*Redirect)(nil),              // 12: berth.v1.Redirect
+	(*ResyncRequest)(nil),         // 13: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),         // 14: berth.v1.CancelCommand
+	(*Command)(nil),               // 15: berth.v1.Command
+	(*StartCommand)(nil),          // 16: berth.v1.StartCommand
+	(*StopCommand)(nil),           // 17: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 18: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 19: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 20: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 21: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 22: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 23: berth.v1.ClearCommand
+	(*Volume)(nil),                // 24: berth.v1.Volume
+	(*Task)(nil),                  // 25: berth.v1.Task
+	(*GrowTask)(nil),              // 26: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 27: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 28: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 29: berth.v1.ConsoleTask
+	(*TaskResult)(nil),            // 30: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 31: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 32: berth.v1.NodeInventory
+	(*Domain)(nil),                // 33: berth.v1.Domain
+	(*MigrationStats)(nil),        // 34: berth.v1.MigrationStats
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*VMSpec)(nil),                // 36: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
-	2,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
-	3,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	20, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
-	4,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
-	7,  // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
-	6,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
-	5,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	21, // 7: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	22, // 8: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	22, // 9: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	23, // 10: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
-	0,  // 11: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	22, // 12: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	23, // 13: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
-	9,  // 14: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	10, // 15: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	13, // 16: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	11, // 17: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	12, // 18: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	24, // 19: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	14, // 20: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	15, // 21: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	16, // 22: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	17, // 23: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	18, // 24: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	19, // 25: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	25, // 26: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	25, // 27: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	1,  // 28: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	8,  // 29: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	29, // [29:30] is the sub-list for method output_type
-	28, // [28:29] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
+	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
+	31, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	6,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
+	9,  // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
+	8,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
+	7,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
+	30, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	32, // 8: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	33, // 9: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	33, // 10: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	34, // 11: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	0,  // 12: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
+	33, // 13: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	34, // 14: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	11, // 15: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	12, // 16: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	15, // 17: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	13, // 18: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	14, // 19: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	25, // 20: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	35, // 21: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	16, // 22: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	17, // 23: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	18, // 24: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	19, // 25: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	20, // 26: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	21, // 27: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	22, // 28: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	23, // 29: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	36, // 30: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	24, // 31: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	36, // 32: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	24, // 33: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	24, // 34: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	24, // 35: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	24, // 36: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	24, // 37: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	26, // 38: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	27, // 39: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	28, // 40: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	29, // 41: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	24, // 42: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	24, // 43: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	24, // 44: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 45: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 46: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	10, // 47: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 48: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	47, // [47:49] is the sub-list for method output_type
+	45, // [45:47] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -1731,7 +2660,7 @@ func file_berth_v1_agent_proto_init() {
 		return
 	}
 	file_berth_v1_resources_proto_init()
-	file_berth_v1_agent_proto_msgTypes[0].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[2].OneofWrappers = []any{
 		(*SessionRequest_Hello)(nil),
 		(*SessionRequest_Inventory)(nil),
 		(*SessionRequest_Telemetry)(nil),
@@ -1739,21 +2668,31 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionRequest_Result)(nil),
 		(*SessionRequest_Progress)(nil),
 		(*SessionRequest_Libvirt)(nil),
+		(*SessionRequest_TaskResult)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[7].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
 		(*SessionResponse_Welcome)(nil),
 		(*SessionResponse_Redirect)(nil),
 		(*SessionResponse_Command)(nil),
 		(*SessionResponse_Resync)(nil),
 		(*SessionResponse_Cancel)(nil),
+		(*SessionResponse_Task)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[12].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[14].OneofWrappers = []any{
 		(*Command_Start)(nil),
 		(*Command_Stop)(nil),
 		(*Command_Migrate)(nil),
 		(*Command_Resume)(nil),
 		(*Command_Discard)(nil),
 		(*Command_Inspect)(nil),
+		(*Command_Prepare)(nil),
+		(*Command_Clear)(nil),
+	}
+	file_berth_v1_agent_proto_msgTypes[24].OneofWrappers = []any{
+		(*Task_Grow)(nil),
+		(*Task_Remove)(nil),
+		(*Task_Fetch)(nil),
+		(*Task_Console)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1761,7 +2700,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

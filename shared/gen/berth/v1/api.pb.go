@@ -2582,15 +2582,17 @@ type StartVMRequest struct {
 	DryRun    bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	RequestId string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// What a new VM links to, by name, and its own keys. An existing VM is changed by ChangeVM and SetKey.
-	Vdc           string   `protobuf:"bytes,6,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer         string   `protobuf:"bytes,7,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image         string   `protobuf:"bytes,8,opt,name=image,proto3" json:"image,omitempty"`
-	Disks         []string `protobuf:"bytes,9,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
-	Nics          []string `protobuf:"bytes,10,rep,name=nics,proto3" json:"nics,omitempty"`
-	Keys          []*Key   `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
-	Preferred     []string `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"` // names of nodes that it had better start on, of a new VM
-	Labels        []string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`       // likewise
-	Migration     string   `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never; likewise
+	Vdc           string    `protobuf:"bytes,6,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer         string    `protobuf:"bytes,7,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image         string    `protobuf:"bytes,8,opt,name=image,proto3" json:"image,omitempty"`
+	Disks         []string  `protobuf:"bytes,9,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
+	Nics          []string  `protobuf:"bytes,10,rep,name=nics,proto3" json:"nics,omitempty"`
+	Keys          []*Key    `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
+	Preferred     []string  `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"` // names of nodes that it had better start on, of a new VM
+	Labels        []string  `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`       // likewise
+	Migration     string    `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never; likewise
+	Within        string    `protobuf:"bytes,15,opt,name=within,proto3" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME that it is placed in, of a new VM without a VDC
+	Root          *RootDisk `protobuf:"bytes,16,opt,name=root,proto3" json:"root,omitempty"`           // of a new VM: a disk NAME-root is made with it and is its first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2723,6 +2725,97 @@ func (x *StartVMRequest) GetMigration() string {
 	return ""
 }
 
+func (x *StartVMRequest) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *StartVMRequest) GetRoot() *RootDisk {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+// RootDisk is a disk that is made with its VM.
+type RootDisk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`                           // name of the image that it is a thin copy of; empty: an empty disk
+	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // 0: as large as the image
+	Pool          string                 `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`                             // name; empty: any
+	Bus           string                 `protobuf:"bytes,4,opt,name=bus,proto3" json:"bus,omitempty"`                               // virtio, sata, scsi; empty: virtio
+	Keep          bool                   `protobuf:"varint,5,opt,name=keep,proto3" json:"keep,omitempty"`                            // it stays when the VM is deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RootDisk) Reset() {
+	*x = RootDisk{}
+	mi := &file_berth_v1_api_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RootDisk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RootDisk) ProtoMessage() {}
+
+func (x *RootDisk) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
+func (*RootDisk) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *RootDisk) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *RootDisk) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *RootDisk) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *RootDisk) GetBus() string {
+	if x != nil {
+		return x.Bus
+	}
+	return ""
+}
+
+func (x *RootDisk) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
 type StartVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -2735,7 +2828,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2840,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +2853,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -2807,13 +2900,15 @@ type AddVMRequest struct {
 	Preferred     []string               `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"`
 	Labels        []string               `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`
 	Migration     string                 `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"`
+	Within        string                 `protobuf:"bytes,15,opt,name=within,proto3" json:"within,omitempty"`
+	Root          *RootDisk              `protobuf:"bytes,16,opt,name=root,proto3" json:"root,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddVMRequest) Reset() {
 	*x = AddVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2920,7 @@ func (x *AddVMRequest) String() string {
 func (*AddVMRequest) ProtoMessage() {}
 
 func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2933,7 @@ func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
 func (*AddVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AddVMRequest) GetName() string {
@@ -2939,6 +3034,20 @@ func (x *AddVMRequest) GetMigration() string {
 	return ""
 }
 
+func (x *AddVMRequest) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *AddVMRequest) GetRoot() *RootDisk {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
 type AddVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -2950,7 +3059,7 @@ type AddVMResponse struct {
 
 func (x *AddVMResponse) Reset() {
 	*x = AddVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3071,7 @@ func (x *AddVMResponse) String() string {
 func (*AddVMResponse) ProtoMessage() {}
 
 func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3084,7 @@ func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
 func (*AddVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AddVMResponse) GetSchemaVersion() string {
@@ -3014,13 +3123,14 @@ type ChangeVMRequest struct {
 	Labels        *Names  `protobuf:"bytes,10,opt,name=labels,proto3" json:"labels,omitempty"`             // replaces all
 	Preferred     *Names  `protobuf:"bytes,11,opt,name=preferred,proto3" json:"preferred,omitempty"`       // likewise
 	Migration     *string `protobuf:"bytes,12,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
+	Within        *string `protobuf:"bytes,13,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeVMRequest) Reset() {
 	*x = ChangeVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3142,7 @@ func (x *ChangeVMRequest) String() string {
 func (*ChangeVMRequest) ProtoMessage() {}
 
 func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3155,7 @@ func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
 func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ChangeVMRequest) GetVm() string {
@@ -3132,6 +3242,13 @@ func (x *ChangeVMRequest) GetMigration() string {
 	return ""
 }
 
+func (x *ChangeVMRequest) GetWithin() string {
+	if x != nil && x.Within != nil {
+		return *x.Within
+	}
+	return ""
+}
+
 type ChangeVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -3143,7 +3260,7 @@ type ChangeVMResponse struct {
 
 func (x *ChangeVMResponse) Reset() {
 	*x = ChangeVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3272,7 @@ func (x *ChangeVMResponse) String() string {
 func (*ChangeVMResponse) ProtoMessage() {}
 
 func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3285,7 @@ func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
 func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ChangeVMResponse) GetSchemaVersion() string {
@@ -3202,7 +3319,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3331,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3344,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Names) GetNames() []string {
@@ -3249,7 +3366,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3261,7 +3378,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3274,7 +3391,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -3315,7 +3432,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3444,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3457,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -3364,14 +3481,15 @@ type MigrateVMRequest struct {
 	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	BandwidthBps  int64                  `protobuf:"varint,4,opt,name=bandwidth_bps,json=bandwidthBps,proto3" json:"bandwidth_bps,omitempty"` // bytes a second; 0 means the default
 	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	IfBetter      float64                `protobuf:"fixed64,6,opt,name=if_better,json=ifBetter,proto3" json:"if_better,omitempty"` // move only if the score gains at least this much; 0: any gain
+	IfBetter      float64                `protobuf:"fixed64,6,opt,name=if_better,json=ifBetter,proto3" json:"if_better,omitempty"`         // move only if the score gains at least this much; 0: any gain
+	CopyStorage   bool                   `protobuf:"varint,7,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"` // take disks of local pools along
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3501,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3514,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -3441,6 +3559,13 @@ func (x *MigrateVMRequest) GetIfBetter() float64 {
 	return 0
 }
 
+func (x *MigrateVMRequest) GetCopyStorage() bool {
+	if x != nil {
+		return x.CopyStorage
+	}
+	return false
+}
+
 type MigrateVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -3452,7 +3577,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +3589,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +3602,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -3505,13 +3630,14 @@ type DeleteVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
 	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	KeepDisks     bool                   `protobuf:"varint,3,opt,name=keep_disks,json=keepDisks,proto3" json:"keep_disks,omitempty"` // all of them stay, as disks of no VM
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3649,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3662,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -3553,16 +3679,24 @@ func (x *DeleteVMRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *DeleteVMRequest) GetKeepDisks() bool {
+	if x != nil {
+		return x.KeepDisks
+	}
+	return false
+}
+
 type DeleteVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"` // that removes its volumes; absent when there are none: then it is deleted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3708,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3721,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -3595,6 +3729,13 @@ func (x *DeleteVMResponse) GetSchemaVersion() string {
 		return x.SchemaVersion
 	}
 	return ""
+}
+
+func (x *DeleteVMResponse) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
 }
 
 type StartVMsRequest struct {
@@ -3609,7 +3750,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3762,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3775,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -3675,7 +3816,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3687,7 +3828,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3700,7 +3841,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -3732,7 +3873,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3744,7 +3885,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3757,7 +3898,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -3812,7 +3953,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +3965,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +3978,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -3864,7 +4005,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3876,7 +4017,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3889,7 +4030,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -3915,7 +4056,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3927,7 +4068,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3940,7 +4081,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -3960,7 +4101,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4113,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4126,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4013,7 +4154,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4025,7 +4166,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4038,7 +4179,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4073,7 +4214,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4226,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4239,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4150,7 +4291,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4303,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4316,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4316,7 +4457,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4328,7 +4469,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4341,7 +4482,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -4382,7 +4523,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4394,7 +4535,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4407,7 +4548,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -4433,7 +4574,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4445,7 +4586,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4458,7 +4599,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -4477,7 +4618,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4489,7 +4630,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4502,7 +4643,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -4523,7 +4664,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4535,7 +4676,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4548,7 +4689,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -4586,7 +4727,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4598,7 +4739,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4611,7 +4752,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -4666,7 +4807,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4678,7 +4819,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4691,7 +4832,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -4720,7 +4861,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4732,7 +4873,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4745,7 +4886,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -4787,7 +4928,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4940,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4953,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -4847,7 +4988,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4859,7 +5000,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4872,7 +5013,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -4906,7 +5047,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4918,7 +5059,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4931,7 +5072,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -4957,7 +5098,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4969,7 +5110,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4982,7 +5123,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5002,7 +5143,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5155,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5168,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5056,7 +5197,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5209,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5222,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5122,7 +5263,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5134,7 +5275,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5147,7 +5288,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5175,7 +5316,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5187,7 +5328,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5200,7 +5341,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5234,7 +5375,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5246,7 +5387,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5259,7 +5400,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5286,7 +5427,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5298,7 +5439,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5311,7 +5452,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -5338,7 +5479,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +5491,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +5504,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -5391,7 +5532,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5403,7 +5544,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5416,7 +5557,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -5450,7 +5591,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5462,7 +5603,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5475,7 +5616,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -5501,7 +5642,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5513,7 +5654,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5526,7 +5667,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -5545,7 +5686,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5557,7 +5698,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5570,7 +5711,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -5590,7 +5731,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5602,7 +5743,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5615,7 +5756,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -5642,7 +5783,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5654,7 +5795,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5667,7 +5808,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -5693,7 +5834,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5705,7 +5846,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5718,7 +5859,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -5738,7 +5879,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5750,7 +5891,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5763,7 +5904,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -5789,7 +5930,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5801,7 +5942,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5814,7 +5955,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -5834,7 +5975,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5846,7 +5987,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5859,7 +6000,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -5886,7 +6027,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5898,7 +6039,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5911,7 +6052,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -5938,7 +6079,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5950,7 +6091,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5963,7 +6104,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -5990,7 +6131,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6002,7 +6143,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6015,7 +6156,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -6042,7 +6183,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6054,7 +6195,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6067,7 +6208,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -6093,7 +6234,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6105,7 +6246,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6118,7 +6259,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -6138,7 +6279,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6150,7 +6291,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6163,7 +6304,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -6189,7 +6330,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6201,7 +6342,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6214,7 +6355,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -6236,7 +6377,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6248,7 +6389,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6261,7 +6402,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -6301,7 +6442,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6313,7 +6454,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6326,7 +6467,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -6347,7 +6488,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6359,7 +6500,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6372,7 +6513,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -6407,7 +6548,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6419,7 +6560,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6432,7 +6573,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -6469,7 +6610,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6481,7 +6622,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6494,7 +6635,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -6545,7 +6686,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6557,7 +6698,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6570,7 +6711,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -6623,7 +6764,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6635,7 +6776,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6648,7 +6789,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -6713,7 +6854,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6725,7 +6866,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6738,7 +6879,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -6786,7 +6927,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6798,7 +6939,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6811,7 +6952,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -6837,7 +6978,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6849,7 +6990,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6862,7 +7003,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -6880,7 +7021,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6892,7 +7033,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6905,7 +7046,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 type ListMembersResponse struct {
@@ -6919,7 +7060,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6931,7 +7072,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6944,7 +7085,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -6978,7 +7119,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6990,7 +7131,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7003,7 +7144,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -7029,7 +7170,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7041,7 +7182,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7054,7 +7195,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -7072,7 +7213,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7084,7 +7225,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7097,7 +7238,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 type SaveSnapshotResponse struct {
@@ -7109,7 +7250,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7121,7 +7262,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7134,7 +7275,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -7153,7 +7294,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7165,7 +7306,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7178,7 +7319,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -7200,7 +7341,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7212,7 +7353,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7225,7 +7366,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -7267,7 +7408,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7279,7 +7420,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7292,7 +7433,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -7328,7 +7469,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7340,7 +7481,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7353,7 +7494,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -7401,7 +7542,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7413,7 +7554,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7426,7 +7567,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -7507,7 +7648,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7519,7 +7660,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7532,7 +7673,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -7595,7 +7736,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7607,7 +7748,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7620,7 +7761,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -7653,7 +7794,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7665,7 +7806,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7678,7 +7819,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -7686,6 +7827,921 @@ func (x *JoinResponse) GetVoter() bool {
 		return x.Voter
 	}
 	return false
+}
+
+type ImportImageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         *ImportImageStart      `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"` // in the first message
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`   // in all others, at most 1 MiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportImageRequest) Reset() {
+	*x = ImportImageRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[126]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportImageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportImageRequest) ProtoMessage() {}
+
+func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[126]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
+func (*ImportImageRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+}
+
+func (x *ImportImageRequest) GetStart() *ImportImageStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *ImportImageRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type ImportImageStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`                             // name
+	Format        string                 `protobuf:"bytes,3,opt,name=format,proto3" json:"format,omitempty"`                         // qcow2 or raw; never probed
+	SizeBytes     int64                  `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // of the file
+	Sha256        string                 `protobuf:"bytes,5,opt,name=sha256,proto3" json:"sha256,omitempty"`                         // of the file, hex; empty: not checked
+	Offer         string                 `protobuf:"bytes,6,opt,name=offer,proto3" json:"offer,omitempty"`
+	RequestId     string                 `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportImageStart) Reset() {
+	*x = ImportImageStart{}
+	mi := &file_berth_v1_api_proto_msgTypes[127]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportImageStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportImageStart) ProtoMessage() {}
+
+func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[127]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
+func (*ImportImageStart) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+}
+
+func (x *ImportImageStart) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ImportImageStart) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *ImportImageStart) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *ImportImageStart) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *ImportImageStart) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *ImportImageStart) GetOffer() string {
+	if x != nil {
+		return x.Offer
+	}
+	return ""
+}
+
+func (x *ImportImageStart) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ImportImageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Image         *Resource              `protobuf:"bytes,2,opt,name=image,proto3" json:"image,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportImageResponse) Reset() {
+	*x = ImportImageResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[128]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportImageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportImageResponse) ProtoMessage() {}
+
+func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[128]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
+func (*ImportImageResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+}
+
+func (x *ImportImageResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ImportImageResponse) GetImage() *Resource {
+	if x != nil {
+		return x.Image
+	}
+	return nil
+}
+
+type GrowDiskRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Disk          string                 `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
+	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrowDiskRequest) Reset() {
+	*x = GrowDiskRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[129]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrowDiskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrowDiskRequest) ProtoMessage() {}
+
+func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[129]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
+func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+}
+
+func (x *GrowDiskRequest) GetDisk() string {
+	if x != nil {
+		return x.Disk
+	}
+	return ""
+}
+
+func (x *GrowDiskRequest) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *GrowDiskRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type GrowDiskResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Disk          *Resource              `protobuf:"bytes,2,opt,name=disk,proto3" json:"disk,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrowDiskResponse) Reset() {
+	*x = GrowDiskResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[130]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrowDiskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrowDiskResponse) ProtoMessage() {}
+
+func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[130]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
+func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+}
+
+func (x *GrowDiskResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GrowDiskResponse) GetDisk() *Resource {
+	if x != nil {
+		return x.Disk
+	}
+	return nil
+}
+
+type ListPoolsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"` // empty: all
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`       // empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsRequest) Reset() {
+	*x = ListPoolsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[131]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsRequest) ProtoMessage() {}
+
+func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[131]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
+func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+}
+
+func (x *ListPoolsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ListPoolsRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+type ListPoolsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Pools         []*Pool                `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"` // by cluster and name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsResponse) Reset() {
+	*x = ListPoolsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[132]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsResponse) ProtoMessage() {}
+
+func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[132]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
+func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+}
+
+func (x *ListPoolsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListPoolsResponse) GetPools() []*Pool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+// Pool is a storage pool as it is now.
+type Pool struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Cluster          string                 `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Scope            string                 `protobuf:"bytes,3,opt,name=scope,proto3" json:"scope,omitempty"`   // shared or local
+	Source           string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // libvirt's name of it
+	OverProvisioning float64                `protobuf:"fixed64,5,opt,name=over_provisioning,json=overProvisioning,proto3" json:"over_provisioning,omitempty"`
+	Disks            int32                  `protobuf:"varint,6,opt,name=disks,proto3" json:"disks,omitempty"`
+	Images           int32                  `protobuf:"varint,7,opt,name=images,proto3" json:"images,omitempty"`
+	Shares           []*PoolShare           `protobuf:"bytes,8,rep,name=shares,proto3" json:"shares,omitempty"` // one of a shared pool; of a local one, one a node
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Pool) Reset() {
+	*x = Pool{}
+	mi := &file_berth_v1_api_proto_msgTypes[133]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pool) ProtoMessage() {}
+
+func (x *Pool) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[133]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pool.ProtoReflect.Descriptor instead.
+func (*Pool) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+}
+
+func (x *Pool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Pool) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Pool) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Pool) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Pool) GetOverProvisioning() float64 {
+	if x != nil {
+		return x.OverProvisioning
+	}
+	return 0
+}
+
+func (x *Pool) GetDisks() int32 {
+	if x != nil {
+		return x.Disks
+	}
+	return 0
+}
+
+func (x *Pool) GetImages() int32 {
+	if x != nil {
+		return x.Images
+	}
+	return 0
+}
+
+func (x *Pool) GetShares() []*PoolShare {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+// PoolShare is what of a pool is in one place.
+type PoolShare struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Nodes          []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`     // names of the nodes that have it now
+	Missing        []string               `protobuf:"bytes,2,rep,name=missing,proto3" json:"missing,omitempty"` // NAME: why, of the cluster's nodes that do not
+	CapacityBytes  int64                  `protobuf:"varint,3,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
+	AvailableBytes int64                  `protobuf:"varint,4,opt,name=available_bytes,json=availableBytes,proto3" json:"available_bytes,omitempty"`
+	PromisedBytes  int64                  `protobuf:"varint,5,opt,name=promised_bytes,json=promisedBytes,proto3" json:"promised_bytes,omitempty"` // sizes of its disks and images, and of those being made
+	LimitBytes     int64                  `protobuf:"varint,6,opt,name=limit_bytes,json=limitBytes,proto3" json:"limit_bytes,omitempty"`          // of what may be promised
+	Disks          int32                  `protobuf:"varint,7,opt,name=disks,proto3" json:"disks,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *PoolShare) Reset() {
+	*x = PoolShare{}
+	mi := &file_berth_v1_api_proto_msgTypes[134]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolShare) ProtoMessage() {}
+
+func (x *PoolShare) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[134]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
+func (*PoolShare) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+}
+
+func (x *PoolShare) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *PoolShare) GetMissing() []string {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+func (x *PoolShare) GetCapacityBytes() int64 {
+	if x != nil {
+		return x.CapacityBytes
+	}
+	return 0
+}
+
+func (x *PoolShare) GetAvailableBytes() int64 {
+	if x != nil {
+		return x.AvailableBytes
+	}
+	return 0
+}
+
+func (x *PoolShare) GetPromisedBytes() int64 {
+	if x != nil {
+		return x.PromisedBytes
+	}
+	return 0
+}
+
+func (x *PoolShare) GetLimitBytes() int64 {
+	if x != nil {
+		return x.LimitBytes
+	}
+	return 0
+}
+
+func (x *PoolShare) GetDisks() int32 {
+	if x != nil {
+		return x.Disks
+	}
+	return 0
+}
+
+type SpreadRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Customer      string                 `protobuf:"bytes,1,opt,name=customer,proto3" json:"customer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadRequest) Reset() {
+	*x = SpreadRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[135]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadRequest) ProtoMessage() {}
+
+func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[135]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
+func (*SpreadRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+}
+
+func (x *SpreadRequest) GetCustomer() string {
+	if x != nil {
+		return x.Customer
+	}
+	return ""
+}
+
+type SpreadResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Customer      string                 `protobuf:"bytes,2,opt,name=customer,proto3" json:"customer,omitempty"`
+	Vms           int32                  `protobuf:"varint,3,opt,name=vms,proto3" json:"vms,omitempty"` // running and on their way
+	Zones         *SpreadLevel           `protobuf:"bytes,4,opt,name=zones,proto3" json:"zones,omitempty"`
+	Pods          *SpreadLevel           `protobuf:"bytes,5,opt,name=pods,proto3" json:"pods,omitempty"`
+	Clusters      *SpreadLevel           `protobuf:"bytes,6,opt,name=clusters,proto3" json:"clusters,omitempty"`
+	Nodes         *SpreadLevel           `protobuf:"bytes,7,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadResponse) Reset() {
+	*x = SpreadResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[136]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadResponse) ProtoMessage() {}
+
+func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[136]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
+func (*SpreadResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+}
+
+func (x *SpreadResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *SpreadResponse) GetCustomer() string {
+	if x != nil {
+		return x.Customer
+	}
+	return ""
+}
+
+func (x *SpreadResponse) GetVms() int32 {
+	if x != nil {
+		return x.Vms
+	}
+	return 0
+}
+
+func (x *SpreadResponse) GetZones() *SpreadLevel {
+	if x != nil {
+		return x.Zones
+	}
+	return nil
+}
+
+func (x *SpreadResponse) GetPods() *SpreadLevel {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+func (x *SpreadResponse) GetClusters() *SpreadLevel {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *SpreadResponse) GetNodes() *SpreadLevel {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// SpreadLevel is how VMs are spread over things of one kind.
+type SpreadLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Used          int32                  `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`   // of them, those with a VM of the customer
+	Total         int32                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"` // in use by Berth, that the customer's VMs may go to
+	Most          int32                  `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`   // VMs on one of them
+	Least         int32                  `protobuf:"varint,4,opt,name=least,proto3" json:"least,omitempty"` // likewise, those without any count
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpreadLevel) Reset() {
+	*x = SpreadLevel{}
+	mi := &file_berth_v1_api_proto_msgTypes[137]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpreadLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpreadLevel) ProtoMessage() {}
+
+func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[137]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
+func (*SpreadLevel) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+}
+
+func (x *SpreadLevel) GetUsed() int32 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *SpreadLevel) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *SpreadLevel) GetMost() int32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *SpreadLevel) GetLeast() int32 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+type ConsoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`        // in the first message
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // take it from whoever has it
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`    // in all others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConsoleRequest) Reset() {
+	*x = ConsoleRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[138]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConsoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConsoleRequest) ProtoMessage() {}
+
+func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[138]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
+func (*ConsoleRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+}
+
+func (x *ConsoleRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ConsoleRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *ConsoleRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type ConsoleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConsoleResponse) Reset() {
+	*x = ConsoleResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[139]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConsoleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConsoleResponse) ProtoMessage() {}
+
+func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[139]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
+func (*ConsoleResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+}
+
+func (x *ConsoleResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
 }
 
 var File_berth_v1_api_proto protoreflect.FileDescriptor
@@ -7916,7 +8972,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xf5\x02\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xb5\x03\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
@@ -7933,12 +8989,21 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x04keys\x18\v \x03(\v2\r.berth.v1.KeyR\x04keys\x12\x1c\n" +
 	"\tpreferred\x18\f \x03(\tR\tpreferred\x12\x16\n" +
 	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
-	"\tmigration\x18\x0e \x01(\tR\tmigration\"\xb9\x01\n" +
+	"\tmigration\x18\x0e \x01(\tR\tmigration\x12\x16\n" +
+	"\x06within\x18\x0f \x01(\tR\x06within\x12&\n" +
+	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\"y\n" +
+	"\bRootDisk\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x12\n" +
+	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x10\n" +
+	"\x03bus\x18\x04 \x01(\tR\x03bus\x12\x12\n" +
+	"\x04keep\x18\x05 \x01(\bR\x04keep\"\xb9\x01\n" +
 	"\x0fStartVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
 	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x1c\n" +
-	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\xf3\x02\n" +
+	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\xb3\x03\n" +
 	"\fAddVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
@@ -7955,11 +9020,13 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\adry_run\x18\v \x01(\bR\x06dryRun\x12\x1c\n" +
 	"\tpreferred\x18\f \x03(\tR\tpreferred\x12\x16\n" +
 	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
-	"\tmigration\x18\x0e \x01(\tR\tmigration\"\x84\x01\n" +
+	"\tmigration\x18\x0e \x01(\tR\tmigration\x12\x16\n" +
+	"\x06within\x18\x0f \x01(\tR\x06within\x12&\n" +
+	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\"\x84\x01\n" +
 	"\rAddVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\xdc\x03\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\x84\x04\n" +
 	"\x0fChangeVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x15\n" +
 	"\x03vdc\x18\x02 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
@@ -7974,14 +9041,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06labels\x18\n" +
 	" \x01(\v2\x0f.berth.v1.NamesR\x06labels\x12-\n" +
 	"\tpreferred\x18\v \x01(\v2\x0f.berth.v1.NamesR\tpreferred\x12!\n" +
-	"\tmigration\x18\f \x01(\tH\x05R\tmigration\x88\x01\x01B\x06\n" +
+	"\tmigration\x18\f \x01(\tH\x05R\tmigration\x88\x01\x01\x12\x1b\n" +
+	"\x06within\x18\r \x01(\tH\x06R\x06within\x88\x01\x01B\x06\n" +
 	"\x04_vdcB\b\n" +
 	"\x06_offerB\b\n" +
 	"\x06_imageB\x0f\n" +
 	"\r_memory_bytesB\b\n" +
 	"\x06_vcpusB\f\n" +
 	"\n" +
-	"_migration\"\x88\x01\n" +
+	"_migrationB\t\n" +
+	"\a_within\"\x88\x01\n" +
 	"\x10ChangeVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
@@ -7996,7 +9065,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"j\n" +
 	"\x0eStopVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xb0\x01\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xd3\x01\n" +
 	"\x10MigrateVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
@@ -8004,17 +9073,21 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rbandwidth_bps\x18\x04 \x01(\x03R\fbandwidthBps\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tR\trequestId\x12\x1b\n" +
-	"\tif_better\x18\x06 \x01(\x01R\bifBetter\"\x9d\x01\n" +
+	"\tif_better\x18\x06 \x01(\x01R\bifBetter\x12!\n" +
+	"\fcopy_storage\x18\a \x01(\bR\vcopyStorage\"\x9d\x01\n" +
 	"\x11MigrateVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"@\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"_\n" +
 	"\x0fDeleteVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"9\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x1d\n" +
+	"\n" +
+	"keep_disks\x18\x03 \x01(\bR\tkeepDisks\"l\n" +
 	"\x10DeleteVMResponse\x12%\n" +
-	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"o\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"o\n" +
 	"\x0fStartVMsRequest\x12\x10\n" +
 	"\x03vms\x18\x01 \x03(\tR\x03vms\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
@@ -8317,7 +9390,77 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\ragent_address\x18\x02 \x01(\tR\fagentAddress\x12!\n" +
 	"\fraft_address\x18\x03 \x01(\tR\vraftAddress\"$\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter2\x80\"\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter\"Z\n" +
+	"\x12ImportImageRequest\x120\n" +
+	"\x05start\x18\x01 \x01(\v2\x1a.berth.v1.ImportImageStartR\x05start\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xbe\x01\n" +
+	"\x10ImportImageStart\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06format\x18\x03 \x01(\tR\x06format\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x04 \x01(\x03R\tsizeBytes\x12\x16\n" +
+	"\x06sha256\x18\x05 \x01(\tR\x06sha256\x12\x14\n" +
+	"\x05offer\x18\x06 \x01(\tR\x05offer\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\"f\n" +
+	"\x13ImportImageResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12(\n" +
+	"\x05image\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\x05image\"c\n" +
+	"\x0fGrowDiskRequest\x12\x12\n" +
+	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"a\n" +
+	"\x10GrowDiskResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12&\n" +
+	"\x04disk\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\x04disk\"@\n" +
+	"\x10ListPoolsRequest\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\"`\n" +
+	"\x11ListPoolsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
+	"\x05pools\x18\x02 \x03(\v2\x0e.berth.v1.PoolR\x05pools\"\xea\x01\n" +
+	"\x04Pool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\acluster\x18\x02 \x01(\tR\acluster\x12\x14\n" +
+	"\x05scope\x18\x03 \x01(\tR\x05scope\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12+\n" +
+	"\x11over_provisioning\x18\x05 \x01(\x01R\x10overProvisioning\x12\x14\n" +
+	"\x05disks\x18\x06 \x01(\x05R\x05disks\x12\x16\n" +
+	"\x06images\x18\a \x01(\x05R\x06images\x12+\n" +
+	"\x06shares\x18\b \x03(\v2\x13.berth.v1.PoolShareR\x06shares\"\xe9\x01\n" +
+	"\tPoolShare\x12\x14\n" +
+	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x18\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\x12%\n" +
+	"\x0ecapacity_bytes\x18\x03 \x01(\x03R\rcapacityBytes\x12'\n" +
+	"\x0favailable_bytes\x18\x04 \x01(\x03R\x0eavailableBytes\x12%\n" +
+	"\x0epromised_bytes\x18\x05 \x01(\x03R\rpromisedBytes\x12\x1f\n" +
+	"\vlimit_bytes\x18\x06 \x01(\x03R\n" +
+	"limitBytes\x12\x14\n" +
+	"\x05disks\x18\a \x01(\x05R\x05disks\"+\n" +
+	"\rSpreadRequest\x12\x1a\n" +
+	"\bcustomer\x18\x01 \x01(\tR\bcustomer\"\x9d\x02\n" +
+	"\x0eSpreadResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1a\n" +
+	"\bcustomer\x18\x02 \x01(\tR\bcustomer\x12\x10\n" +
+	"\x03vms\x18\x03 \x01(\x05R\x03vms\x12+\n" +
+	"\x05zones\x18\x04 \x01(\v2\x15.berth.v1.SpreadLevelR\x05zones\x12)\n" +
+	"\x04pods\x18\x05 \x01(\v2\x15.berth.v1.SpreadLevelR\x04pods\x121\n" +
+	"\bclusters\x18\x06 \x01(\v2\x15.berth.v1.SpreadLevelR\bclusters\x12+\n" +
+	"\x05nodes\x18\a \x01(\v2\x15.berth.v1.SpreadLevelR\x05nodes\"a\n" +
+	"\vSpreadLevel\x12\x12\n" +
+	"\x04used\x18\x01 \x01(\x05R\x04used\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x05R\x05total\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\x05R\x04most\x12\x14\n" +
+	"\x05least\x18\x04 \x01(\x05R\x05least\"J\n" +
+	"\x0eConsoleRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
+	"\x0fConsoleResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\xd8$\n" +
 	"\fBerthService\x12;\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\x12D\n" +
 	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\x12>\n" +
@@ -8375,6 +9518,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05WhyVM\x12\x16.berth.v1.WhyVMRequest\x1a\x17.berth.v1.WhyVMResponse\x12;\n" +
 	"\x06WhyNot\x12\x17.berth.v1.WhyNotRequest\x1a\x18.berth.v1.WhyNotResponse\x12A\n" +
 	"\bCapacity\x12\x19.berth.v1.CapacityRequest\x1a\x1a.berth.v1.CapacityResponse\x12L\n" +
+	"\vImportImage\x12\x1c.berth.v1.ImportImageRequest\x1a\x1d.berth.v1.ImportImageResponse(\x01\x12A\n" +
+	"\bGrowDisk\x12\x19.berth.v1.GrowDiskRequest\x1a\x1a.berth.v1.GrowDiskResponse\x12D\n" +
+	"\tListPools\x12\x1a.berth.v1.ListPoolsRequest\x1a\x1b.berth.v1.ListPoolsResponse\x12;\n" +
+	"\x06Spread\x12\x17.berth.v1.SpreadRequest\x1a\x18.berth.v1.SpreadResponse\x12B\n" +
+	"\aConsole\x12\x18.berth.v1.ConsoleRequest\x1a\x19.berth.v1.ConsoleResponse(\x010\x01\x12L\n" +
 	"\vWatchEvents\x12\x1c.berth.v1.WatchEventsRequest\x1a\x1d.berth.v1.WatchEventsResponse0\x01\x12J\n" +
 	"\vListMembers\x12\x1c.berth.v1.ListMembersRequest\x1a\x1d.berth.v1.ListMembersResponse\x12M\n" +
 	"\fRemoveMember\x12\x1d.berth.v1.RemoveMemberRequest\x1a\x1e.berth.v1.RemoveMemberResponse\x12O\n" +
@@ -8398,7 +9546,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 133)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 148)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -8443,347 +9591,384 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*GetVMRequest)(nil),               // 40: berth.v1.GetVMRequest
 	(*GetVMResponse)(nil),              // 41: berth.v1.GetVMResponse
 	(*StartVMRequest)(nil),             // 42: berth.v1.StartVMRequest
-	(*StartVMResponse)(nil),            // 43: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 44: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 45: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 46: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 47: berth.v1.ChangeVMResponse
-	(*Names)(nil),                      // 48: berth.v1.Names
-	(*StopVMRequest)(nil),              // 49: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 50: berth.v1.StopVMResponse
-	(*MigrateVMRequest)(nil),           // 51: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 52: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 53: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 54: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 55: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 56: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 57: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 58: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 59: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 60: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 61: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 62: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 63: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 64: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 65: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 66: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 67: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 68: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 69: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 70: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 71: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 72: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 73: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 74: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 75: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 76: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 77: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 78: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 79: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 80: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 81: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 82: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 83: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 84: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 85: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 86: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 87: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 88: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 89: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 90: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 91: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 92: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 93: berth.v1.WatchOperationResponse
-	(*CancelOperationRequest)(nil),     // 94: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 95: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 96: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 97: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 98: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 99: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 100: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 101: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 102: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 103: berth.v1.WhyVMResponse
-	(*WhyNotRequest)(nil),              // 104: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 105: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 106: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 107: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 108: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 109: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 110: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 111: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 112: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 113: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 114: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 115: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 116: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 117: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 118: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 119: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 120: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 121: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 122: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 123: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 124: berth.v1.JoinResponse
-	nil,                                // 125: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 126: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 127: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 128: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 129: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 130: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 131: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 132: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 133: berth.v1.Member
-	(*Node)(nil),                       // 134: berth.v1.Node
-	(*Domain)(nil),                     // 135: berth.v1.Domain
-	(*NodeSettings)(nil),               // 136: berth.v1.NodeSettings
-	(*Resource)(nil),                   // 137: berth.v1.Resource
-	(*Key)(nil),                        // 138: berth.v1.Key
-	(*NodeKey)(nil),                    // 139: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 140: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 141: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 142: berth.v1.Conflict
-	(*VM)(nil),                         // 143: berth.v1.VM
-	(*Operation)(nil),                  // 144: berth.v1.Operation
-	(*VMSpec)(nil),                     // 145: berth.v1.VMSpec
-	(*Decision)(nil),                   // 146: berth.v1.Decision
-	(*FieldChange)(nil),                // 147: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 148: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 149: berth.v1.Group
-	(*AffinityRule)(nil),               // 150: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 151: berth.v1.Plan
-	(*MigrationStats)(nil),             // 152: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 153: berth.v1.DecisionNode
-	(*Event)(nil),                      // 154: berth.v1.Event
-	(*timestamppb.Timestamp)(nil),      // 155: google.protobuf.Timestamp
+	(*RootDisk)(nil),                   // 43: berth.v1.RootDisk
+	(*StartVMResponse)(nil),            // 44: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 45: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 46: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 47: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 48: berth.v1.ChangeVMResponse
+	(*Names)(nil),                      // 49: berth.v1.Names
+	(*StopVMRequest)(nil),              // 50: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 51: berth.v1.StopVMResponse
+	(*MigrateVMRequest)(nil),           // 52: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 53: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 54: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 55: berth.v1.DeleteVMResponse
+	(*StartVMsRequest)(nil),            // 56: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 57: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 58: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 59: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 60: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 61: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 62: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 63: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 64: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 65: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 66: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 67: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 68: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 69: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 70: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 71: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 72: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 73: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 74: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 75: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 76: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 77: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 78: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 79: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 80: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 81: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 82: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 83: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 84: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 85: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 86: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 87: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 88: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 89: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 90: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 91: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 92: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 93: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 94: berth.v1.WatchOperationResponse
+	(*CancelOperationRequest)(nil),     // 95: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 96: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 97: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 98: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 99: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 100: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 101: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 102: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 103: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 104: berth.v1.WhyVMResponse
+	(*WhyNotRequest)(nil),              // 105: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 106: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 107: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 108: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 109: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 110: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 111: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 112: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 113: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 114: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 115: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 116: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 117: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 118: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 119: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 120: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 121: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 122: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 123: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 124: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 125: berth.v1.JoinResponse
+	(*ImportImageRequest)(nil),         // 126: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 127: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 128: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 129: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 130: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 131: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 132: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 133: berth.v1.Pool
+	(*PoolShare)(nil),                  // 134: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 135: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 136: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 137: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 138: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 139: berth.v1.ConsoleResponse
+	nil,                                // 140: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 141: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 142: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 143: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 144: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 145: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 146: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 147: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 148: berth.v1.Member
+	(*Node)(nil),                       // 149: berth.v1.Node
+	(*Domain)(nil),                     // 150: berth.v1.Domain
+	(*NodeSettings)(nil),               // 151: berth.v1.NodeSettings
+	(*Resource)(nil),                   // 152: berth.v1.Resource
+	(*Key)(nil),                        // 153: berth.v1.Key
+	(*NodeKey)(nil),                    // 154: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 155: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 156: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 157: berth.v1.Conflict
+	(*VM)(nil),                         // 158: berth.v1.VM
+	(*Operation)(nil),                  // 159: berth.v1.Operation
+	(*VMSpec)(nil),                     // 160: berth.v1.VMSpec
+	(*Decision)(nil),                   // 161: berth.v1.Decision
+	(*FieldChange)(nil),                // 162: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 163: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 164: berth.v1.Group
+	(*AffinityRule)(nil),               // 165: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 166: berth.v1.Plan
+	(*MigrationStats)(nil),             // 167: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 168: berth.v1.DecisionNode
+	(*Event)(nil),                      // 169: berth.v1.Event
+	(*timestamppb.Timestamp)(nil),      // 170: google.protobuf.Timestamp
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	133, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	134, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	134, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	135, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	136, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	125, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	48,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	134, // 7: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	134, // 8: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	137, // 9: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	137, // 10: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	126, // 11: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	127, // 12: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	128, // 13: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	137, // 14: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	129, // 15: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	130, // 16: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	131, // 17: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	137, // 18: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	138, // 19: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	138, // 20: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	138, // 21: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	138, // 22: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	138, // 23: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	139, // 24: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	132, // 25: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	140, // 26: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	140, // 27: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	139, // 28: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	137, // 29: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	137, // 30: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	141, // 31: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	142, // 32: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	143, // 33: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	143, // 34: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	144, // 35: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	145, // 36: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	138, // 37: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
-	144, // 38: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	146, // 39: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	143, // 40: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	145, // 41: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
-	138, // 42: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
-	143, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	146, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	48,  // 45: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
-	48,  // 46: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
-	48,  // 47: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
-	48,  // 48: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
-	143, // 49: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	147, // 50: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	144, // 51: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	144, // 52: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	146, // 53: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	57,  // 54: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	144, // 55: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	146, // 56: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	148, // 57: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	149, // 58: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	149, // 59: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	149, // 60: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	149, // 61: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	142, // 62: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	48,  // 63: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	48,  // 64: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	48,  // 65: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	48,  // 66: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	150, // 67: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	150, // 68: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	149, // 69: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	142, // 70: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	147, // 71: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	142, // 72: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	151, // 73: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	134, // 74: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	151, // 75: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	151, // 76: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	151, // 77: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 78: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 79: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 80: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 81: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	151, // 82: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	144, // 83: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	144, // 84: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	144, // 85: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	152, // 86: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	144, // 87: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	146, // 88: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	146, // 89: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	146, // 90: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	146, // 91: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	153, // 92: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	108, // 93: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	154, // 94: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	133, // 95: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	155, // 96: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	48,  // 97: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	48,  // 98: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 99: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 100: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 101: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 102: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 103: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 104: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	12,  // 105: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	14,  // 106: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	16,  // 107: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	18,  // 108: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	20,  // 109: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	22,  // 110: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	24,  // 111: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	26,  // 112: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	28,  // 113: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	30,  // 114: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	32,  // 115: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	34,  // 116: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	36,  // 117: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	38,  // 118: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	40,  // 119: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	44,  // 120: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	46,  // 121: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	42,  // 122: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	49,  // 123: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	51,  // 124: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	53,  // 125: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	55,  // 126: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	58,  // 127: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	60,  // 128: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	62,  // 129: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	64,  // 130: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	66,  // 131: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	68,  // 132: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	70,  // 133: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	72,  // 134: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	74,  // 135: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	76,  // 136: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	78,  // 137: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	80,  // 138: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	82,  // 139: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	84,  // 140: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	86,  // 141: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	88,  // 142: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	90,  // 143: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	92,  // 144: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	94,  // 145: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	96,  // 146: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	98,  // 147: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	100, // 148: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	102, // 149: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	104, // 150: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	106, // 151: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	109, // 152: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	111, // 153: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	113, // 154: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	115, // 155: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	117, // 156: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	119, // 157: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	121, // 158: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	123, // 159: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	1,   // 160: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 161: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 162: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 163: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 164: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 165: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	13,  // 166: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	15,  // 167: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	17,  // 168: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	19,  // 169: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	21,  // 170: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	23,  // 171: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	25,  // 172: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	27,  // 173: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	29,  // 174: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	31,  // 175: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	33,  // 176: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	35,  // 177: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	37,  // 178: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	39,  // 179: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	41,  // 180: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	45,  // 181: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	47,  // 182: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	43,  // 183: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	50,  // 184: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	52,  // 185: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	54,  // 186: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	56,  // 187: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	59,  // 188: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	61,  // 189: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	63,  // 190: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	65,  // 191: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	67,  // 192: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	69,  // 193: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	71,  // 194: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	73,  // 195: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	75,  // 196: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	77,  // 197: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	79,  // 198: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	81,  // 199: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	83,  // 200: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	85,  // 201: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	87,  // 202: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	89,  // 203: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	91,  // 204: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	93,  // 205: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	95,  // 206: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	97,  // 207: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	99,  // 208: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	101, // 209: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	103, // 210: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	105, // 211: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	107, // 212: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	110, // 213: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	112, // 214: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	114, // 215: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	116, // 216: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	118, // 217: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	120, // 218: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	122, // 219: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	124, // 220: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	160, // [160:221] is the sub-list for method output_type
-	99,  // [99:160] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	148, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	149, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	149, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	150, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	151, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	140, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	49,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	149, // 7: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	149, // 8: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	152, // 9: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	152, // 10: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	141, // 11: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	142, // 12: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	143, // 13: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	152, // 14: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	144, // 15: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	145, // 16: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	146, // 17: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	152, // 18: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	153, // 19: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	153, // 20: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	153, // 21: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	153, // 22: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	153, // 23: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	154, // 24: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	147, // 25: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	155, // 26: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	155, // 27: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	154, // 28: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	152, // 29: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	152, // 30: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	156, // 31: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	157, // 32: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	158, // 33: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	158, // 34: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	159, // 35: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	160, // 36: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
+	153, // 37: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
+	43,  // 38: berth.v1.StartVMRequest.root:type_name -> berth.v1.RootDisk
+	159, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	161, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	158, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	160, // 42: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
+	153, // 43: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
+	43,  // 44: berth.v1.AddVMRequest.root:type_name -> berth.v1.RootDisk
+	158, // 45: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	161, // 46: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	49,  // 47: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
+	49,  // 48: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
+	49,  // 49: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
+	49,  // 50: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
+	158, // 51: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	162, // 52: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	159, // 53: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	159, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	161, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	159, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	58,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	159, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	161, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	163, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	164, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	164, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	164, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	164, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	157, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	49,  // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	49,  // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	49,  // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	49,  // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	165, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	165, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	164, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	157, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	162, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	157, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	166, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	149, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	166, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	166, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	166, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	166, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	166, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	166, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	166, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	166, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	159, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	159, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	159, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	167, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	159, // 90: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	161, // 91: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	161, // 92: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	161, // 93: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	161, // 94: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	168, // 95: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	109, // 96: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	169, // 97: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	148, // 98: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	170, // 99: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	127, // 100: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	152, // 101: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	152, // 102: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	133, // 103: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	134, // 104: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	137, // 105: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	137, // 106: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	137, // 107: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	137, // 108: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	49,  // 109: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	49,  // 110: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 111: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 112: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 113: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 114: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 115: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 116: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	12,  // 117: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	14,  // 118: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	16,  // 119: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	18,  // 120: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	20,  // 121: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	22,  // 122: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	24,  // 123: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	26,  // 124: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	28,  // 125: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	30,  // 126: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	32,  // 127: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	34,  // 128: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	36,  // 129: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	38,  // 130: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	40,  // 131: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	45,  // 132: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	47,  // 133: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	42,  // 134: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	50,  // 135: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	52,  // 136: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	54,  // 137: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	56,  // 138: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	59,  // 139: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	61,  // 140: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	63,  // 141: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	65,  // 142: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	67,  // 143: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	69,  // 144: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	71,  // 145: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	73,  // 146: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	75,  // 147: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	77,  // 148: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	79,  // 149: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	81,  // 150: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	83,  // 151: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	85,  // 152: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	87,  // 153: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	89,  // 154: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	91,  // 155: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	93,  // 156: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	95,  // 157: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	97,  // 158: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	99,  // 159: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	101, // 160: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	103, // 161: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	105, // 162: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	107, // 163: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	126, // 164: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	129, // 165: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	131, // 166: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	135, // 167: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	138, // 168: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	110, // 169: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	112, // 170: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	114, // 171: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	116, // 172: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	118, // 173: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	120, // 174: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	122, // 175: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	124, // 176: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	1,   // 177: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 178: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 179: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 180: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 181: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 182: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	13,  // 183: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	15,  // 184: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	17,  // 185: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	19,  // 186: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	21,  // 187: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	23,  // 188: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	25,  // 189: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	27,  // 190: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	29,  // 191: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	31,  // 192: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	33,  // 193: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	35,  // 194: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	37,  // 195: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	39,  // 196: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	41,  // 197: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	46,  // 198: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	48,  // 199: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	44,  // 200: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	51,  // 201: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	53,  // 202: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	55,  // 203: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	57,  // 204: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	60,  // 205: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	62,  // 206: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	64,  // 207: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	66,  // 208: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	68,  // 209: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	70,  // 210: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	72,  // 211: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	74,  // 212: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	76,  // 213: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	78,  // 214: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	80,  // 215: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	82,  // 216: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	84,  // 217: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	86,  // 218: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	88,  // 219: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	90,  // 220: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	92,  // 221: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	94,  // 222: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	96,  // 223: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	98,  // 224: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	100, // 225: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	102, // 226: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	104, // 227: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	106, // 228: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	108, // 229: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	128, // 230: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	130, // 231: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	132, // 232: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	136, // 233: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	139, // 234: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	111, // 235: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	113, // 236: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	115, // 237: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	117, // 238: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	119, // 239: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	121, // 240: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	123, // 241: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	125, // 242: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	177, // [177:243] is the sub-list for method output_type
+	111, // [111:177] is the sub-list for method input_type
+	111, // [111:111] is the sub-list for extension type_name
+	111, // [111:111] is the sub-list for extension extendee
+	0,   // [0:111] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -8795,15 +9980,15 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[46].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[64].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[47].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[65].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   133,
+			NumMessages:   148,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

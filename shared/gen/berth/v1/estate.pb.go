@@ -41,6 +41,7 @@ type Resource struct {
 	Lists             map[string]*ResourceList `protobuf:"bytes,12,rep,name=lists,proto3" json:"lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                 // by list name, of policies
 	EffectiveLists    map[string]*ResourceList `protobuf:"bytes,13,rep,name=effective_lists,json=effectiveLists,proto3" json:"effective_lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`         // with every default filled in
 	BuiltIn           bool                     `protobuf:"varint,14,opt,name=built_in,json=builtIn,proto3" json:"built_in,omitempty"`                                                                                                       // it is there without being declared
+	Volume            *ResourceVolume          `protobuf:"bytes,15,opt,name=volume,proto3" json:"volume,omitempty"`                                                                                                                         // of a disk or an image that Berth has made
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -173,6 +174,106 @@ func (x *Resource) GetBuiltIn() bool {
 	return false
 }
 
+func (x *Resource) GetVolume() *ResourceVolume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+// ResourceVolume is where the content of a disk or an image is.
+type ResourceVolume struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`   // name
+	Nodes         []string               `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"` // names, of a local pool
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`   // libvirt's
+	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`
+	CapacityBytes int64                  `protobuf:"varint,5,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
+	Sha256        string                 `protobuf:"bytes,6,opt,name=sha256,proto3" json:"sha256,omitempty"`  // of the imported file
+	Doomed        bool                   `protobuf:"varint,7,opt,name=doomed,proto3" json:"doomed,omitempty"` // it is being removed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceVolume) Reset() {
+	*x = ResourceVolume{}
+	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceVolume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceVolume) ProtoMessage() {}
+
+func (x *ResourceVolume) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceVolume.ProtoReflect.Descriptor instead.
+func (*ResourceVolume) Descriptor() ([]byte, []int) {
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ResourceVolume) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *ResourceVolume) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *ResourceVolume) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResourceVolume) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *ResourceVolume) GetCapacityBytes() int64 {
+	if x != nil {
+		return x.CapacityBytes
+	}
+	return 0
+}
+
+func (x *ResourceVolume) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *ResourceVolume) GetDoomed() bool {
+	if x != nil {
+		return x.Doomed
+	}
+	return false
+}
+
 // ResourceList is one list of a resource.
 type ResourceList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -183,7 +284,7 @@ type ResourceList struct {
 
 func (x *ResourceList) Reset() {
 	*x = ResourceList{}
-	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	mi := &file_berth_v1_estate_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -195,7 +296,7 @@ func (x *ResourceList) String() string {
 func (*ResourceList) ProtoMessage() {}
 
 func (x *ResourceList) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[1]
+	mi := &file_berth_v1_estate_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -208,7 +309,7 @@ func (x *ResourceList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceList.ProtoReflect.Descriptor instead.
 func (*ResourceList) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ResourceList) GetItems() []string {
@@ -231,7 +332,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_berth_v1_estate_proto_msgTypes[2]
+	mi := &file_berth_v1_estate_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -243,7 +344,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[2]
+	mi := &file_berth_v1_estate_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -256,7 +357,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Key) GetClass() string {
@@ -300,7 +401,7 @@ type NodeKey struct {
 
 func (x *NodeKey) Reset() {
 	*x = NodeKey{}
-	mi := &file_berth_v1_estate_proto_msgTypes[3]
+	mi := &file_berth_v1_estate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +413,7 @@ func (x *NodeKey) String() string {
 func (*NodeKey) ProtoMessage() {}
 
 func (x *NodeKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[3]
+	mi := &file_berth_v1_estate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +426,7 @@ func (x *NodeKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeKey.ProtoReflect.Descriptor instead.
 func (*NodeKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NodeKey) GetName() string {
@@ -373,7 +474,7 @@ type CompiledKey struct {
 
 func (x *CompiledKey) Reset() {
 	*x = CompiledKey{}
-	mi := &file_berth_v1_estate_proto_msgTypes[4]
+	mi := &file_berth_v1_estate_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +486,7 @@ func (x *CompiledKey) String() string {
 func (*CompiledKey) ProtoMessage() {}
 
 func (x *CompiledKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[4]
+	mi := &file_berth_v1_estate_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +499,7 @@ func (x *CompiledKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKey.ProtoReflect.Descriptor instead.
 func (*CompiledKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CompiledKey) GetName() string {
@@ -471,7 +572,7 @@ type OverriddenKey struct {
 
 func (x *OverriddenKey) Reset() {
 	*x = OverriddenKey{}
-	mi := &file_berth_v1_estate_proto_msgTypes[5]
+	mi := &file_berth_v1_estate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +584,7 @@ func (x *OverriddenKey) String() string {
 func (*OverriddenKey) ProtoMessage() {}
 
 func (x *OverriddenKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[5]
+	mi := &file_berth_v1_estate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +597,7 @@ func (x *OverriddenKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverriddenKey.ProtoReflect.Descriptor instead.
 func (*OverriddenKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OverriddenKey) GetClass() string {
@@ -547,7 +648,7 @@ type EstateChange struct {
 
 func (x *EstateChange) Reset() {
 	*x = EstateChange{}
-	mi := &file_berth_v1_estate_proto_msgTypes[6]
+	mi := &file_berth_v1_estate_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +660,7 @@ func (x *EstateChange) String() string {
 func (*EstateChange) ProtoMessage() {}
 
 func (x *EstateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[6]
+	mi := &file_berth_v1_estate_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +673,7 @@ func (x *EstateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EstateChange.ProtoReflect.Descriptor instead.
 func (*EstateChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *EstateChange) GetAction() string {
@@ -615,7 +716,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_berth_v1_estate_proto_msgTypes[7]
+	mi := &file_berth_v1_estate_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +728,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[7]
+	mi := &file_berth_v1_estate_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +741,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FieldChange) GetField() string {
@@ -685,7 +786,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_berth_v1_estate_proto_msgTypes[8]
+	mi := &file_berth_v1_estate_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +798,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_estate_proto_msgTypes[8]
+	mi := &file_berth_v1_estate_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +811,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_berth_v1_estate_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_estate_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Problem) GetFile() string {
@@ -752,7 +853,7 @@ var File_berth_v1_estate_proto protoreflect.FileDescriptor
 
 const file_berth_v1_estate_proto_rawDesc = "" +
 	"\n" +
-	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdd\a\n" +
+	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\b\n" +
 	"\bResource\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -769,7 +870,8 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\aused_by\x18\v \x03(\tR\x06usedBy\x123\n" +
 	"\x05lists\x18\f \x03(\v2\x1d.berth.v1.Resource.ListsEntryR\x05lists\x12O\n" +
 	"\x0feffective_lists\x18\r \x03(\v2&.berth.v1.Resource.EffectiveListsEntryR\x0eeffectiveLists\x12\x19\n" +
-	"\bbuilt_in\x18\x0e \x01(\bR\abuiltIn\x1a8\n" +
+	"\bbuilt_in\x18\x0e \x01(\bR\abuiltIn\x120\n" +
+	"\x06volume\x18\x0f \x01(\v2\x18.berth.v1.ResourceVolumeR\x06volume\x1a8\n" +
 	"\n" +
 	"LinksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -786,7 +888,15 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\x1aY\n" +
 	"\x13EffectiveListsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\"$\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\"\xbd\x01\n" +
+	"\x0eResourceVolume\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\x12%\n" +
+	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x16\n" +
+	"\x06sha256\x18\x06 \x01(\tR\x06sha256\x12\x16\n" +
+	"\x06doomed\x18\a \x01(\bR\x06doomed\"$\n" +
 	"\fResourceList\x12\x14\n" +
 	"\x05items\x18\x01 \x03(\tR\x05items\"]\n" +
 	"\x03Key\x12\x14\n" +
@@ -843,42 +953,44 @@ func file_berth_v1_estate_proto_rawDescGZIP() []byte {
 	return file_berth_v1_estate_proto_rawDescData
 }
 
-var file_berth_v1_estate_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_berth_v1_estate_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_berth_v1_estate_proto_goTypes = []any{
 	(*Resource)(nil),              // 0: berth.v1.Resource
-	(*ResourceList)(nil),          // 1: berth.v1.ResourceList
-	(*Key)(nil),                   // 2: berth.v1.Key
-	(*NodeKey)(nil),               // 3: berth.v1.NodeKey
-	(*CompiledKey)(nil),           // 4: berth.v1.CompiledKey
-	(*OverriddenKey)(nil),         // 5: berth.v1.OverriddenKey
-	(*EstateChange)(nil),          // 6: berth.v1.EstateChange
-	(*FieldChange)(nil),           // 7: berth.v1.FieldChange
-	(*Problem)(nil),               // 8: berth.v1.Problem
-	nil,                           // 9: berth.v1.Resource.LinksEntry
-	nil,                           // 10: berth.v1.Resource.SettingsEntry
-	nil,                           // 11: berth.v1.Resource.EffectiveSettingsEntry
-	nil,                           // 12: berth.v1.Resource.ListsEntry
-	nil,                           // 13: berth.v1.Resource.EffectiveListsEntry
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*ResourceVolume)(nil),        // 1: berth.v1.ResourceVolume
+	(*ResourceList)(nil),          // 2: berth.v1.ResourceList
+	(*Key)(nil),                   // 3: berth.v1.Key
+	(*NodeKey)(nil),               // 4: berth.v1.NodeKey
+	(*CompiledKey)(nil),           // 5: berth.v1.CompiledKey
+	(*OverriddenKey)(nil),         // 6: berth.v1.OverriddenKey
+	(*EstateChange)(nil),          // 7: berth.v1.EstateChange
+	(*FieldChange)(nil),           // 8: berth.v1.FieldChange
+	(*Problem)(nil),               // 9: berth.v1.Problem
+	nil,                           // 10: berth.v1.Resource.LinksEntry
+	nil,                           // 11: berth.v1.Resource.SettingsEntry
+	nil,                           // 12: berth.v1.Resource.EffectiveSettingsEntry
+	nil,                           // 13: berth.v1.Resource.ListsEntry
+	nil,                           // 14: berth.v1.Resource.EffectiveListsEntry
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_berth_v1_estate_proto_depIdxs = []int32{
-	9,  // 0: berth.v1.Resource.links:type_name -> berth.v1.Resource.LinksEntry
-	10, // 1: berth.v1.Resource.settings:type_name -> berth.v1.Resource.SettingsEntry
-	11, // 2: berth.v1.Resource.effective_settings:type_name -> berth.v1.Resource.EffectiveSettingsEntry
-	3,  // 3: berth.v1.Resource.node_keys:type_name -> berth.v1.NodeKey
-	2,  // 4: berth.v1.Resource.keys:type_name -> berth.v1.Key
-	14, // 5: berth.v1.Resource.created_at:type_name -> google.protobuf.Timestamp
-	12, // 6: berth.v1.Resource.lists:type_name -> berth.v1.Resource.ListsEntry
-	13, // 7: berth.v1.Resource.effective_lists:type_name -> berth.v1.Resource.EffectiveListsEntry
-	5,  // 8: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
-	7,  // 9: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
-	1,  // 10: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
-	1,  // 11: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	10, // 0: berth.v1.Resource.links:type_name -> berth.v1.Resource.LinksEntry
+	11, // 1: berth.v1.Resource.settings:type_name -> berth.v1.Resource.SettingsEntry
+	12, // 2: berth.v1.Resource.effective_settings:type_name -> berth.v1.Resource.EffectiveSettingsEntry
+	4,  // 3: berth.v1.Resource.node_keys:type_name -> berth.v1.NodeKey
+	3,  // 4: berth.v1.Resource.keys:type_name -> berth.v1.Key
+	15, // 5: berth.v1.Resource.created_at:type_name -> google.protobuf.Timestamp
+	13, // 6: berth.v1.Resource.lists:type_name -> berth.v1.Resource.ListsEntry
+	14, // 7: berth.v1.Resource.effective_lists:type_name -> berth.v1.Resource.EffectiveListsEntry
+	1,  // 8: berth.v1.Resource.volume:type_name -> berth.v1.ResourceVolume
+	6,  // 9: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
+	8,  // 10: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
+	2,  // 11: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
+	2,  // 12: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_estate_proto_init() }
@@ -892,7 +1004,7 @@ func file_berth_v1_estate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_estate_proto_rawDesc), len(file_berth_v1_estate_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -719,6 +719,9 @@ type NodeInventory struct {
 	Errors            []*ReadingError        `protobuf:"bytes,24,rep,name=errors,proto3" json:"errors,omitempty"` // what could not be read; the fields concerned are then unset
 	CapabilitiesXml   string                 `protobuf:"bytes,25,opt,name=capabilities_xml,json=capabilitiesXml,proto3" json:"capabilities_xml,omitempty"`
 	MigrationAddress  string                 `protobuf:"bytes,26,opt,name=migration_address,json=migrationAddress,proto3" json:"migration_address,omitempty"` // where guests' memory is to be sent; empty: the host of migration_uri
+	Bridges           []string               `protobuf:"bytes,27,rep,name=bridges,proto3" json:"bridges,omitempty"`                                           // the host's own
+	CpuModels         []string               `protobuf:"bytes,28,rep,name=cpu_models,json=cpuModels,proto3" json:"cpu_models,omitempty"`                      // named models that guests of the chosen domain type can have
+	HostCpu           string                 `protobuf:"bytes,29,opt,name=host_cpu,json=hostCpu,proto3" json:"host_cpu,omitempty"`                            // fingerprint of the CPU that host-passthrough shows a guest
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -931,6 +934,27 @@ func (x *NodeInventory) GetCapabilitiesXml() string {
 func (x *NodeInventory) GetMigrationAddress() string {
 	if x != nil {
 		return x.MigrationAddress
+	}
+	return ""
+}
+
+func (x *NodeInventory) GetBridges() []string {
+	if x != nil {
+		return x.Bridges
+	}
+	return nil
+}
+
+func (x *NodeInventory) GetCpuModels() []string {
+	if x != nil {
+		return x.CpuModels
+	}
+	return nil
+}
+
+func (x *NodeInventory) GetHostCpu() string {
+	if x != nil {
+		return x.HostCpu
 	}
 	return ""
 }
@@ -1666,6 +1690,9 @@ type VM struct {
 	Preferred     []string               `protobuf:"bytes,29,rep,name=preferred,proto3" json:"preferred,omitempty"`            // names of nodes that it had better start on
 	Groups        []string               `protobuf:"bytes,30,rep,name=groups,proto3" json:"groups,omitempty"`                  // names of those that it is a member of
 	MovedAt       *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"` // when it last came to another node while it ran
+	Within        string                 `protobuf:"bytes,32,opt,name=within,proto3" json:"within,omitempty"`                  // kind/name of the zone, pod or cluster that it is placed in; empty: its VDC says, or the default cluster
+	Cpu           string                 `protobuf:"bytes,33,opt,name=cpu,proto3" json:"cpu,omitempty"`                        // CPU model of its last start
+	Volumes       []*VMDisk              `protobuf:"bytes,34,rep,name=volumes,proto3" json:"volumes,omitempty"`                // its disks that are volumes, or become some at its next start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1917,6 +1944,120 @@ func (x *VM) GetMovedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *VM) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *VM) GetCpu() string {
+	if x != nil {
+		return x.Cpu
+	}
+	return ""
+}
+
+func (x *VM) GetVolumes() []*VMDisk {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+// VMDisk is a disk of a VM that is a volume.
+type VMDisk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Disk          string                 `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`     // name
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`     // name; empty: it is not made yet
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`     // name; empty: the pool is shared
+	Volume        string                 `protobuf:"bytes,4,opt,name=volume,proto3" json:"volume,omitempty"` // libvirt's name
+	CapacityBytes int64                  `protobuf:"varint,5,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
+	Image         string                 `protobuf:"bytes,6,opt,name=image,proto3" json:"image,omitempty"` // name of what it is a thin copy of
+	Keep          bool                   `protobuf:"varint,7,opt,name=keep,proto3" json:"keep,omitempty"`  // it stays when the VM is deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VMDisk) Reset() {
+	*x = VMDisk{}
+	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VMDisk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VMDisk) ProtoMessage() {}
+
+func (x *VMDisk) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
+func (*VMDisk) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *VMDisk) GetDisk() string {
+	if x != nil {
+		return x.Disk
+	}
+	return ""
+}
+
+func (x *VMDisk) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *VMDisk) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *VMDisk) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *VMDisk) GetCapacityBytes() int64 {
+	if x != nil {
+		return x.CapacityBytes
+	}
+	return 0
+}
+
+func (x *VMDisk) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *VMDisk) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
 type VMSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
@@ -1924,16 +2065,20 @@ type VMSpec struct {
 	Kernel        string                 `protobuf:"bytes,3,opt,name=kernel,proto3" json:"kernel,omitempty"` // paths on the nodes
 	Initrd        string                 `protobuf:"bytes,4,opt,name=initrd,proto3" json:"initrd,omitempty"`
 	Cmdline       string                 `protobuf:"bytes,5,opt,name=cmdline,proto3" json:"cmdline,omitempty"`
-	Disks         []*Disk                `protobuf:"bytes,6,rep,name=disks,proto3" json:"disks,omitempty"`       // the first is booted from unless a kernel is given
-	Networks      []string               `protobuf:"bytes,7,rep,name=networks,proto3" json:"networks,omitempty"` // libvirt network names, or bridge:NAME
-	Xml           string                 `protobuf:"bytes,8,opt,name=xml,proto3" json:"xml,omitempty"`           // the administrator's own domain XML; then everything but memory and vcpus is empty
+	Disks         []*Disk                `protobuf:"bytes,6,rep,name=disks,proto3" json:"disks,omitempty"`                        // the first is booted from unless a kernel is given
+	Networks      []string               `protobuf:"bytes,7,rep,name=networks,proto3" json:"networks,omitempty"`                  // libvirt network names, or bridge:NAME
+	Xml           string                 `protobuf:"bytes,8,opt,name=xml,proto3" json:"xml,omitempty"`                            // the administrator's own domain XML; then everything but memory and vcpus is empty
+	Machine       string                 `protobuf:"bytes,9,opt,name=machine,proto3" json:"machine,omitempty"`                    // q35, pc, virt ...; empty: the node's default
+	Firmware      string                 `protobuf:"bytes,10,opt,name=firmware,proto3" json:"firmware,omitempty"`                 // bios or efi; empty: what the machine type has by default
+	Cpu           string                 `protobuf:"bytes,11,opt,name=cpu,proto3" json:"cpu,omitempty"`                           // host-passthrough, or a model by name; empty: the baseline of the cluster
+	UserData      string                 `protobuf:"bytes,12,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"` // of cloud-init
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2090,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2103,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -2017,19 +2162,49 @@ func (x *VMSpec) GetXml() string {
 	return ""
 }
 
+func (x *VMSpec) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *VMSpec) GetFirmware() string {
+	if x != nil {
+		return x.Firmware
+	}
+	return ""
+}
+
+func (x *VMSpec) GetCpu() string {
+	if x != nil {
+		return x.Cpu
+	}
+	return ""
+}
+
+func (x *VMSpec) GetUserData() string {
+	if x != nil {
+		return x.UserData
+	}
+	return ""
+}
+
 type Disk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"` // raw or qcow2
 	Bus           string                 `protobuf:"bytes,3,opt,name=bus,proto3" json:"bus,omitempty"`       // virtio, sata, scsi
 	ReadOnly      bool                   `protobuf:"varint,4,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Pool          string                 `protobuf:"bytes,5,opt,name=pool,proto3" json:"pool,omitempty"` // libvirt's names of a volume; then there is no path
+	Volume        string                 `protobuf:"bytes,6,opt,name=volume,proto3" json:"volume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2216,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2229,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Disk) GetPath() string {
@@ -2085,6 +2260,20 @@ func (x *Disk) GetReadOnly() bool {
 	return false
 }
 
+func (x *Disk) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Disk) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
 type Operation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2103,16 +2292,17 @@ type Operation struct {
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
-	Migration     *MigrationStats        `protobuf:"bytes,17,opt,name=migration,proto3" json:"migration,omitempty"`         // of a finished migration
-	Evidence      []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`           // what each step was decided on, oldest first
-	PlanId        string                 `protobuf:"bytes,19,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"` // of the plan that the move is of
+	Migration     *MigrationStats        `protobuf:"bytes,17,opt,name=migration,proto3" json:"migration,omitempty"`                         // of a finished migration
+	Evidence      []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`                           // what each step was decided on, oldest first
+	PlanId        string                 `protobuf:"bytes,19,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"`                 // of the plan that the move is of
+	CopyStorage   bool                   `protobuf:"varint,20,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"` // disks go along
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2314,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2327,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Operation) GetId() string {
@@ -2273,6 +2463,13 @@ func (x *Operation) GetPlanId() string {
 	return ""
 }
 
+func (x *Operation) GetCopyStorage() bool {
+	if x != nil {
+		return x.CopyStorage
+	}
+	return false
+}
+
 // MigrationStats are libvirt's figures of a job, running or complete.
 type MigrationStats struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
@@ -2285,13 +2482,17 @@ type MigrationStats struct {
 	Iteration          int32                  `protobuf:"varint,7,opt,name=iteration,proto3" json:"iteration,omitempty"`
 	DowntimeSeconds    *float64               `protobuf:"fixed64,8,opt,name=downtime_seconds,json=downtimeSeconds,proto3,oneof" json:"downtime_seconds,omitempty"` // as libvirt reports it; set when complete
 	HandoverSeconds    *float64               `protobuf:"fixed64,9,opt,name=handover_seconds,json=handoverSeconds,proto3,oneof" json:"handover_seconds,omitempty"` // from the source's last instruction to the target's resume order done
+	// Of copied disks; part of the data_ figures above.
+	DiskTotalBytes     int64 `protobuf:"varint,10,opt,name=disk_total_bytes,json=diskTotalBytes,proto3" json:"disk_total_bytes,omitempty"`
+	DiskProcessedBytes int64 `protobuf:"varint,11,opt,name=disk_processed_bytes,json=diskProcessedBytes,proto3" json:"disk_processed_bytes,omitempty"`
+	DiskRemainingBytes int64 `protobuf:"varint,12,opt,name=disk_remaining_bytes,json=diskRemainingBytes,proto3" json:"disk_remaining_bytes,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2504,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2517,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -2382,6 +2583,27 @@ func (x *MigrationStats) GetHandoverSeconds() float64 {
 	return 0
 }
 
+func (x *MigrationStats) GetDiskTotalBytes() int64 {
+	if x != nil {
+		return x.DiskTotalBytes
+	}
+	return 0
+}
+
+func (x *MigrationStats) GetDiskProcessedBytes() int64 {
+	if x != nil {
+		return x.DiskProcessedBytes
+	}
+	return 0
+}
+
+func (x *MigrationStats) GetDiskRemainingBytes() int64 {
+	if x != nil {
+		return x.DiskRemainingBytes
+	}
+	return 0
+}
+
 // Decision records one run of the placement engine: every node, and why.
 type Decision struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2413,13 +2635,16 @@ type Decision struct {
 	Cluster        string                 `protobuf:"bytes,26,opt,name=cluster,proto3" json:"cluster,omitempty"`                            // whose nodes were looked at
 	Ranks          []*RankRow             `protobuf:"bytes,27,rep,name=ranks,proto3" json:"ranks,omitempty"`                                // what each weigher gave, when several were combined
 	RankNodes      []string               `protobuf:"bytes,28,rep,name=rank_nodes,json=rankNodes,proto3" json:"rank_nodes,omitempty"`       // names of the nodes of their cells
+	Planner        string                 `protobuf:"bytes,29,opt,name=planner,proto3" json:"planner,omitempty"`                            // that ordered clusters and nodes
+	Clusters       []*DecisionCluster     `protobuf:"bytes,30,rep,name=clusters,proto3" json:"clusters,omitempty"`                          // in the order in which they were tried, when there was more than one
+	Pools          []*DecisionPool        `protobuf:"bytes,31,rep,name=pools,proto3" json:"pools,omitempty"`                                // where the winner's new disks go
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2656,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2669,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Decision) GetId() string {
@@ -2643,6 +2868,196 @@ func (x *Decision) GetRankNodes() []string {
 	return nil
 }
 
+func (x *Decision) GetPlanner() string {
+	if x != nil {
+		return x.Planner
+	}
+	return ""
+}
+
+func (x *Decision) GetClusters() []*DecisionCluster {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *Decision) GetPools() []*DecisionPool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+// DecisionCluster is what a decision found of one cluster.
+type DecisionCluster struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Pod           string                 `protobuf:"bytes,2,opt,name=pod,proto3" json:"pod,omitempty"`
+	Used          float64                `protobuf:"fixed64,3,opt,name=used,proto3" json:"used,omitempty"`                              // share of its capacity
+	AccountVms    int32                  `protobuf:"varint,4,opt,name=account_vms,json=accountVms,proto3" json:"account_vms,omitempty"` // of the VM's customer
+	PodVms        int32                  `protobuf:"varint,5,opt,name=pod_vms,json=podVms,proto3" json:"pod_vms,omitempty"`             // likewise, in the pod
+	TotalVms      int32                  `protobuf:"varint,6,opt,name=total_vms,json=totalVms,proto3" json:"total_vms,omitempty"`       // likewise, everywhere
+	Weight        float64                `protobuf:"fixed64,7,opt,name=weight,proto3" json:"weight,omitempty"`                          // lower is tried first
+	LeftOut       string                 `protobuf:"bytes,8,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`           // why it was not tried
+	Outcome       DecisionOutcome        `protobuf:"varint,9,opt,name=outcome,proto3,enum=berth.v1.DecisionOutcome" json:"outcome,omitempty"`
+	Reason        string                 `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"` // of a refusal
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecisionCluster) Reset() {
+	*x = DecisionCluster{}
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecisionCluster) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecisionCluster) ProtoMessage() {}
+
+func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
+func (*DecisionCluster) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DecisionCluster) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *DecisionCluster) GetPod() string {
+	if x != nil {
+		return x.Pod
+	}
+	return ""
+}
+
+func (x *DecisionCluster) GetUsed() float64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *DecisionCluster) GetAccountVms() int32 {
+	if x != nil {
+		return x.AccountVms
+	}
+	return 0
+}
+
+func (x *DecisionCluster) GetPodVms() int32 {
+	if x != nil {
+		return x.PodVms
+	}
+	return 0
+}
+
+func (x *DecisionCluster) GetTotalVms() int32 {
+	if x != nil {
+		return x.TotalVms
+	}
+	return 0
+}
+
+func (x *DecisionCluster) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *DecisionCluster) GetLeftOut() string {
+	if x != nil {
+		return x.LeftOut
+	}
+	return ""
+}
+
+func (x *DecisionCluster) GetOutcome() DecisionOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return DecisionOutcome_DECISION_OUTCOME_UNSPECIFIED
+}
+
+func (x *DecisionCluster) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type DecisionPool struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Disk          string                 `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"` // name
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"` // name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecisionPool) Reset() {
+	*x = DecisionPool{}
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecisionPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecisionPool) ProtoMessage() {}
+
+func (x *DecisionPool) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
+func (*DecisionPool) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DecisionPool) GetDisk() string {
+	if x != nil {
+		return x.Disk
+	}
+	return ""
+}
+
+func (x *DecisionPool) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
 // RankRow is one weigher of a decision.
 type RankRow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2655,7 +3070,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +3082,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +3095,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -2714,7 +3129,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +3141,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +3154,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -2777,7 +3192,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +3204,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +3217,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -2916,7 +3331,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3343,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3356,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -3044,7 +3459,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3056,7 +3471,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3069,7 +3484,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -3147,7 +3562,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3574,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3587,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -3268,7 +3683,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3280,7 +3695,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3293,7 +3708,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -3372,7 +3787,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3799,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3812,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Member) GetId() string {
@@ -3493,7 +3908,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +3920,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +3933,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -3628,7 +4043,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"vcpus_used\x18\x06 \x01(\x03R\tvcpusUsed\x12\x10\n" +
 	"\x03vms\x18\a \x01(\x03R\x03vms\x12%\n" +
 	"\x0eborrowed_bytes\x18\b \x01(\x03R\rborrowedBytesB\x16\n" +
-	"\x14_physical_free_bytes\"\xd4\a\n" +
+	"\x14_physical_free_bytes\"\xa8\b\n" +
 	"\rNodeInventory\x12\x1b\n" +
 	"\thost_name\x18\x01 \x01(\tR\bhostName\x12\x1b\n" +
 	"\thost_uuid\x18\x02 \x01(\tR\bhostUuid\x12\x1d\n" +
@@ -3659,7 +4074,11 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\fcollected_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\vcollectedAt\x12.\n" +
 	"\x06errors\x18\x18 \x03(\v2\x16.berth.v1.ReadingErrorR\x06errors\x12)\n" +
 	"\x10capabilities_xml\x18\x19 \x01(\tR\x0fcapabilitiesXml\x12+\n" +
-	"\x11migration_address\x18\x1a \x01(\tR\x10migrationAddress\"\xc5\x01\n" +
+	"\x11migration_address\x18\x1a \x01(\tR\x10migrationAddress\x12\x18\n" +
+	"\abridges\x18\x1b \x03(\tR\abridges\x12\x1d\n" +
+	"\n" +
+	"cpu_models\x18\x1c \x03(\tR\tcpuModels\x12\x19\n" +
+	"\bhost_cpu\x18\x1d \x01(\tR\ahostCpu\"\xc5\x01\n" +
 	"\vStoragePool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x12\n" +
@@ -3755,7 +4174,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"job_active\x18\v \x01(\bR\tjobActive\x129\n" +
 	"\n" +
-	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xd3\a\n" +
+	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xa9\b\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -3790,7 +4209,18 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tmigration\x18\x1c \x01(\tR\tmigration\x12\x1c\n" +
 	"\tpreferred\x18\x1d \x03(\tR\tpreferred\x12\x16\n" +
 	"\x06groups\x18\x1e \x03(\tR\x06groups\x125\n" +
-	"\bmoved_at\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\amovedAt\"\xdf\x01\n" +
+	"\bmoved_at\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\amovedAt\x12\x16\n" +
+	"\x06within\x18  \x01(\tR\x06within\x12\x10\n" +
+	"\x03cpu\x18! \x01(\tR\x03cpu\x12*\n" +
+	"\avolumes\x18\" \x03(\v2\x10.berth.v1.VMDiskR\avolumes\"\xad\x01\n" +
+	"\x06VMDisk\x12\x12\n" +
+	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
+	"\x06volume\x18\x04 \x01(\tR\x06volume\x12%\n" +
+	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x14\n" +
+	"\x05image\x18\x06 \x01(\tR\x05image\x12\x12\n" +
+	"\x04keep\x18\a \x01(\bR\x04keep\"\xc4\x02\n" +
 	"\x06VMSpec\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x16\n" +
@@ -3799,12 +4229,19 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\acmdline\x18\x05 \x01(\tR\acmdline\x12$\n" +
 	"\x05disks\x18\x06 \x03(\v2\x0e.berth.v1.DiskR\x05disks\x12\x1a\n" +
 	"\bnetworks\x18\a \x03(\tR\bnetworks\x12\x10\n" +
-	"\x03xml\x18\b \x01(\tR\x03xml\"a\n" +
+	"\x03xml\x18\b \x01(\tR\x03xml\x12\x18\n" +
+	"\amachine\x18\t \x01(\tR\amachine\x12\x1a\n" +
+	"\bfirmware\x18\n" +
+	" \x01(\tR\bfirmware\x12\x10\n" +
+	"\x03cpu\x18\v \x01(\tR\x03cpu\x12\x1b\n" +
+	"\tuser_data\x18\f \x01(\tR\buserData\"\x8d\x01\n" +
 	"\x04Disk\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x10\n" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
-	"\tread_only\x18\x04 \x01(\bR\breadOnly\"\xea\x04\n" +
+	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
+	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x8d\x05\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -3828,7 +4265,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\bended_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x126\n" +
 	"\tmigration\x18\x11 \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
 	"\bevidence\x18\x12 \x03(\tR\bevidence\x12\x17\n" +
-	"\aplan_id\x18\x13 \x01(\tR\x06planId\"\xb8\x03\n" +
+	"\aplan_id\x18\x13 \x01(\tR\x06planId\x12!\n" +
+	"\fcopy_storage\x18\x14 \x01(\bR\vcopyStorage\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
@@ -3839,9 +4277,13 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x10dirty_rate_pages\x18\x06 \x01(\x03R\x0edirtyRatePages\x12\x1c\n" +
 	"\titeration\x18\a \x01(\x05R\titeration\x12.\n" +
 	"\x10downtime_seconds\x18\b \x01(\x01H\x00R\x0fdowntimeSeconds\x88\x01\x01\x12.\n" +
-	"\x10handover_seconds\x18\t \x01(\x01H\x01R\x0fhandoverSeconds\x88\x01\x01B\x13\n" +
+	"\x10handover_seconds\x18\t \x01(\x01H\x01R\x0fhandoverSeconds\x88\x01\x01\x12(\n" +
+	"\x10disk_total_bytes\x18\n" +
+	" \x01(\x03R\x0ediskTotalBytes\x120\n" +
+	"\x14disk_processed_bytes\x18\v \x01(\x03R\x12diskProcessedBytes\x120\n" +
+	"\x14disk_remaining_bytes\x18\f \x01(\x03R\x12diskRemainingBytesB\x13\n" +
 	"\x11_downtime_secondsB\x13\n" +
-	"\x11_handover_seconds\"\xc7\x06\n" +
+	"\x11_handover_seconds\"\xc6\a\n" +
 	"\bDecision\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x0e\n" +
@@ -3872,7 +4314,26 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\acluster\x18\x1a \x01(\tR\acluster\x12'\n" +
 	"\x05ranks\x18\x1b \x03(\v2\x11.berth.v1.RankRowR\x05ranks\x12\x1d\n" +
 	"\n" +
-	"rank_nodes\x18\x1c \x03(\tR\trankNodes\"e\n" +
+	"rank_nodes\x18\x1c \x03(\tR\trankNodes\x12\x18\n" +
+	"\aplanner\x18\x1d \x01(\tR\aplanner\x125\n" +
+	"\bclusters\x18\x1e \x03(\v2\x19.berth.v1.DecisionClusterR\bclusters\x12,\n" +
+	"\x05pools\x18\x1f \x03(\v2\x16.berth.v1.DecisionPoolR\x05pools\"\xa8\x02\n" +
+	"\x0fDecisionCluster\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x10\n" +
+	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\x01R\x04used\x12\x1f\n" +
+	"\vaccount_vms\x18\x04 \x01(\x05R\n" +
+	"accountVms\x12\x17\n" +
+	"\apod_vms\x18\x05 \x01(\x05R\x06podVms\x12\x1b\n" +
+	"\ttotal_vms\x18\x06 \x01(\x05R\btotalVms\x12\x16\n" +
+	"\x06weight\x18\a \x01(\x01R\x06weight\x12\x19\n" +
+	"\bleft_out\x18\b \x01(\tR\aleftOut\x123\n" +
+	"\aoutcome\x18\t \x01(\x0e2\x19.berth.v1.DecisionOutcomeR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\n" +
+	" \x01(\tR\x06reason\"6\n" +
+	"\fDecisionPool\x12\x12\n" +
+	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\"e\n" +
 	"\aRankRow\x12\x18\n" +
 	"\aweigher\x18\x01 \x01(\tR\aweigher\x12\x16\n" +
 	"\x06factor\x18\x02 \x01(\x01R\x06factor\x12(\n" +
@@ -4027,7 +4488,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -4046,25 +4507,28 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*DomainTelemetry)(nil),       // 14: berth.v1.DomainTelemetry
 	(*Domain)(nil),                // 15: berth.v1.Domain
 	(*VM)(nil),                    // 16: berth.v1.VM
-	(*VMSpec)(nil),                // 17: berth.v1.VMSpec
-	(*Disk)(nil),                  // 18: berth.v1.Disk
-	(*Operation)(nil),             // 19: berth.v1.Operation
-	(*MigrationStats)(nil),        // 20: berth.v1.MigrationStats
-	(*Decision)(nil),              // 21: berth.v1.Decision
-	(*RankRow)(nil),               // 22: berth.v1.RankRow
-	(*RankCell)(nil),              // 23: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 24: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 25: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 26: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 27: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 28: berth.v1.Event
-	(*Member)(nil),                // 29: berth.v1.Member
-	(*ErrorDetail)(nil),           // 30: berth.v1.ErrorDetail
-	nil,                           // 31: berth.v1.Node.KeysEntry
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
-	(*Key)(nil),                   // 33: berth.v1.Key
-	(*CompiledKey)(nil),           // 34: berth.v1.CompiledKey
-	(*Problem)(nil),               // 35: berth.v1.Problem
+	(*VMDisk)(nil),                // 17: berth.v1.VMDisk
+	(*VMSpec)(nil),                // 18: berth.v1.VMSpec
+	(*Disk)(nil),                  // 19: berth.v1.Disk
+	(*Operation)(nil),             // 20: berth.v1.Operation
+	(*MigrationStats)(nil),        // 21: berth.v1.MigrationStats
+	(*Decision)(nil),              // 22: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 23: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 24: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 25: berth.v1.RankRow
+	(*RankCell)(nil),              // 26: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 27: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 28: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 29: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 30: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 31: berth.v1.Event
+	(*Member)(nil),                // 32: berth.v1.Member
+	(*ErrorDetail)(nil),           // 33: berth.v1.ErrorDetail
+	nil,                           // 34: berth.v1.Node.KeysEntry
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*Key)(nil),                   // 36: berth.v1.Key
+	(*CompiledKey)(nil),           // 37: berth.v1.CompiledKey
+	(*Problem)(nil),               // 38: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -4073,52 +4537,56 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	8,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	12, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	7,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	32, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	31, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	35, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	34, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	9,  // 8: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	10, // 9: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	32, // 10: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	35, // 10: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	11, // 11: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	32, // 12: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	35, // 12: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	13, // 13: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	13, // 14: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	13, // 15: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	14, // 16: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	11, // 17: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 18: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	32, // 19: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	17, // 20: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	35, // 19: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	18, // 20: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
 	2,  // 21: berth.v1.VM.state:type_name -> berth.v1.VMState
-	32, // 22: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	32, // 23: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	35, // 22: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	35, // 23: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
 	14, // 24: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	33, // 25: berth.v1.VM.keys:type_name -> berth.v1.Key
-	33, // 26: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	32, // 27: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	18, // 28: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	3,  // 29: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	32, // 30: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	32, // 31: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	32, // 32: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	20, // 33: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	32, // 34: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	4,  // 35: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	24, // 36: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	25, // 37: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	22, // 38: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	23, // 39: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	34, // 40: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	34, // 41: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	26, // 42: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	27, // 43: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	32, // 44: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	21, // 45: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	35, // 46: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	36, // 25: berth.v1.VM.keys:type_name -> berth.v1.Key
+	36, // 26: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	35, // 27: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	17, // 28: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	19, // 29: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	3,  // 30: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	35, // 31: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	35, // 32: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	35, // 33: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	21, // 34: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	35, // 35: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	4,  // 36: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	27, // 37: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	28, // 38: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	25, // 39: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	23, // 40: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	24, // 41: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	4,  // 42: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	26, // 43: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	37, // 44: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	37, // 45: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	29, // 46: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	30, // 47: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	35, // 48: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	22, // 49: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	38, // 50: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -4132,17 +4600,17 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[2].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[7].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[15].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[21].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[22].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[16].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[25].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   27,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -35,11 +35,15 @@ const (
 const (
 	// AgentServiceSessionProcedure is the fully-qualified name of the AgentService's Session RPC.
 	AgentServiceSessionProcedure = "/berth.v1.AgentService/Session"
+	// AgentServiceTunnelProcedure is the fully-qualified name of the AgentService's Tunnel RPC.
+	AgentServiceTunnelProcedure = "/berth.v1.AgentService/Tunnel"
 )
 
 // AgentServiceClient is a client for the berth.v1.AgentService service.
 type AgentServiceClient interface {
 	Session(context.Context) *connect.BidiStreamForClient[v1.SessionRequest, v1.SessionResponse]
+	// Tunnel carries bytes of one task, an image's or a console's, both ways. The agent opens it when a task names a ticket.
+	Tunnel(context.Context) *connect.BidiStreamForClient[v1.TunnelRequest, v1.TunnelResponse]
 }
 
 // NewAgentServiceClient constructs a client for the berth.v1.AgentService service. By default, it
@@ -59,12 +63,19 @@ func NewAgentServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(agentServiceMethods.ByName("Session")),
 			connect.WithClientOptions(opts...),
 		),
+		tunnel: connect.NewClient[v1.TunnelRequest, v1.TunnelResponse](
+			httpClient,
+			baseURL+AgentServiceTunnelProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("Tunnel")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // agentServiceClient implements AgentServiceClient.
 type agentServiceClient struct {
 	session *connect.Client[v1.SessionRequest, v1.SessionResponse]
+	tunnel  *connect.Client[v1.TunnelRequest, v1.TunnelResponse]
 }
 
 // Session calls berth.v1.AgentService.Session.
@@ -72,9 +83,16 @@ func (c *agentServiceClient) Session(ctx context.Context) *connect.BidiStreamFor
 	return c.session.CallBidiStream(ctx)
 }
 
+// Tunnel calls berth.v1.AgentService.Tunnel.
+func (c *agentServiceClient) Tunnel(ctx context.Context) *connect.BidiStreamForClient[v1.TunnelRequest, v1.TunnelResponse] {
+	return c.tunnel.CallBidiStream(ctx)
+}
+
 // AgentServiceHandler is an implementation of the berth.v1.AgentService service.
 type AgentServiceHandler interface {
 	Session(context.Context, *connect.BidiStream[v1.SessionRequest, v1.SessionResponse]) error
+	// Tunnel carries bytes of one task, an image's or a console's, both ways. The agent opens it when a task names a ticket.
+	Tunnel(context.Context, *connect.BidiStream[v1.TunnelRequest, v1.TunnelResponse]) error
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -90,10 +108,18 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("Session")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentServiceTunnelHandler := connect.NewBidiStreamHandler(
+		AgentServiceTunnelProcedure,
+		svc.Tunnel,
+		connect.WithSchema(agentServiceMethods.ByName("Tunnel")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.AgentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentServiceSessionProcedure:
 			agentServiceSessionHandler.ServeHTTP(w, r)
+		case AgentServiceTunnelProcedure:
+			agentServiceTunnelHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -105,4 +131,8 @@ type UnimplementedAgentServiceHandler struct{}
 
 func (UnimplementedAgentServiceHandler) Session(context.Context, *connect.BidiStream[v1.SessionRequest, v1.SessionResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.AgentService.Session is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) Tunnel(context.Context, *connect.BidiStream[v1.TunnelRequest, v1.TunnelResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.AgentService.Tunnel is not implemented"))
 }

@@ -168,6 +168,17 @@ const (
 	BerthServiceWhyNotProcedure = "/berth.v1.BerthService/WhyNot"
 	// BerthServiceCapacityProcedure is the fully-qualified name of the BerthService's Capacity RPC.
 	BerthServiceCapacityProcedure = "/berth.v1.BerthService/Capacity"
+	// BerthServiceImportImageProcedure is the fully-qualified name of the BerthService's ImportImage
+	// RPC.
+	BerthServiceImportImageProcedure = "/berth.v1.BerthService/ImportImage"
+	// BerthServiceGrowDiskProcedure is the fully-qualified name of the BerthService's GrowDisk RPC.
+	BerthServiceGrowDiskProcedure = "/berth.v1.BerthService/GrowDisk"
+	// BerthServiceListPoolsProcedure is the fully-qualified name of the BerthService's ListPools RPC.
+	BerthServiceListPoolsProcedure = "/berth.v1.BerthService/ListPools"
+	// BerthServiceSpreadProcedure is the fully-qualified name of the BerthService's Spread RPC.
+	BerthServiceSpreadProcedure = "/berth.v1.BerthService/Spread"
+	// BerthServiceConsoleProcedure is the fully-qualified name of the BerthService's Console RPC.
+	BerthServiceConsoleProcedure = "/berth.v1.BerthService/Console"
 	// BerthServiceWatchEventsProcedure is the fully-qualified name of the BerthService's WatchEvents
 	// RPC.
 	BerthServiceWatchEventsProcedure = "/berth.v1.BerthService/WatchEvents"
@@ -271,6 +282,17 @@ type BerthServiceClient interface {
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
 	Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error)
+	// ImportImage takes a disk image, checks it and puts it into a storage pool, as a whole or not at all. The first message
+	// says what it is, the others carry it.
+	ImportImage(context.Context) *connect.ClientStreamForClient[v1.ImportImageRequest, v1.ImportImageResponse]
+	// GrowDisk makes a disk larger, also one that a running VM has.
+	GrowDisk(context.Context, *connect.Request[v1.GrowDiskRequest]) (*connect.Response[v1.GrowDiskResponse], error)
+	// ListPools tells how full the storage pools are.
+	ListPools(context.Context, *connect.Request[v1.ListPoolsRequest]) (*connect.Response[v1.ListPoolsResponse], error)
+	// Spread tells how a customer's VMs are spread, without a name of anything.
+	Spread(context.Context, *connect.Request[v1.SpreadRequest]) (*connect.Response[v1.SpreadResponse], error)
+	// Console joins the caller and the console of a running VM. The first message says which.
+	Console(context.Context) *connect.BidiStreamForClient[v1.ConsoleRequest, v1.ConsoleResponse]
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.WatchEventsResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
@@ -608,6 +630,36 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("Capacity")),
 			connect.WithClientOptions(opts...),
 		),
+		importImage: connect.NewClient[v1.ImportImageRequest, v1.ImportImageResponse](
+			httpClient,
+			baseURL+BerthServiceImportImageProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ImportImage")),
+			connect.WithClientOptions(opts...),
+		),
+		growDisk: connect.NewClient[v1.GrowDiskRequest, v1.GrowDiskResponse](
+			httpClient,
+			baseURL+BerthServiceGrowDiskProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GrowDisk")),
+			connect.WithClientOptions(opts...),
+		),
+		listPools: connect.NewClient[v1.ListPoolsRequest, v1.ListPoolsResponse](
+			httpClient,
+			baseURL+BerthServiceListPoolsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListPools")),
+			connect.WithClientOptions(opts...),
+		),
+		spread: connect.NewClient[v1.SpreadRequest, v1.SpreadResponse](
+			httpClient,
+			baseURL+BerthServiceSpreadProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("Spread")),
+			connect.WithClientOptions(opts...),
+		),
+		console: connect.NewClient[v1.ConsoleRequest, v1.ConsoleResponse](
+			httpClient,
+			baseURL+BerthServiceConsoleProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("Console")),
+			connect.WithClientOptions(opts...),
+		),
 		watchEvents: connect.NewClient[v1.WatchEventsRequest, v1.WatchEventsResponse](
 			httpClient,
 			baseURL+BerthServiceWatchEventsProcedure,
@@ -702,6 +754,11 @@ type berthServiceClient struct {
 	whyVM              *connect.Client[v1.WhyVMRequest, v1.WhyVMResponse]
 	whyNot             *connect.Client[v1.WhyNotRequest, v1.WhyNotResponse]
 	capacity           *connect.Client[v1.CapacityRequest, v1.CapacityResponse]
+	importImage        *connect.Client[v1.ImportImageRequest, v1.ImportImageResponse]
+	growDisk           *connect.Client[v1.GrowDiskRequest, v1.GrowDiskResponse]
+	listPools          *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
+	spread             *connect.Client[v1.SpreadRequest, v1.SpreadResponse]
+	console            *connect.Client[v1.ConsoleRequest, v1.ConsoleResponse]
 	watchEvents        *connect.Client[v1.WatchEventsRequest, v1.WatchEventsResponse]
 	listMembers        *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
 	removeMember       *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
@@ -975,6 +1032,31 @@ func (c *berthServiceClient) Capacity(ctx context.Context, req *connect.Request[
 	return c.capacity.CallUnary(ctx, req)
 }
 
+// ImportImage calls berth.v1.BerthService.ImportImage.
+func (c *berthServiceClient) ImportImage(ctx context.Context) *connect.ClientStreamForClient[v1.ImportImageRequest, v1.ImportImageResponse] {
+	return c.importImage.CallClientStream(ctx)
+}
+
+// GrowDisk calls berth.v1.BerthService.GrowDisk.
+func (c *berthServiceClient) GrowDisk(ctx context.Context, req *connect.Request[v1.GrowDiskRequest]) (*connect.Response[v1.GrowDiskResponse], error) {
+	return c.growDisk.CallUnary(ctx, req)
+}
+
+// ListPools calls berth.v1.BerthService.ListPools.
+func (c *berthServiceClient) ListPools(ctx context.Context, req *connect.Request[v1.ListPoolsRequest]) (*connect.Response[v1.ListPoolsResponse], error) {
+	return c.listPools.CallUnary(ctx, req)
+}
+
+// Spread calls berth.v1.BerthService.Spread.
+func (c *berthServiceClient) Spread(ctx context.Context, req *connect.Request[v1.SpreadRequest]) (*connect.Response[v1.SpreadResponse], error) {
+	return c.spread.CallUnary(ctx, req)
+}
+
+// Console calls berth.v1.BerthService.Console.
+func (c *berthServiceClient) Console(ctx context.Context) *connect.BidiStreamForClient[v1.ConsoleRequest, v1.ConsoleResponse] {
+	return c.console.CallBidiStream(ctx)
+}
+
 // WatchEvents calls berth.v1.BerthService.WatchEvents.
 func (c *berthServiceClient) WatchEvents(ctx context.Context, req *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.WatchEventsResponse], error) {
 	return c.watchEvents.CallServerStream(ctx, req)
@@ -1084,6 +1166,17 @@ type BerthServiceHandler interface {
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
 	Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error)
+	// ImportImage takes a disk image, checks it and puts it into a storage pool, as a whole or not at all. The first message
+	// says what it is, the others carry it.
+	ImportImage(context.Context, *connect.ClientStream[v1.ImportImageRequest]) (*connect.Response[v1.ImportImageResponse], error)
+	// GrowDisk makes a disk larger, also one that a running VM has.
+	GrowDisk(context.Context, *connect.Request[v1.GrowDiskRequest]) (*connect.Response[v1.GrowDiskResponse], error)
+	// ListPools tells how full the storage pools are.
+	ListPools(context.Context, *connect.Request[v1.ListPoolsRequest]) (*connect.Response[v1.ListPoolsResponse], error)
+	// Spread tells how a customer's VMs are spread, without a name of anything.
+	Spread(context.Context, *connect.Request[v1.SpreadRequest]) (*connect.Response[v1.SpreadResponse], error)
+	// Console joins the caller and the console of a running VM. The first message says which.
+	Console(context.Context, *connect.BidiStream[v1.ConsoleRequest, v1.ConsoleResponse]) error
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.WatchEventsResponse]) error
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
@@ -1417,6 +1510,36 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("Capacity")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceImportImageHandler := connect.NewClientStreamHandler(
+		BerthServiceImportImageProcedure,
+		svc.ImportImage,
+		connect.WithSchema(berthServiceMethods.ByName("ImportImage")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGrowDiskHandler := connect.NewUnaryHandler(
+		BerthServiceGrowDiskProcedure,
+		svc.GrowDisk,
+		connect.WithSchema(berthServiceMethods.ByName("GrowDisk")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListPoolsHandler := connect.NewUnaryHandler(
+		BerthServiceListPoolsProcedure,
+		svc.ListPools,
+		connect.WithSchema(berthServiceMethods.ByName("ListPools")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceSpreadHandler := connect.NewUnaryHandler(
+		BerthServiceSpreadProcedure,
+		svc.Spread,
+		connect.WithSchema(berthServiceMethods.ByName("Spread")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceConsoleHandler := connect.NewBidiStreamHandler(
+		BerthServiceConsoleProcedure,
+		svc.Console,
+		connect.WithSchema(berthServiceMethods.ByName("Console")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceWatchEventsHandler := connect.NewServerStreamHandler(
 		BerthServiceWatchEventsProcedure,
 		svc.WatchEvents,
@@ -1561,6 +1684,16 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceWhyNotHandler.ServeHTTP(w, r)
 		case BerthServiceCapacityProcedure:
 			berthServiceCapacityHandler.ServeHTTP(w, r)
+		case BerthServiceImportImageProcedure:
+			berthServiceImportImageHandler.ServeHTTP(w, r)
+		case BerthServiceGrowDiskProcedure:
+			berthServiceGrowDiskHandler.ServeHTTP(w, r)
+		case BerthServiceListPoolsProcedure:
+			berthServiceListPoolsHandler.ServeHTTP(w, r)
+		case BerthServiceSpreadProcedure:
+			berthServiceSpreadHandler.ServeHTTP(w, r)
+		case BerthServiceConsoleProcedure:
+			berthServiceConsoleHandler.ServeHTTP(w, r)
 		case BerthServiceWatchEventsProcedure:
 			berthServiceWatchEventsHandler.ServeHTTP(w, r)
 		case BerthServiceListMembersProcedure:
@@ -1792,6 +1925,26 @@ func (UnimplementedBerthServiceHandler) WhyNot(context.Context, *connect.Request
 
 func (UnimplementedBerthServiceHandler) Capacity(context.Context, *connect.Request[v1.CapacityRequest]) (*connect.Response[v1.CapacityResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.Capacity is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ImportImage(context.Context, *connect.ClientStream[v1.ImportImageRequest]) (*connect.Response[v1.ImportImageResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ImportImage is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GrowDisk(context.Context, *connect.Request[v1.GrowDiskRequest]) (*connect.Response[v1.GrowDiskResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GrowDisk is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListPools(context.Context, *connect.Request[v1.ListPoolsRequest]) (*connect.Response[v1.ListPoolsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListPools is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) Spread(context.Context, *connect.Request[v1.SpreadRequest]) (*connect.Response[v1.SpreadResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.Spread is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) Console(context.Context, *connect.BidiStream[v1.ConsoleRequest, v1.ConsoleResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.Console is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.WatchEventsResponse]) error {

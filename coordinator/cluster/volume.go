@@ -1,0 +1,66 @@
+package cluster
+
+import "berth/shared/units"
+
+// Volume is where the content of a disk or of an image is, once Berth has made it: a volume of a storage pool, by libvirt's
+// storage API. A disk that is a file which was there before Berth has none.
+type Volume struct {
+	Pool     string      `json:"pool"`               // resource ID
+	Nodes    []string    `json:"nodes,omitempty"`    // of a local pool: node IDs that have it, ascending; a disk is on one
+	Name     string      `json:"name"`               // in the pool: VolumeName
+	Format   string      `json:"format"`             // qcow2 or raw
+	Capacity units.Bytes `json:"capacity"`           // as the guest sees it
+	Checksum string      `json:"checksum,omitempty"` // of an image: SHA-256 of the imported file, hex
+	// Doomed tells that it is being removed: nothing may use it any more, and removing it again finishes that.
+	Doomed bool `json:"doomed,omitempty"`
+}
+
+// VolumeName is what the volume of a disk or image is called in its pool. It follows from the ID alone, so that making or
+// removing it again after a crash finds the same one.
+func VolumeName(id, format string) string { return "berth-" + id + "." + format }
+
+// VolumeOrder is one volume that a node's agent is to make, to copy or to remove. Names are libvirt's.
+type VolumeOrder struct {
+	Disk     string      `json:"disk,omitempty"`      // resource ID; empty: the seed of cloud-init, which no record has
+	DiskName string      `json:"disk_name,omitempty"` // for people
+	Pool     string      `json:"pool"`                // resource ID
+	PoolName string      `json:"pool_name"`           // of libvirt's pool on the nodes
+	Name     string      `json:"name"`
+	Format   string      `json:"format"`
+	Capacity units.Bytes `json:"capacity"`
+	Shared   bool        `json:"shared,omitempty"` // all nodes of the cluster see the same volume
+
+	// Backing is the volume that this one is a thin copy of; empty: none. It is never written.
+	BackingPool   string `json:"backing_pool,omitempty"` // libvirt's name
+	BackingName   string `json:"backing_name,omitempty"`
+	BackingFormat string `json:"backing_format,omitempty"`
+}
+
+// PoolScope says who sees a pool's volumes.
+type PoolScope string
+
+// The scopes of a storage pool.
+const (
+	PoolShared PoolScope = "shared" // all nodes of its cluster: a common directory, NFS
+	PoolLocal  PoolScope = "local"  // each node has its own of that name
+)
+
+// Names of a pool's settings.
+const (
+	SettingScope            = "scope"
+	SettingPoolSource       = "source" // libvirt's name of the pool on the nodes; the pool's own name if left out
+	SettingOverProvisioning = "over_provisioning"
+)
+
+// Bounds and defaults of a pool's settings.
+const (
+	DefaultOverProvisioning = 1.0
+	MaxOverProvisioning     = 100.0
+)
+
+// PoolSettings are those of a pool with every default filled in.
+type PoolSettings struct {
+	Scope            PoolScope
+	Source           string  // libvirt's name of the pool on the nodes
+	OverProvisioning float64 // how much of its capacity is promised: 2 promises it twice
+}
