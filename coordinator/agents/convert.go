@@ -2,6 +2,7 @@ package agents
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -18,20 +19,32 @@ func command(term uint64, order operation.Order) *berthv1.Command {
 	}
 	switch order.Action {
 	case operation.ActStart:
-		c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{Spec: spec(order.Spec)}}
+		c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{
+			Spec: spec(order.Spec), Volumes: volumes(order.Volumes),
+		}}
 	case operation.ActStop:
 		c.Action = &berthv1.Command_Stop{Stop: &berthv1.StopCommand{Force: order.Force, GraceSeconds: order.Grace.Seconds()}}
 	case operation.ActMigrate:
 		c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
 			TargetUri: order.TargetURI, TargetAddress: order.TargetHost, TargetNode: order.TargetNode, TargetEpoch: order.TargetEpoch,
 			BandwidthBps: int64(order.Bandwidth), DeadlineSeconds: order.Deadline.Seconds(), Spec: spec(order.Spec),
+			CopyStorage: order.CopyStorage,
 		}}
+		if order.CopyStorage {
+			c.GetMigrate().From, c.GetMigrate().To = copied(order)
+		}
 	case operation.ActResume:
 		c.Action = &berthv1.Command_Resume{Resume: &berthv1.ResumeCommand{}}
 	case operation.ActDiscard:
-		c.Action = &berthv1.Command_Discard{Discard: &berthv1.DiscardCommand{}}
+		c.Action = &berthv1.Command_Discard{Discard: &berthv1.DiscardCommand{Volumes: volumes(order.Volumes)}}
 	case operation.ActInspect:
 		c.Action = &berthv1.Command_Inspect{Inspect: &berthv1.InspectCommand{}}
+	case operation.ActPrepare:
+		c.Action = &berthv1.Command_Prepare{Prepare: &berthv1.PrepareCommand{
+			Volumes: volumes(order.Volumes), Spec: spec(order.Spec),
+		}}
+	case operation.ActClear:
+		c.Action = &berthv1.Command_Clear{Clear: &berthv1.ClearCommand{Volumes: volumes(order.Volumes)}}
 	}
 	return c
 }
@@ -40,13 +53,40 @@ func spec(s cluster.VMSpec) *berthv1.VMSpec {
 	out := &berthv1.VMSpec{
 		MemoryBytes: int64(s.Memory), Vcpus: int32(min(s.VCPUs, math.MaxInt32)),
 		Kernel: s.Kernel, Initrd: s.Initrd, Cmdline: s.Cmdline, Networks: s.Networks, Xml: s.XML,
+		Machine: s.Machine, Firmware: s.Firmware, Cpu: s.CPU, UserData: s.UserData,
 	}
 	for _, disk := range s.Disks {
 		out.Disks = append(out.Disks, &berthv1.Disk{
-			Path: disk.Path, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly,
+			Path: disk.Path, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly, Pool: disk.Pool, Volume: disk.Volume,
 		})
 	}
 	return out
+}
+
+func volumes(orders []cluster.VolumeOrder) []*berthv1.Volume {
+	var out []*berthv1.Volume
+	for i := range orders {
+		out = append(out, volume(&orders[i]))
+	}
+	return out
+}
+
+func volume(o *cluster.VolumeOrder) *berthv1.Volume {
+	return &berthv1.Volume{
+		DiskName: o.DiskName, Pool: o.PoolName, Name: o.Name, Format: o.Format, CapacityBytes: int64(o.Capacity), Shared: o.Shared,
+		BackingPool: o.BackingPool, BackingName: o.BackingName, BackingFormat: o.BackingFormat,
+	}
+}
+
+// copied pairs the volumes that go along with those that they are copied into: the same disk's.
+func copied(order operation.Order) (from, to []*berthv1.Volume) {
+	for i := range order.Replaced {
+		of := func(made cluster.VolumeOrder) bool { return made.Disk == order.Replaced[i].Disk }
+		if at := slices.IndexFunc(order.Volumes, of); at >= 0 {
+			from, to = append(from, volume(&order.Replaced[i])), append(to, volume(&order.Volumes[at]))
+		}
+	}
+	return from, to
 }
 
 // answer takes a command's result from the wire.
@@ -98,6 +138,9 @@ func migration(stats *berthv1.MigrationStats) *operation.MigrationStats {
 		Iteration:     int(stats.GetIteration()),
 		Downtime:      optional(stats.DowntimeSeconds),
 		Handover:      optional(stats.HandoverSeconds),
+		DiskTotal:     units.Bytes(stats.GetDiskTotalBytes()),
+		DiskProcessed: units.Bytes(stats.GetDiskProcessedBytes()),
+		DiskRemaining: units.Bytes(stats.GetDiskRemainingBytes()),
 	}
 }
 

@@ -361,12 +361,33 @@ func TestAnswersReachTheDriverOnce(t *testing.T) {
 func TestOrdersOnTheWire(t *testing.T) {
 	spec := cluster.VMSpec{
 		Memory: 512 * units.MiB, VCPUs: 2, Kernel: "/k", Networks: []string{"default"},
-		Disks: []cluster.Disk{{Path: "/d", Format: "raw", Bus: "virtio", ReadOnly: true}},
+		Disks: []cluster.Disk{
+			{Path: "/d", Format: "raw", Bus: "virtio", ReadOnly: true},
+			{Pool: "fast", Volume: "berth-d1.qcow2", Format: "qcow2", Bus: "scsi"},
+		},
+		Machine: "q35", Firmware: cluster.FirmwareEFI, CPU: "Nehalem", UserData: "#cloud-config",
 	}
 	wireSpec := &berthv1.VMSpec{
 		MemoryBytes: 512 << 20, Vcpus: 2, Kernel: "/k", Networks: []string{"default"},
-		Disks: []*berthv1.Disk{{Path: "/d", Format: "raw", Bus: "virtio", ReadOnly: true}},
+		Disks: []*berthv1.Disk{
+			{Path: "/d", Format: "raw", Bus: "virtio", ReadOnly: true},
+			{Pool: "fast", Volume: "berth-d1.qcow2", Format: "qcow2", Bus: "scsi"},
+		},
+		Machine: "q35", Firmware: "efi", Cpu: "Nehalem", UserData: "#cloud-config",
 	}
+	disk := func(id, pool string) cluster.VolumeOrder {
+		return cluster.VolumeOrder{
+			Disk: id, DiskName: "web-" + id, Pool: "id-of-" + pool, PoolName: pool, Name: "berth-" + id + ".qcow2", Format: "qcow2",
+			Capacity: units.GiB, Shared: true, BackingPool: "nfs", BackingName: "berth-i1.qcow2", BackingFormat: "qcow2",
+		}
+	}
+	wireDisk := func(id, pool string) *berthv1.Volume {
+		return &berthv1.Volume{
+			DiskName: "web-" + id, Pool: pool, Name: "berth-" + id + ".qcow2", Format: "qcow2", CapacityBytes: 1 << 30,
+			Shared: true, BackingPool: "nfs", BackingName: "berth-i1.qcow2", BackingFormat: "qcow2",
+		}
+	}
+	made, wireMade := []cluster.VolumeOrder{disk("d1", "fast")}, []*berthv1.Volume{wireDisk("d1", "fast")}
 	base := operation.Order{Node: "n1", Operation: "op", Step: 2, VM: "u", VMName: "web", Epoch: 5}
 	wire := func(set func(*berthv1.Command)) *berthv1.Command {
 		c := &berthv1.Command{OperationId: "op", Step: 2, Term: 9, Epoch: 5, VmId: "u", VmName: "web"}
@@ -378,9 +399,9 @@ func TestOrdersOnTheWire(t *testing.T) {
 		want *berthv1.Command
 	}{
 		operation.ActStart: {
-			func(o *operation.Order) { o.Spec = spec },
+			func(o *operation.Order) { o.Spec, o.Volumes = spec, made },
 			wire(func(c *berthv1.Command) {
-				c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{Spec: wireSpec}}
+				c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{Spec: wireSpec, Volumes: wireMade}}
 			}),
 		},
 		operation.ActStop: {
@@ -393,20 +414,40 @@ func TestOrdersOnTheWire(t *testing.T) {
 			func(o *operation.Order) {
 				o.Spec, o.TargetURI, o.TargetNode, o.TargetEpoch = spec, "qemu+tls://b/system", "n2", 6
 				o.Bandwidth, o.Deadline = units.MiB, time.Minute
+				o.CopyStorage = true
+				o.Replaced = []cluster.VolumeOrder{disk("d1", "fast"), disk("d2", "fast")}
+				o.Volumes = []cluster.VolumeOrder{disk("d2", "slow"), disk("d1", "fast")}
 			},
 			wire(func(c *berthv1.Command) {
 				c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
 					TargetUri: "qemu+tls://b/system", TargetNode: "n2", TargetEpoch: 6, BandwidthBps: 1 << 20,
-					DeadlineSeconds: 60, Spec: wireSpec,
+					DeadlineSeconds: 60, Spec: wireSpec, CopyStorage: true,
+					From: []*berthv1.Volume{wireDisk("d1", "fast"), wireDisk("d2", "fast")},
+					To:   []*berthv1.Volume{wireDisk("d1", "fast"), wireDisk("d2", "slow")},
 				}}
 			}),
 		},
 		operation.ActResume: {nil, wire(func(c *berthv1.Command) {
 			c.Action = &berthv1.Command_Resume{Resume: &berthv1.ResumeCommand{}}
 		})},
-		operation.ActDiscard: {nil, wire(func(c *berthv1.Command) {
-			c.Action = &berthv1.Command_Discard{Discard: &berthv1.DiscardCommand{}}
-		})},
+		operation.ActDiscard: {
+			func(o *operation.Order) { o.Volumes = made },
+			wire(func(c *berthv1.Command) {
+				c.Action = &berthv1.Command_Discard{Discard: &berthv1.DiscardCommand{Volumes: wireMade}}
+			}),
+		},
+		operation.ActPrepare: {
+			func(o *operation.Order) { o.Spec, o.Volumes = spec, made },
+			wire(func(c *berthv1.Command) {
+				c.Action = &berthv1.Command_Prepare{Prepare: &berthv1.PrepareCommand{Volumes: wireMade, Spec: wireSpec}}
+			}),
+		},
+		operation.ActClear: {
+			func(o *operation.Order) { o.Volumes = made },
+			wire(func(c *berthv1.Command) {
+				c.Action = &berthv1.Command_Clear{Clear: &berthv1.ClearCommand{Volumes: wireMade}}
+			}),
+		},
 		operation.ActInspect: {nil, wire(func(c *berthv1.Command) {
 			c.Action = &berthv1.Command_Inspect{Inspect: &berthv1.InspectCommand{}}
 		})},
@@ -428,10 +469,14 @@ func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
 		t.Errorf("got %+v, want an ambiguous outcome and an unknown domain", got)
 	}
 	downtime := 0.25
-	stats := &berthv1.MigrationStats{ElapsedSeconds: 1.5, DataTotalBytes: 7, DowntimeSeconds: &downtime}
+	stats := &berthv1.MigrationStats{
+		ElapsedSeconds: 1.5, DataTotalBytes: 7, DowntimeSeconds: &downtime, DiskTotalBytes: 5, DiskProcessedBytes: 4, DiskRemainingBytes: 1,
+	}
 	got = answer("n1", &berthv1.CommandResult{Migration: stats})
 	want := 250 * time.Millisecond
-	wantStats := &operation.MigrationStats{Elapsed: 1500 * time.Millisecond, DataTotal: 7, Downtime: &want}
+	wantStats := &operation.MigrationStats{
+		Elapsed: 1500 * time.Millisecond, DataTotal: 7, Downtime: &want, DiskTotal: 5, DiskProcessed: 4, DiskRemaining: 1,
+	}
 	if diff := cmp.Diff(wantStats, got.Migration); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
 	}

@@ -143,6 +143,11 @@ type MigrationStats struct {
 	Downtime      *time.Duration `json:"downtime,omitempty"` // of the job, by libvirt
 	// Handover is what the strict hand-over adds to it: from the source's answer to the target's, Raft included.
 	Handover *time.Duration `json:"handover,omitempty"`
+
+	// Of copied disks; part of the data above.
+	DiskTotal     units.Bytes `json:"disk_total,omitempty"`
+	DiskProcessed units.Bytes `json:"disk_processed,omitempty"`
+	DiskRemaining units.Bytes `json:"disk_remaining,omitempty"`
 }
 
 // Live tells whether the operation still holds its VM and its reservation.

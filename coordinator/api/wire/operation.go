@@ -29,6 +29,8 @@ func Operation(op operation.Operation) *berthv1.Operation {
 		Migration:  migration(op.Migration),
 		Evidence:   op.Evidence,
 		PlanId:     op.Plan,
+
+		CopyStorage: op.CopyStorage,
 	}
 }
 
@@ -61,6 +63,9 @@ func migration(stats *operation.MigrationStats) *berthv1.MigrationStats {
 		Iteration:          int32(stats.Iteration),
 		DowntimeSeconds:    seconds(stats.Downtime),
 		HandoverSeconds:    seconds(stats.Handover),
+		DiskTotalBytes:     int64(stats.DiskTotal),
+		DiskProcessedBytes: int64(stats.DiskProcessed),
+		DiskRemainingBytes: int64(stats.DiskRemaining),
 	}
 }
 

@@ -1735,6 +1735,7 @@ func (*InspectCommand) Descriptor() ([]byte, []int) {
 type PrepareCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Volumes       []*Volume              `protobuf:"bytes,1,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	Spec          *VMSpec                `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"` // whose seed image is among them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1772,6 +1773,13 @@ func (*PrepareCommand) Descriptor() ([]byte, []int) {
 func (x *PrepareCommand) GetVolumes() []*Volume {
 	if x != nil {
 		return x.Volumes
+	}
+	return nil
+}
+
+func (x *PrepareCommand) GetSpec() *VMSpec {
+	if x != nil {
+		return x.Spec
 	}
 	return nil
 }
@@ -2486,9 +2494,10 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rResumeCommand\"<\n" +
 	"\x0eDiscardCommand\x12*\n" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x10\n" +
-	"\x0eInspectCommand\"<\n" +
+	"\x0eInspectCommand\"b\n" +
 	"\x0ePrepareCommand\x12*\n" +
-	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\":\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\x12$\n" +
+	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\":\n" +
 	"\fClearCommand\x12*\n" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x91\x02\n" +
 	"\x06Volume\x12\x1b\n" +
@@ -2635,23 +2644,24 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	24, // 34: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
 	24, // 35: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
 	24, // 36: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	24, // 37: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	26, // 38: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	27, // 39: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	28, // 40: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	29, // 41: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	24, // 42: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	24, // 43: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	24, // 44: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 45: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 46: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	10, // 47: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 48: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	47, // [47:49] is the sub-list for method output_type
-	45, // [45:47] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	36, // 37: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	24, // 38: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	26, // 39: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	27, // 40: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	28, // 41: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	29, // 42: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	24, // 43: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	24, // 44: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	24, // 45: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 46: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 47: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	10, // 48: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 49: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	48, // [48:50] is the sub-list for method output_type
+	46, // [46:48] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
