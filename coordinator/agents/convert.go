@@ -75,6 +75,7 @@ func volume(o *cluster.VolumeOrder) *berthv1.Volume {
 	return &berthv1.Volume{
 		DiskName: o.DiskName, Pool: o.PoolName, Name: o.Name, Format: o.Format, CapacityBytes: int64(o.Capacity), Shared: o.Shared,
 		BackingPool: o.BackingPool, BackingName: o.BackingName, BackingFormat: o.BackingFormat,
+		Seed: o.Disk == "",
 	}
 }
 

@@ -1842,6 +1842,7 @@ type Volume struct {
 	BackingName   string `protobuf:"bytes,7,opt,name=backing_name,json=backingName,proto3" json:"backing_name,omitempty"`
 	BackingFormat string `protobuf:"bytes,8,opt,name=backing_format,json=backingFormat,proto3" json:"backing_format,omitempty"`
 	Shared        bool   `protobuf:"varint,9,opt,name=shared,proto3" json:"shared,omitempty"` // other nodes see the same volume
+	Seed          bool   `protobuf:"varint,10,opt,name=seed,proto3" json:"seed,omitempty"`    // of cloud-init: the agent writes what is in it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1935,6 +1936,13 @@ func (x *Volume) GetBackingFormat() string {
 func (x *Volume) GetShared() bool {
 	if x != nil {
 		return x.Shared
+	}
+	return false
+}
+
+func (x *Volume) GetSeed() bool {
+	if x != nil {
+		return x.Seed
 	}
 	return false
 }
@@ -2499,7 +2507,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\":\n" +
 	"\fClearCommand\x12*\n" +
-	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x91\x02\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\xa5\x02\n" +
 	"\x06Volume\x12\x1b\n" +
 	"\tdisk_name\x18\x01 \x01(\tR\bdiskName\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
@@ -2509,7 +2517,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\fbacking_pool\x18\x06 \x01(\tR\vbackingPool\x12!\n" +
 	"\fbacking_name\x18\a \x01(\tR\vbackingName\x12%\n" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
-	"\x06shared\x18\t \x01(\bR\x06shared\"\xda\x01\n" +
+	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
+	"\x04seed\x18\n" +
+	" \x01(\bR\x04seed\"\xda\x01\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
