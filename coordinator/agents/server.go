@@ -73,11 +73,12 @@ type Server struct {
 	mu       sync.Mutex
 	term     uint64 // 0: this member does not lead
 	sessions map[string]*session
+	tunnels  map[string]*tunnel // by ticket
 }
 
 // New makes a Server that sends all agents elsewhere until Lead is called.
 func New(config Config) *Server {
-	return &Server{Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session)}
+	return &Server{Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel)}
 }
 
 // Stop closes all sessions, and keeps no agent waiting any more. It does not wait for them to be gone. It may be called
@@ -90,10 +91,17 @@ func (s *Server) Stop() {
 // Handler serves the agents' port. The listener has to demand and verify client certificates.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(berthv1connect.NewAgentServiceHandler(
-		s, connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom),
-	))
+	mux.Handle(berthv1connect.NewAgentServiceHandler(s, connect.WithConditionalHandlerOptions(optionsOf)))
 	return rpc.WithIdentity(withDeadlines(mux))
+}
+
+// optionsOf are how messages of a procedure are sent. What goes through a tunnel is a disk's content, most often, which is
+// not worth compressing.
+func optionsOf(spec connect.Spec) []connect.HandlerOption {
+	if spec.Procedure == berthv1connect.AgentServiceTunnelProcedure {
+		return []connect.HandlerOption{connect.WithReadMaxBytes(maxPiece), connect.WithCompression("gzip", nil, nil)}
+	}
+	return []connect.HandlerOption{connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom)}
 }
 
 // Lead opens the server for sessions. It is called when this member leads and has applied everything committed before;
@@ -162,12 +170,21 @@ func (s *Server) session(node string) *session {
 func (s *Server) Session(
 	ctx context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
 ) error {
-	caller, known := rpc.Caller(ctx)
-	if !known || caller.Role != pki.RoleAgent || caller.ClusterID != s.ClusterID {
-		return denied("", "use the certificate that the node got when it was enrolled in this cluster",
-			"this port is for the agents of cluster %s", s.ClusterID)
+	caller, err := s.agentOf(ctx)
+	if err != nil {
+		return err
 	}
 	return s.serve(ctx, caller, stream, interrupter(ctx))
+}
+
+// agentOf is whose agent calls. Nobody but agents of this cluster may.
+func (s *Server) agentOf(ctx context.Context) (pki.Identity, error) {
+	caller, known := rpc.Caller(ctx)
+	if !known || caller.Role != pki.RoleAgent || caller.ClusterID != s.ClusterID {
+		return pki.Identity{}, denied("", "use the certificate that the node got when it was enrolled in this cluster",
+			"this port is for the agents of cluster %s", s.ClusterID)
+	}
+	return caller, nil
 }
 
 // settle opens the session of an agent that has said hello, or gives the redirect that the agent has to follow. As long

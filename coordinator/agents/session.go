@@ -43,6 +43,9 @@ type session struct {
 	once  sync.Once
 	ended chan struct{} // closed by end
 	cause error         // why; set before ended is closed, nil when there was no session to end
+
+	mu    sync.Mutex
+	tasks map[string]chan *berthv1.TaskResult // that somebody waits for, by ID
 }
 
 // end stops the session for a reason. Only the first call counts. It does not wait.
@@ -176,6 +179,8 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Result:
 		s.Answered(answer(x.node, m.Result))
+	case *berthv1.SessionRequest_TaskResult:
+		x.finish(m.TaskResult)
 	case *berthv1.SessionRequest_Inventory:
 		return s.enrolled(x.node, "node/"+x.node) // a removed node is gone at its next inventory at the latest
 	}
