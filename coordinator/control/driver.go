@@ -102,18 +102,22 @@ func (r *runner) load() (operation.Operation, cluster.VM, bool) {
 func (r *runner) converse(ctx context.Context, term uint64, op operation.Operation, vm cluster.VM) (operation.Next, bool) {
 	c := r.control
 	pause := resendEvery
-	if op.Phase == operation.Judging || op.Phase == operation.Discarding {
+	switch op.Phase {
+	case operation.Judging, operation.Discarding, operation.Clearing:
 		pause = lookEvery
 	}
 	var round uint16
 	for {
+		if next, overdue := operation.Overdue(op, vm, c.Now()); overdue {
+			return next, true
+		}
 		round++
 		seen := map[string]operation.Observation{}
 		for _, order := range operation.Orders(op, vm, round) {
 			if !c.Agents.Order(term, order) {
 				c.Logger.Debug("order waits for the node's agent", "operation", op.ID, "node", order.Node, "action", order.Action)
 			}
-			if op.Cancel && op.Phase == operation.Copying {
+			if op.Cancel && (op.Phase == operation.Copying || op.Phase == operation.Preparing) {
 				c.Agents.Cancel(order.Node, op.ID, order.Step)
 			}
 		}
@@ -140,9 +144,6 @@ func (r *runner) converse(ctx context.Context, term uint64, op operation.Operati
 			}
 		}
 		timer.Stop()
-		if next, overdue := operation.Overdue(op, vm, c.Now()); overdue {
-			return next, true
-		}
 	}
 }
 
@@ -200,7 +201,13 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm clu
 	if decision.Outcome == placement.Refused {
 		return abandon("and "+decision.Reason, decision)
 	}
-	next := operation.Place(op, vm, from.target(snapshot, decision), at)
+	spec, err := specOf(snapshot, vm)
+	if err != nil {
+		return abandon("and " + err.Error())
+	}
+	target := from.target(snapshot, decision)
+	target.Spec, target.MakesHome = spec, from.local() && vm.Home == ""
+	next := operation.Place(op, vm, target, at)
 	r.commit(ctx, op, vm, next, append(from.unchanged(snapshot), unmoved(snapshot, decision.Winner)), decision)
 	return decided
 }
@@ -227,6 +234,7 @@ func (r *runner) commit(
 	} else {
 		command.VMs = []cluster.VM{next.VM}
 	}
+	c.settleDisks(&command, next)
 	result, err := c.propose(ctx, command)
 	switch {
 	case err != nil && ctx.Err() == nil:

@@ -21,7 +21,12 @@ func beginText(op operation.Operation) string {
 		return "starts on " + op.TargetName
 	case operation.Stop:
 		return "stops on " + op.SourceName
+	case operation.Delete:
+		return "is deleted: " + op.SourceName + " removes its volumes"
 	default:
+		if op.CopyStorage {
+			return fmt.Sprintf("migrates from %s to %s with its disks", op.SourceName, op.TargetName)
+		}
 		return fmt.Sprintf("migrates from %s to %s", op.SourceName, op.TargetName)
 	}
 }
@@ -43,9 +48,18 @@ func (c *Control) eventsOf(before operation.Operation, next operation.Next) []cl
 		return add("vm.handed-over", fmt.Sprintf("%s has it; %s is done", op.TargetName, op.SourceName))
 	case op.Phase == operation.Judging && before.Phase != operation.Judging:
 		return add("vm.judging", "the end of the last order is in doubt: asking the nodes")
+	case op.Phase == operation.Clearing && op.Kind != operation.Delete:
+		return add("vm.clearing", fmt.Sprintf("%s removes volumes that are of no use any more", clearingNode(op)))
 	default:
 		return nil
 	}
+}
+
+func clearingNode(op operation.Operation) string {
+	if op.Leftover == op.Source {
+		return op.SourceName
+	}
+	return op.TargetName
 }
 
 func endEvent(op operation.Operation) (kind, message string) {
@@ -57,6 +71,8 @@ func endEvent(op operation.Operation) (kind, message string) {
 		return "vm.started", "runs on " + op.TargetName
 	case operation.Stop:
 		return "vm.stopped", "stopped on " + op.SourceName
+	case operation.Delete:
+		return "vm.deleted", "deleted; its volumes are gone"
 	default:
 		text := fmt.Sprintf("runs on %s, from %s, after %s", op.TargetName, op.SourceName, op.EndedAt.Sub(op.CreatedAt).Round(time.Millisecond))
 		if op.Migration != nil && op.Migration.Downtime != nil {

@@ -71,10 +71,12 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	expected, at := vm.Revision, c.Now()
 	op := operation.Operation{
 		ID: c.newID(), Kind: operation.Start, Caller: request.Caller, Request: request.RequestID,
-		VM: vm.ID, VMName: vm.Name, Pinned: request.Node, Created: expected == 0, Spec: spec, MakesHome: from.local() && vm.Home == "",
+		VM: vm.ID, VMName: vm.Name, Pinned: request.Node, Created: expected == 0,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
 	}
-	next := operation.Place(op, vm, from.target(snapshot, decision), at)
+	target := from.target(snapshot, decision)
+	target.Spec, target.MakesHome = spec, from.local() && vm.Home == ""
+	next := operation.Place(op, vm, target, at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
 	started, again, err = c.begin(ctx, snapshot, next, decision, expected, from.unchanged(snapshot))
 	return started, again, err

@@ -17,9 +17,10 @@ var (
 // placed is the start of a VM that ran before, on its way to a node with these sticky keys.
 func placed(sticky []cluster.Key) (Operation, cluster.VM) {
 	vm := cluster.VM{ID: "vm-id", Name: "web1", Operation: "op", LastEpoch: 3, Sticky: stickyOld}
-	op := Operation{ID: "op", Kind: Start, VM: vm.ID, Spec: &cluster.VMSpec{VCPUs: 3}, MakesHome: true}
+	op := Operation{ID: "op", Kind: Start, VM: vm.ID}
 	next := Place(op, vm, Target{
 		Node: "n1", Name: "node1", Sticky: sticky, Resident: resident, Owner: cluster.Owner{Customer: "acme"},
+		Spec: &cluster.VMSpec{VCPUs: 3}, MakesHome: true,
 	}, noon)
 	return next.Operation, next.VM
 }

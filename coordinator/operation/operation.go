@@ -22,7 +22,8 @@ const (
 type Phase string
 
 // Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, ended. Migrate: copying, handed-over,
-// ended. Any order whose end is in doubt leads to judging, and from there on or back.
+// ended; with CopyStorage: preparing before, clearing after. Delete: clearing, ended. Any order whose end is in doubt leads
+// to judging, and from there on or back; a start that made volumes goes back by way of clearing.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order is out
 	Placing    Phase = "placing"     // start: the last node failed, positively; the placer picks the next one
@@ -102,7 +103,8 @@ type Operation struct {
 	Migration *MigrationStats `json:"migration,omitempty"`
 	Evidence  []string        `json:"evidence,omitempty"`
 
-	// Leftover is the node ID whose paused copy is being discarded, and Revert tells that the source resumes afterwards.
+	// Leftover is the node ID whose paused copy is being discarded, or whose volumes are being cleared; Revert tells that the
+	// source resumes afterwards.
 	Leftover string `json:"leftover,omitempty"`
 	Revert   bool   `json:"revert,omitempty"`
 
@@ -114,14 +116,20 @@ type Operation struct {
 	Plan string `json:"plan,omitempty"` // ID of the plan that the move is of
 
 	// Volumes are made on the target: before a start, and as empty ones that a migration with CopyStorage fills. Nothing of
-	// them is left there when the operation fails. Replaced are the volumes that go once they are not needed any more: on the
-	// source of such a migration, and of a VM that is deleted.
+	// them is left there when the operation fails; when it has come true, the disks' records have them and they are none of the
+	// operation's any more. Replaced are the volumes that go once they are not needed any more: on the source of such a
+	// migration, and on the one node of a VM that is deleted.
 	Volumes     []cluster.VolumeOrder `json:"volumes,omitempty"`
 	Replaced    []cluster.VolumeOrder `json:"replaced,omitempty"`
 	CopyStorage bool                  `json:"copy_storage,omitempty"`
 	// CPU and PassedCPU are what the VM's record has of the name once it has started.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
+	// Code is why a start failed, as its agent's word, while what it left is cleared.
+	Code string `json:"code,omitempty"`
+	// Disks are IDs of disks whose records go with the VM's: those made with it, when its first start fails, and those that
+	// are not kept, when it is deleted.
+	Disks []string `json:"disks,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.
@@ -159,7 +167,7 @@ func (o *Operation) Reservation() (cluster.Reservation, bool) {
 		return cluster.Reservation{}, false
 	}
 	return cluster.Reservation{
-		Node: o.Target, VM: o.VM, Name: o.VMName, Memory: o.Memory, VCPUs: o.VCPUs, Operation: o.ID,
+		Node: o.Target, VM: o.VM, Name: o.VMName, Memory: o.Memory, VCPUs: o.VCPUs, Operation: o.ID, Volumes: o.Volumes,
 	}, true
 }
 

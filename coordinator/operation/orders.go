@@ -23,9 +23,14 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 			return []Order{order}
 		}
 		order := at(op.Target, ActStart, op.Epoch)
+		order.Volumes = op.Volumes
 		if order.Spec = vm.Spec; op.Spec != nil {
 			order.Spec = *op.Spec
 		}
+		return []Order{order}
+	case Preparing:
+		order := at(op.Target, ActPrepare, op.Epoch)
+		order.Spec, order.Volumes = vm.Spec, op.Volumes
 		return []Order{order}
 	case Copying:
 		order := at(op.Source, ActMigrate, vm.Epoch)
@@ -33,6 +38,7 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 		order.TargetEpoch, order.TargetNode, order.TargetURI = op.Epoch, op.Target, op.TargetURI
 		order.TargetHost = op.TargetHost
 		order.Bandwidth, order.Deadline = op.Bandwidth, op.Deadline
+		order.CopyStorage, order.Replaced, order.Volumes = op.CopyStorage, op.Replaced, op.Volumes
 		return []Order{order}
 	case Judging:
 		base.Step |= uint32(round) << 16
@@ -47,16 +53,36 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 	case HandedOver:
 		return []Order{at(op.Target, ActResume, op.Epoch)}
 	case Discarding:
-		epoch := op.Epoch
-		if op.Leftover == op.Source {
-			epoch = op.SourceEpoch
+		order := at(op.Leftover, ActDiscard, op.leftoverEpoch())
+		if op.Leftover == op.Target {
+			order.Volumes = op.Volumes // of a source they are cleared afterwards: then its domain uses them no more
 		}
-		return []Order{at(op.Leftover, ActDiscard, epoch)}
+		return []Order{order}
 	case Reverting:
 		return []Order{at(op.Source, ActResume, op.SourceEpoch)}
+	case Clearing:
+		order := at(op.Leftover, ActClear, op.leftoverEpoch())
+		order.Volumes = op.cleared()
+		return []Order{order}
 	default:
 		return nil
 	}
+}
+
+// leftoverEpoch is the epoch of what is discarded or cleared.
+func (o *Operation) leftoverEpoch() uint64 {
+	if o.Kind == Migrate && o.Leftover == o.Source {
+		return o.SourceEpoch
+	}
+	return o.Epoch
+}
+
+// cleared are the volumes that phase Clearing removes.
+func (o *Operation) cleared() []cluster.VolumeOrder {
+	if o.Leftover == o.Source {
+		return o.Replaced
+	}
+	return o.Volumes
 }
 
 func (o *Operation) sourceEpoch(vm cluster.VM) uint64 {

@@ -11,15 +11,15 @@ import (
 // MaxAttempts is how many nodes a start tries before it fails.
 const MaxAttempts = 3
 
-// DiscardPatience is how long a rolled-back migration waits for a silent target before it ends without it. The paused
-// leftover there cannot run: nobody will resume its epoch.
-const DiscardPatience = 60 * time.Second
-
 // Next is what an answer leads to: the records to commit. The caller commits them as one, or not at all.
 type Next struct {
 	Operation Operation
 	VM        cluster.VM
-	DeleteVM  bool // the VM's record goes with its failed first start
+	DeleteVM  bool // the VM's record goes, with its failed first start or because it was asked for
+
+	// Volumes are where disks are from now on, by disk ID, and DeleteDisks the IDs of disks whose records go with the VM's.
+	Volumes     map[string]cluster.Volume
+	DeleteDisks []string
 }
 
 // Step takes one answer and returns what follows. It reports false when the answer changes nothing: it belongs to
@@ -89,6 +89,8 @@ func (t *transition) apply(answer Answer) bool {
 			return answer.Node == op.Source && t.stopAnswered(answer)
 		}
 		return answer.Node == op.Target && t.startAnswered(answer)
+	case Preparing:
+		return answer.Node == op.Target && t.prepareAnswered(answer)
 	case Copying:
 		return answer.Node == op.Source && t.copyAnswered(answer)
 	case HandedOver:
@@ -97,6 +99,8 @@ func (t *transition) apply(answer Answer) bool {
 		return answer.Node == op.Leftover && t.discardAnswered(answer)
 	case Reverting:
 		return answer.Node == op.Source && t.revertAnswered(answer)
+	case Clearing:
+		return answer.Node == op.Leftover && t.clearAnswered(answer)
 	default:
 		return false
 	}
@@ -140,13 +144,13 @@ func (t *transition) end(result Result, message string) {
 	t.Operation.Result = result
 	t.Operation.Message = message
 	t.Operation.EndedAt = t.at
-	t.Operation.Spec = nil
+	t.Operation.Spec, t.Operation.Volumes, t.Operation.Replaced = nil, nil, nil
 	t.VM.Operation = ""
 	if result == Done && t.Operation.Kind == Migrate {
 		t.VM.MovedAt = t.at
 	}
-	if result == Failed && t.Operation.Kind == Start && t.Operation.Created {
-		t.DeleteVM = true
+	if result == Failed && t.Operation.Kind == Start && t.Operation.Created || result == Done && t.Operation.Kind == Delete {
+		t.DeleteVM, t.DeleteDisks = true, t.Operation.Disks
 	}
 }
 
@@ -177,6 +181,8 @@ func (t *transition) started() {
 		t.VM.Home = t.Operation.Target
 	}
 	t.VM.Desired = cluster.Running
+	t.VM.CPU, t.VM.PassedCPU = t.Operation.CPU, t.Operation.PassedCPU
+	t.made()
 	t.end(Done, "")
 }
 
@@ -193,8 +199,8 @@ func (t *transition) startFailed(code, message string) {
 		t.VM.Desired = cluster.Stopped
 		t.end(Failed, message)
 	default:
-		op.Message = message
-		op.Target, op.TargetName = "", ""
+		op.Message, op.Code = message, ""
+		op.Target, op.TargetName, op.Leftover, op.Volumes = "", "", "", nil
 		t.enter(Placing)
 	}
 }
@@ -225,7 +231,7 @@ func (t *transition) copyAnswered(answer Answer) bool {
 	case answer.Outcome == OutcomeDone && gone:
 		t.handOver()
 	case answer.Outcome == OutcomeRefused:
-		t.end(Failed, answer.Error)
+		t.undo(answer.Error)
 	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == cluster.DomainRunning:
 		t.Operation.Message = answer.Error
 		t.Operation.Leftover = t.Operation.Target
@@ -237,9 +243,14 @@ func (t *transition) copyAnswered(answer Answer) bool {
 	return true
 }
 
-// handOver makes the target the holder before it runs: from here on the source may never resume.
+// handOver makes the target the holder before it runs: from here on the source may never resume. The disks that went along
+// are the target's with it.
 func (t *transition) handOver() {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
+	if t.Operation.CopyStorage && t.VM.Home == t.Operation.Source && t.VM.Home != "" {
+		t.VM.Home = t.Operation.Target
+	}
+	t.made()
 	t.VM.MovedAt = t.at
 	t.enter(HandedOver)
 }
@@ -249,7 +260,7 @@ func (t *transition) resumeAnswered(answer Answer) bool {
 	switch {
 	case answer.Outcome == OutcomeDone:
 		t.figures(answer.Migration)
-		t.settle(Done, "")
+		t.arrived()
 	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == cluster.DomainAbsent:
 		t.lost("the target could not resume it: " + answer.Error)
 	default:
@@ -273,20 +284,13 @@ func (t *transition) figures(ofTarget *MigrationStats) {
 	t.Operation.Migration = &whole
 }
 
-// settle ends a migration, by way of the source's leftover if there is one.
-func (t *transition) settle(result Result, message string) {
+// arrived ends a migration whose target runs the VM, by way of the source's leftover if there is one.
+func (t *transition) arrived() {
 	if t.Operation.Leftover == "" {
-		t.end(result, message)
+		t.moved()
 		return
 	}
-	t.Operation.Message = message
 	t.enter(Discarding)
-}
-
-func (t *transition) lost(why string) {
-	t.VM.Holder = ""
-	t.VM.Condition = "lost during a migration: " + why
-	t.end(Failed, t.VM.Condition)
 }
 
 func (t *transition) discardAnswered(answer Answer) bool {
@@ -309,7 +313,7 @@ func (t *transition) discardAnswered(answer Answer) bool {
 
 func (t *transition) discarded() {
 	if t.Operation.Leftover == t.Operation.Source {
-		t.end(Done, "")
+		t.moved()
 		return
 	}
 	t.end(Failed, t.Operation.Message)
@@ -330,9 +334,9 @@ func (t *transition) judgeStart(seen Observation) {
 	case seen.State.Holds() && seen.Epoch == t.Operation.Epoch:
 		t.started()
 	case !seen.State.Holds():
-		t.startFailed("", "the start ended unseen and the node does not run it")
+		t.startUndone("", "the start ended unseen and the node does not run it")
 	default:
-		t.startFailed("exists", fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))
+		t.startUndone("exists", fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))
 	}
 }
 
@@ -386,49 +390,4 @@ func (t *transition) park(why string) {
 	t.Operation.Message = why
 	t.VM.Condition = "parked: " + why
 	t.note("parked: %s", why)
-}
-
-// Target is what a decision found for a start.
-type Target struct {
-	Node     string // ID
-	Name     string
-	Decision string        // ID
-	Sticky   []cluster.Key // what the VM takes along from there
-
-	// Resident are the customer keys that the decision was made with, and Owner whose they are. From now on others meet
-	// them, because the reservation counts like the VM.
-	Resident []cluster.ResidentKey
-	Owner    cluster.Owner
-}
-
-// Place gives a start its next node. The VM's LastEpoch must already be the new epoch's predecessor.
-func Place(op Operation, vm cluster.VM, target Target, at time.Time) Next {
-	vm.LastEpoch++
-	op.Target, op.TargetName, op.Decision, op.Sticky = target.Node, target.Name, target.Decision, target.Sticky
-	op.Epoch = vm.LastEpoch
-	op.Attempt++
-	op.Step++
-	op.Phase = Dispatched
-	op.UpdatedAt = at
-	vm.Decision, vm.Resident, vm.Owner = target.Decision, target.Resident, target.Owner
-	return Next{Operation: op, VM: vm}
-}
-
-// Abandon ends a start in phase Placing for which no node is left.
-func Abandon(op Operation, vm cluster.VM, why string, at time.Time) Next {
-	t := newTransition(op, vm, at)
-	t.VM.Desired = cluster.Stopped
-	t.end(Failed, why)
-	return t.Next
-}
-
-// Overdue ends what waits in vain. It reports false when the operation may go on waiting.
-func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
-	if op.Phase != Discarding || op.Revert || at.Sub(op.UpdatedAt) < DiscardPatience {
-		return Next{}, false
-	}
-	t := newTransition(op, vm, at)
-	t.note("%s did not answer for %s: its leftover stays, paused, and nobody will resume it", t.name(op.Leftover), DiscardPatience)
-	t.discarded()
-	return t.Next, true
 }

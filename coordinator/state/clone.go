@@ -68,7 +68,7 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 	out.Excluded = slices.Clone(o.Excluded)
 	out.Evidence = slices.Clone(o.Evidence)
 	out.Sticky = slices.Clone(o.Sticky)
-	out.Volumes, out.Replaced = slices.Clone(o.Volumes), slices.Clone(o.Replaced)
+	out.Volumes, out.Replaced, out.Disks = slices.Clone(o.Volumes), slices.Clone(o.Replaced), slices.Clone(o.Disks)
 	if out.Spec = pointer(o.Spec); out.Spec != nil {
 		*out.Spec = cloneSpec(*o.Spec)
 	}
