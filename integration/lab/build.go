@@ -25,7 +25,7 @@ var (
 func (m *Machine) build(spec machineSpec, hosts string) error {
 	spec.Name, spec.Address = m.Name, m.Address
 	for _, dir := range []string{
-		"run", "etc/berth", "etc/libvirt", "var/lib/lab", "var/lib/berth", "var/lib/libvirt/images",
+		"run", "etc/berth", "etc/libvirt", "var/lib/lab", "var/lib/berth", "var/lib/libvirt/images", LocalPoolDir,
 		"var/log/libvirt", "var/cache/libvirt", "var/tmp", "var/root",
 	} {
 		if err := os.MkdirAll(filepath.Join(m.dir(), dir), 0o755); err != nil {

@@ -11,17 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadTick waits for the next tick on the serial console (a pty, as Berth gives it to its VMs) of a guest on this host.
+// ReadTick waits for the next tick on the serial console of a guest on this host.
+func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
+	var tick Tick
+	err := h.readConsole(ctx, guest, func(line string) (found bool) {
+		tick, found = parseTick(line)
+		return found
+	})
+	return tick, err
+}
+
+// readConsole reads whole lines of a guest's serial console (a pty, as Berth gives it to its VMs) until one is taken.
 // What is read is lost to anyone else who has the console open. It gives up after half a minute, in which a guest has
 // booted even on a busy machine.
-func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
+func (h *Host) readConsole(ctx context.Context, guest string, take func(line string) bool) error {
 	output, err := h.Virsh(ctx, "ttyconsole", guest)
 	if err != nil {
-		return Tick{}, err
+		return err
 	}
 	console, err := unix.Open(h.Path(strings.TrimSpace(output)), unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return Tick{}, fmt.Errorf("open the console of %s on %s: %w", guest, h.Name, err)
+		return fmt.Errorf("open the console of %s on %s: %w", guest, h.Name, err)
 	}
 	file := os.NewFile(uintptr(console), guest)
 	defer file.Close()
@@ -30,7 +40,7 @@ func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
 		deadline = limit
 	}
 	if err := file.SetReadDeadline(deadline); err != nil {
-		return Tick{}, err
+		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Now()) })
 	defer stop()
@@ -42,12 +52,12 @@ func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
 		text += string(buffer[:n])
 		for line, rest, whole := strings.Cut(text, "\n"); whole; line, rest, whole = strings.Cut(text, "\n") {
 			text = rest
-			if tick, ok := parseTick(line); ok {
-				return tick, nil
+			if take(line) {
+				return nil
 			}
 		}
 		if err != nil {
-			return Tick{}, fmt.Errorf("the console of %s on %s says nothing: %w", guest, h.Name, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the console of %s on %s says nothing: %w", guest, h.Name, errors.Join(err, ctx.Err()))
 		}
 	}
 }

@@ -37,6 +37,41 @@ for word in $(cat /proc/cmdline); do
 	esac
 done
 
+# lab.disk on it: the guest has booted from the disk that disk.go lays out, and tells how that fares. One part of it gets
+# random data once and is then only read; another one is written anew all the time.
+still() {
+	dd if=/dev/vda bs=1M skip=24 count=4 iflag=direct 2>/dev/null
+}
+live_on_disk() {
+	while [ ! -b /dev/vda ]; do sleep 0.1; done
+	if [ "$(still | head -c 5)" != still ]; then
+		{ echo still && head -c 4194298 /dev/urandom; } >/tmp/still
+		dd if=/tmp/still of=/dev/vda bs=1M seek=24 oflag=direct conv=fsync 2>/dev/null
+		rm /tmp/still
+	fi
+	writes=0
+	while :; do
+		at=$((28 + writes % 4))
+		writes=$((writes + 1))
+		head -c 1048576 /dev/urandom >/tmp/moving$at
+		dd if=/tmp/moving$at of=/dev/vda bs=1M seek=$at oflag=direct conv=fsync 2>/dev/null
+		moving=ok
+		for block in 28 29 30 31; do
+			[ ! -e /tmp/moving$block ] ||
+				dd if=/dev/vda bs=1M skip=$block count=1 iflag=direct 2>/dev/null | cmp -s - /tmp/moving$block ||
+				moving=damaged
+		done
+		label=$(dd if=/dev/vdb bs=1 skip=32808 count=32 2>/dev/null | tr -dc 'A-Za-z0-9_-')
+		sum=$(still | md5sum | cut -d' ' -f1)
+		# One write, so that no tick comes between.
+		echo "disk $(($(cat /sys/block/vda/size) * 512)) still $sum moving $moving writes $writes label ${label:--}"
+		sleep 1
+	done
+}
+case " $(cat /proc/cmdline) " in
+*" lab.disk "*) live_on_disk & ;;
+esac
+
 count=0
 while :; do
 	count=$((count + 1))

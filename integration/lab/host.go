@@ -40,7 +40,8 @@ func (h *Host) configure(authority *authority, shape Shape) error {
 		"etc/libvirt/qemu.conf":                 qemuConf,
 		"etc/libvirt/qemu/networks/lab.xml":     fmt.Sprintf(networkXML, randomUUID(), guestBridge),
 		"etc/libvirt/storage/default.xml":       fmt.Sprintf(poolXML, "default", randomUUID(), "/var/lib/libvirt/images"),
-		"etc/libvirt/storage/shared.xml":        fmt.Sprintf(poolXML, "shared", randomUUID(), SharedDir+"/images"),
+		"etc/libvirt/storage/shared.xml":        fmt.Sprintf(poolXML, "shared", randomUUID(), SharedPoolDir),
+		"etc/libvirt/storage/local.xml":         fmt.Sprintf(poolXML, "local", randomUUID(), LocalPoolDir),
 		"etc/pki/CA/cacert.pem":                 authority.pem(),
 		"etc/pki/libvirt/servercert.pem":        certificate,
 		"etc/pki/libvirt/clientcert.pem":        certificate,
@@ -57,7 +58,7 @@ func (h *Host) configure(authority *authority, shape Shape) error {
 			return err
 		}
 	}
-	for _, autostart := range []string{"qemu/networks/lab.xml", "storage/default.xml", "storage/shared.xml"} {
+	for _, autostart := range []string{"qemu/networks/lab.xml", "storage/default.xml", "storage/shared.xml", "storage/local.xml"} {
 		link := filepath.Join(h.dir(), "etc/libvirt", filepath.Dir(autostart), "autostart", filepath.Base(autostart))
 		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 			return err

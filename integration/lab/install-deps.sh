@@ -14,7 +14,7 @@ die() { echo "deps: $*" >&2; exit 1; }
 
 packages="gcc libc6-dev ca-certificates
 	libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86
-	busybox-static iproute2 nftables util-linux kmod xz-utils zstd
+	qemu-utils mtools syslinux busybox-static iproute2 nftables util-linux kmod xz-utils zstd
 	$*"
 
 missing=""
@@ -50,8 +50,8 @@ install_missing() {
 		die "apt-get could not install$missing; if its lists are old, run: apt-get update"
 }
 
-# The modules that a lab guest loads, in this order: the power button, and virtio with the memory balloon.
-modules="button evdev virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_balloon"
+# The modules that a lab guest loads, in this order: the power button, and virtio with disks and the memory balloon.
+modules="button evdev virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_balloon"
 
 # take_kernel ROOT copies a kernel and the guests' modules from a file system tree. Modules may be built in.
 take_kernel() {
@@ -71,6 +71,7 @@ take_kernel() {
 		esac
 		number=$((number + 1))
 	done
+	echo "$modules" >"$directory/modules/list"
 	cp "$image" "$directory/vmlinuz.new"
 	mv "$directory/vmlinuz.new" "$directory/vmlinuz"
 	say "guests boot Linux $version"
@@ -111,7 +112,8 @@ download_kernel() {
 }
 
 [ -z "$missing" ] || install_missing
-if [ ! -e "$directory/vmlinuz" ]; then
+# A kernel that was taken with other modules is taken again.
+if [ ! -e "$directory/vmlinuz" ] || [ "$(cat "$directory/modules/list" 2>/dev/null)" != "$modules" ]; then
 	mkdir -p "$directory"
 	take_kernel "" || download_kernel
 fi

@@ -23,6 +23,8 @@ type machineSpec struct {
 	Binaries string      // seen as binDir inside
 	Memory   units.Bytes // hosts: see Shape
 	Reserve  units.Bytes
+	// LocalPool is how much LocalPoolDir of a host can hold, in memory, until the host loses power. 0: it lies on disk.
+	LocalPool units.Bytes
 }
 
 const (
@@ -191,6 +193,9 @@ func mountMachine(dir, root string, spec machineSpec) error {
 		m.file(moved)
 		m.bind(qemu, moved)
 		m.bind(filepath.Join(dir, "shared", qemuWrapper), qemu)
+		if spec.LocalPool > 0 {
+			m.mount("tmpfs", filepath.Join(root, LocalPoolDir), "tmpfs", 0, fmt.Sprintf("mode=711,size=%d", spec.LocalPool))
+		}
 	}
 	m.bind(filepath.Join(root, "etc"), "/etc")
 	m.bind(filepath.Join(root, "var"), "/var")

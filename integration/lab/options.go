@@ -22,6 +22,7 @@ type Options struct {
 	HostMemory   []units.Bytes // of the hosts in turn, over and over; default 4 GiB each
 	HostReserve  units.Bytes   // part of it that is never free, default 512 MiB
 	Binaries     string        // directory of berth and berth-agent, default bin/ of the module
+	LocalPool    units.Bytes   // room in the hosts' storage pool "local"; 0: as much as this machine's disk has
 	PassInterval time.Duration // between the leader's looks at how well VMs are placed; default as the product's, a minute
 	Bare         bool          // raise coordinators and hosts, but leave Berth on them unconfigured and stopped
 	Keep         bool          // the lab outlives this process, until Down or `berth-lab down`
@@ -51,6 +52,8 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("a lab of %d hosts and %d coordinators is out of range", o.Hosts, o.Coordinators)
 	case o.HostReserve < 0 || slices.Min(o.HostMemory) <= o.HostReserve:
 		return o, fmt.Errorf("a host of %v with %v reserved has no memory", slices.Min(o.HostMemory), o.HostReserve)
+	case o.LocalPool < 0:
+		return o, fmt.Errorf("a storage pool of %v has no room", o.LocalPool)
 	case os.Geteuid() != 0:
 		return o, errors.New("a lab needs root: it makes namespaces and mounts")
 	}

@@ -90,7 +90,7 @@ func (l *Lab) build(authority *authority) error {
 			return err
 		}
 	}
-	spec.Kind = kindHost
+	spec.Kind, spec.LocalPool = kindHost, l.options.LocalPool
 	for i, h := range l.Hosts {
 		if err := h.build(spec, hosts); err != nil {
 			return err
