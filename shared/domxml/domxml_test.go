@@ -70,6 +70,25 @@ func TestRender(t *testing.T) {
 			Spec{MemoryBytes: 1 << 30, VCPUs: 2, Disks: []Disk{{Path: "/srv/a.qcow2", Format: "qcow2"}}},
 			Machine{DomainType: VirtKVM, Arch: "aarch64", Type: "virt"},
 		},
+		"volumes-kvm": {
+			Spec{
+				MemoryBytes: 1 << 30, VCPUs: 2, Machine: "pc", Firmware: FirmwareEFI, CPU: "Haswell-noTSX",
+				Disks: []Disk{
+					{Pool: "shared", Volume: "berth-0abc.qcow2", Format: "qcow2", Serial: "0abc"},
+					{Pool: "local", Volume: "berth-0abd.qcow2", Format: "qcow2", Bus: "scsi", Serial: "0abd"},
+					{Pool: "shared", Volume: "berth-x-seed.iso", Format: "raw", ReadOnly: true},
+				},
+			},
+			Machine{DomainType: VirtKVM, Arch: "x86_64", Type: "q35"},
+		},
+		"cpu-qemu": {
+			Spec{MemoryBytes: 1 << 30, VCPUs: 1, CPU: "Westmere", Firmware: FirmwareBIOS},
+			Machine{DomainType: VirtQEMU, Arch: "x86_64", Type: "q35"},
+		},
+		"passthrough-kvm": {
+			Spec{MemoryBytes: 1 << 30, VCPUs: 1, CPU: CPUHostPassthrough},
+			Machine{DomainType: VirtKVM, Arch: "x86_64", Type: "q35"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Render(c.spec, identity, c.machine)
@@ -81,8 +100,12 @@ func TestRender(t *testing.T) {
 			if err != nil {
 				t.Fatalf("what Render writes, Parse refuses: %v", err)
 			}
+			machineType := c.machine.Type
+			if c.spec.Machine != "" {
+				machineType = c.spec.Machine
+			}
 			want := Info{
-				Name: identity.Name, UUID: uuid, Type: c.machine.DomainType, Arch: c.machine.Arch, Machine: c.machine.Type,
+				Name: identity.Name, UUID: uuid, Type: c.machine.DomainType, Arch: c.machine.Arch, Machine: machineType,
 				MemoryBytes: c.spec.MemoryBytes, VCPUs: c.spec.VCPUs,
 			}
 			if diff := cmp.Diff(want, info); diff != "" {
@@ -105,10 +128,17 @@ func TestRenderRefuses(t *testing.T) {
 		"disk path":     {func(s *Spec, _ *Identity) { s.Disks = []Disk{{Path: "a", Format: "raw"}} }, `"a" is not absolute`},
 		"disk format":   {func(s *Spec, _ *Identity) { s.Disks = []Disk{{Path: "/a", Format: "vmdk"}} }, "write raw or qcow2"},
 		"disk bus":      {func(s *Spec, _ *Identity) { s.Disks = []Disk{{Path: "/a", Format: "raw", Bus: "ide"}} }, "write virtio, sata or scsi"},
-		"network":       {func(s *Spec, _ *Identity) { s.Networks = []string{"bridge:"} }, "bridge:NAME"},
-		"uuid":          {func(_ *Spec, id *Identity) { id.UUID = "web" }, "not a UUID"},
-		"name":          {func(_ *Spec, id *Identity) { id.Name = "a/b" }, "no slash"},
-		"epoch":         {func(_ *Spec, id *Identity) { id.Mark.Epoch = 0 }, "epochs start at 1"},
+		"volume":        {func(s *Spec, _ *Identity) { s.Disks = []Disk{{Volume: "a", Format: "raw"}} }, `volume "a" has no pool`},
+		"volume format": {func(s *Spec, _ *Identity) { s.Disks = []Disk{{Pool: "p", Volume: "a"}} }, "disk p/a: format"},
+		"serial": {func(s *Spec, _ *Identity) {
+			s.Disks = []Disk{{Path: "/a", Format: "raw", Serial: strings.Repeat("x", 21)}}
+		}, "longer than 20"},
+		"passthrough": {func(s *Spec, _ *Identity) { s.CPU = CPUHostPassthrough }, "runs guests in software"},
+		"firmware":    {func(s *Spec, _ *Identity) { s.Firmware = "uefi" }, "write bios or efi"},
+		"network":     {func(s *Spec, _ *Identity) { s.Networks = []string{"bridge:"} }, "bridge:NAME"},
+		"uuid":        {func(_ *Spec, id *Identity) { id.UUID = "web" }, "not a UUID"},
+		"name":        {func(_ *Spec, id *Identity) { id.Name = "a/b" }, "no slash"},
+		"epoch":       {func(_ *Spec, id *Identity) { id.Mark.Epoch = 0 }, "epochs start at 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, id := good, identity

@@ -18,15 +18,28 @@ type Spec struct {
 	Cmdline     string
 	Disks       []Disk
 	Networks    []string // libvirt network names, or bridge:NAME
+	Machine     string   // machine type; empty: the node's
+	Firmware    string   // FirmwareBIOS, FirmwareEFI; empty: what the machine type has by default
+	CPU         string   // CPUHostPassthrough, or a model by libvirt's name; empty: one that the node chooses
 	XML         string
 }
 
-// Disk is one block device: an existing image or block device of the node.
+// Words of a Spec's firmware and CPU.
+const (
+	FirmwareBIOS       = "bios"
+	FirmwareEFI        = "efi"
+	CPUHostPassthrough = "host-passthrough"
+)
+
+// Disk is one block device: a file or block device of the node, by its path, or a volume of one of its pools.
 type Disk struct {
 	Path     string
+	Pool     string // libvirt's names of a volume; then there is no path
+	Volume   string
 	Format   string // raw or qcow2; never probed, because a guest can write what a probe would believe
 	Bus      string // virtio, sata or scsi; empty: virtio
 	ReadOnly bool
+	Serial   string // what the guest knows it by wherever it runs, at most 20 characters; empty: nothing
 }
 
 // ErrSpec is the cause of every refusal of a Spec.
@@ -47,7 +60,15 @@ func Render(spec Spec, id Identity, machine Machine) (string, error) {
 	if err := spec.check(); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrSpec, err)
 	}
+	cpu, err := spec.cpu(machine)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSpec, err)
+	}
 	devices, err := spec.devices(id.UUID, machine)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	boot, err := spec.boot(machine)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrSpec, err)
 	}
@@ -58,8 +79,8 @@ func Render(spec Spec, id Identity, machine Machine) (string, error) {
 		Metadata: &libvirtxml.DomainMetadata{XML: id.Mark.element()},
 		Memory:   &libvirtxml.DomainMemory{Value: uint(spec.MemoryBytes+1023) / 1024, Unit: "KiB"},
 		VCPU:     &libvirtxml.DomainVCPU{Value: uint(spec.VCPUs)},
-		OS:       spec.boot(machine),
-		CPU:      machine.cpu(),
+		OS:       boot,
+		CPU:      cpu,
 		Clock:    machine.clock(),
 		// A guest that ends itself is gone; what becomes of it then is decided by the coordinator, not on the node.
 		OnPoweroff: "destroy", OnReboot: "restart", OnCrash: "destroy",
@@ -94,25 +115,6 @@ func (s Spec) check() error {
 
 func (m Machine) x86() bool { return m.Arch == "x86_64" || m.Arch == "i686" }
 
-// cpu chooses a model that a migration can keep. Under KVM libvirt's host-model is fixed at the start and travels with
-// the domain; passing the host's CPU through would pin the VM to nodes with the very same one. Software emulation can
-// do the same on every node, so one named model serves: the oldest that current distributions still boot on (x86-64-v2).
-func (m Machine) cpu() *libvirtxml.DomainCPU {
-	switch {
-	case m.DomainType == VirtKVM && m.x86():
-		return &libvirtxml.DomainCPU{Mode: "host-model"}
-	case m.DomainType == VirtKVM:
-		return &libvirtxml.DomainCPU{Mode: "host-passthrough"} // the only mode that KVM has on arm64 and others
-	case m.x86():
-		return &libvirtxml.DomainCPU{
-			Mode: "custom", Match: "exact", Check: "none",
-			Model: &libvirtxml.DomainCPUModel{Value: "Nehalem", Fallback: "forbid"},
-		}
-	default:
-		return nil
-	}
-}
-
 func (m Machine) clock() *libvirtxml.DomainClock {
 	clock := &libvirtxml.DomainClock{Offset: "utc"}
 	if m.x86() && m.DomainType == VirtKVM {
@@ -124,15 +126,23 @@ func (m Machine) clock() *libvirtxml.DomainClock {
 	return clock
 }
 
-func (s Spec) boot(m Machine) *libvirtxml.DomainOS {
+func (s Spec) boot(m Machine) (*libvirtxml.DomainOS, error) {
 	os := &libvirtxml.DomainOS{
 		Type:   &libvirtxml.DomainOSType{Type: "hvm", Arch: m.Arch, Machine: m.Type},
 		Kernel: s.Kernel, Initrd: s.Initrd, Cmdline: s.Cmdline,
 	}
-	if s.Kernel == "" && m.Arch == "aarch64" {
-		os.Firmware = "efi" // there is no other way to boot a disk
+	if s.Machine != "" {
+		os.Type.Machine = s.Machine
 	}
-	return os
+	switch {
+	case s.Firmware == FirmwareEFI, s.Firmware == "" && s.Kernel == "" && m.Arch == "aarch64": // there is no other way to boot a disk
+		os.Firmware = FirmwareEFI // which file that is, libvirt finds on each node
+	case s.Firmware == FirmwareBIOS && !m.x86():
+		return nil, fmt.Errorf("firmware bios: machines of architecture %s have none: write efi", m.Arch)
+	case s.Firmware != "" && s.Firmware != FirmwareBIOS: // the BIOS is what x86 machines have without being told
+		return nil, fmt.Errorf("firmware %q: write bios or efi", s.Firmware)
+	}
+	return os, nil
 }
 
 func (s Spec) devices(uuid string, machine Machine) (*libvirtxml.DomainDeviceList, error) {
@@ -146,6 +156,11 @@ func (s Spec) devices(uuid string, machine Machine) (*libvirtxml.DomainDeviceLis
 		Consoles: []libvirtxml.DomainConsole{{
 			Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}},
 			Target: &libvirtxml.DomainConsoleTarget{Type: "serial", Port: &port},
+		}},
+		// Where an agent of the guest listens, if it has one. libvirt chooses the socket, on each node anew.
+		Channels: []libvirtxml.DomainChannel{{
+			Source: &libvirtxml.DomainChardevSource{UNIX: &libvirtxml.DomainChardevSourceUNIX{}},
+			Target: &libvirtxml.DomainChannelTarget{VirtIO: &libvirtxml.DomainChannelTargetVirtIO{Name: "org.qemu.guest_agent.0"}},
 		}},
 		// The guest's own view of its memory comes with the balloon's statistics, read by the agent, never set.
 		MemBalloon: &libvirtxml.DomainMemBalloon{Model: "virtio", Stats: &libvirtxml.DomainMemBalloonStats{Period: 10}},
@@ -185,16 +200,33 @@ func (d Disk) bus() (bus, prefix string, err error) {
 	case "sata", "scsi":
 		return d.Bus, "sd", nil
 	default:
-		return "", "", fmt.Errorf("disk %s: bus %q: write virtio, sata or scsi", d.Path, d.Bus)
+		return "", "", fmt.Errorf("disk %s: bus %q: write virtio, sata or scsi", d.name(), d.Bus)
 	}
 }
 
+// maxSerial is what virtio's block device has room for.
+const maxSerial = 20
+
+// name is what errors call the disk.
+func (d Disk) name() string {
+	if d.Volume != "" {
+		return d.Pool + "/" + d.Volume
+	}
+	return d.Path
+}
+
 func (d Disk) device(before []Disk) (libvirtxml.DomainDisk, error) {
-	if !strings.HasPrefix(d.Path, "/") {
+	if d.Volume == "" && !strings.HasPrefix(d.Path, "/") {
 		return libvirtxml.DomainDisk{}, fmt.Errorf("disk path %q is not absolute", d.Path)
 	}
+	if d.Volume != "" && d.Pool == "" {
+		return libvirtxml.DomainDisk{}, fmt.Errorf("disk volume %q has no pool", d.Volume)
+	}
 	if d.Format != "raw" && d.Format != "qcow2" {
-		return libvirtxml.DomainDisk{}, fmt.Errorf("disk %s: format %q: write raw or qcow2", d.Path, d.Format)
+		return libvirtxml.DomainDisk{}, fmt.Errorf("disk %s: format %q: write raw or qcow2", d.name(), d.Format)
+	}
+	if len(d.Serial) > maxSerial {
+		return libvirtxml.DomainDisk{}, fmt.Errorf("disk %s: serial %q is longer than %d characters", d.name(), d.Serial, maxSerial)
 	}
 	bus, prefix, err := d.bus()
 	if err != nil {
@@ -212,8 +244,12 @@ func (d Disk) device(before []Disk) (libvirtxml.DomainDisk, error) {
 		Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: d.Format, Cache: "none", Discard: "unmap"},
 		Source: &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: d.Path}},
 		Target: &libvirtxml.DomainDiskTarget{Dev: prefix + letters(index), Bus: bus},
+		Serial: d.Serial,
 	}
-	if strings.HasPrefix(d.Path, "/dev/") {
+	switch {
+	case d.Volume != "":
+		device.Source = &libvirtxml.DomainDiskSource{Volume: &libvirtxml.DomainDiskSourceVolume{Pool: d.Pool, Volume: d.Volume}}
+	case strings.HasPrefix(d.Path, "/dev/"):
 		device.Source = &libvirtxml.DomainDiskSource{Block: &libvirtxml.DomainDiskSourceBlock{Dev: d.Path}}
 	}
 	if d.ReadOnly {
