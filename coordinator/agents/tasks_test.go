@@ -43,7 +43,7 @@ func (a *agent) finish(result *berthv1.TaskResult) {
 }
 
 func TestTasksOnTheWire(t *testing.T) {
-	order := cluster.VolumeOrder{PoolName: "fast", Name: "berth-d1.qcow2", Format: "qcow2", Capacity: 2 * units.GiB}
+	order := cluster.VolumeOrder{Disk: "d1", PoolName: "fast", Name: "berth-d1.qcow2", Format: "qcow2", Capacity: 2 * units.GiB}
 	wire := &berthv1.Volume{Pool: "fast", Name: "berth-d1.qcow2", Format: "qcow2", CapacityBytes: 2 << 30}
 	for name, tc := range map[string]struct {
 		task control.Task

@@ -19,6 +19,7 @@ var pure = []string{
 	"coordinator/estate",
 	"agent/migration/converge",
 	"shared/domxml",
+	"shared/qcow2",
 	"shared/units",
 }
 
