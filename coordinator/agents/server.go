@@ -92,7 +92,7 @@ func (s *Server) Stop() {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(berthv1connect.NewAgentServiceHandler(s, connect.WithConditionalHandlerOptions(optionsOf)))
-	return rpc.WithIdentity(withDeadlines(mux))
+	return rpc.WithIdentity(rpc.WithInterrupts(mux))
 }
 
 // optionsOf are how messages of a procedure are sent. What goes through a tunnel is a disk's content, most often, which is
@@ -174,7 +174,9 @@ func (s *Server) Session(
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, caller, stream, interrupter(ctx))
+	interrupt, served := rpc.Interrupter(ctx, farewell)
+	defer served()
+	return s.serve(ctx, caller, stream, interrupt)
 }
 
 // agentOf is whose agent calls. Nobody but agents of this cluster may.

@@ -113,14 +113,14 @@ func (s *Server) Tunnel(
 	if err != nil {
 		return err
 	}
-	return s.carry(caller, stream, interrupter(ctx))
+	interrupt, served := rpc.Interrupter(ctx, farewell)
+	defer served()
+	return s.carry(caller, stream, interrupt)
 }
 
 // carry serves the tunnel of an agent whose certificate is good. Interrupt makes a blocked Receive return at once and a
 // blocked Send soon.
 func (s *Server) carry(caller pki.Identity, stream pipe, interrupt func()) error {
-	interrupt, served := guarded(interrupt)
-	defer served()
 	silence := time.AfterFunc(helloWithin, interrupt)
 	first, err := stream.Receive()
 	silence.Stop()
@@ -146,26 +146,6 @@ func (s *Server) carry(caller pki.Identity, stream pipe, interrupt func()) error
 	}
 	t.join(stream, interrupt)
 	return nil
-}
-
-// guarded makes an interrupt that does nothing once the stream has been served: it must not be touched then.
-func guarded(interrupt func()) (safe, served func()) {
-	var (
-		mu   sync.Mutex
-		over bool
-	)
-	safe = func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !over {
-			interrupt()
-		}
-	}
-	return safe, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-	}
 }
 
 var errTaskOver = errors.New("the task has ended")
