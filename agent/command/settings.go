@@ -111,7 +111,7 @@ func (s *Settings) files() pki.Files {
 // libvirt starts to connect to the configured libvirt.
 func (s *Settings) libvirt(log hclog.Logger) *libvirt.Hypervisor {
 	minimum, _ := libvirt.ParseVersion(s.MinimumLibvirt) // checked; empty gives 0, which is no demand
-	return libvirt.OpenWith(s.LibvirtURI, log, libvirt.Options{MinVersion: minimum})
+	return libvirt.OpenWith(s.LibvirtURI, log, libvirt.Options{MinVersion: minimum, VirtType: s.VirtType})
 }
 
 func (s *Settings) membersPath() string  { return filepath.Join(s.DataDir, "coordinators.json") }

@@ -5,6 +5,7 @@ package hypervisor
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 )
 
@@ -13,7 +14,7 @@ var (
 	ErrUnavailable  = errors.New("hypervisor is not reachable")
 	ErrTooOld       = errors.New("hypervisor is too old")
 	ErrNotFound     = errors.New("no such domain")
-	ErrExists       = errors.New("domain exists already")
+	ErrExists       = errors.New("exists already")
 	ErrInvalidXML   = errors.New("domain XML is not valid")
 	ErrNoMemory     = errors.New("not enough memory on the node")
 	ErrBusy         = errors.New("domain is busy with another job")
@@ -23,6 +24,10 @@ var (
 	ErrUnsupported  = errors.New("not supported by the hypervisor")
 	ErrDenied       = errors.New("access denied by the hypervisor")
 	ErrAmbiguous    = errors.New("the outcome is not known")
+	ErrNoPool       = errors.New("no such active storage pool")
+	ErrNoVolume     = errors.New("no such volume")
+	ErrNoSpace      = errors.New("no space left in the storage pool")
+	ErrInUse        = errors.New("volume is in use")
 )
 
 // State is what a domain does.
@@ -87,6 +92,9 @@ type HostInfo struct {
 	CPUs              int
 	Pools             []Pool
 	Networks          []Network
+	Bridges           []string       // the host's own, ascending; they come with the networks
+	CPUModels         []string       // named models that guests here can have, ascending; none: not known
+	HostCPU           string         // fingerprint of the CPU that host-passthrough shows a guest; empty: there is no passing through
 	Errors            []ReadingError // what could not be read
 }
 
@@ -126,9 +134,12 @@ const (
 type Job struct {
 	Active        bool
 	Elapsed       time.Duration
-	DataTotal     int64 // bytes, here and below
+	DataTotal     int64 // bytes, here and below: memory and copied disks
 	DataProcessed int64
 	DataRemaining int64
+	DiskTotal     int64 // of copied disks alone
+	DiskProcessed int64
+	DiskRemaining int64
 	MemoryBPS     int64 // bytes a second
 	DirtyRate     int64 // pages a second
 	Iteration     int
@@ -142,7 +153,14 @@ type MigrateOptions struct {
 	DomainXML    string // for the target: differs in metadata only
 	BandwidthBPS int64  // bytes a second; 0 means the hypervisor's default
 	Paused       bool   // leave it paused on the target (strict hand-over)
-	Plain        bool   // send the guest's memory unencrypted
+	Plain        bool   // send the guest's memory and disks unencrypted
+
+	// CopyDisks are the targets (vda, sdb) of disks whose content goes along, into volumes that are on the target already
+	// and are at least as large; DomainXML names those. Empty: nothing is copied.
+	CopyDisks []string
+	// SharedDisks says that both nodes see every disk that is not copied. Without it a disk on a file system that is not
+	// known to be shared is refused: ErrUnsupported.
+	SharedDisks bool
 }
 
 // Hypervisor is all that the agent asks of a node's libvirt.
@@ -187,6 +205,10 @@ type Hypervisor interface {
 	AbortJob(ctx context.Context, uuid string) error
 	// Subscribe delivers events, one at a time, until the context ends, and returns its error.
 	Subscribe(ctx context.Context, deliver func(Event)) error
+	// OpenConsole joins the domain's first console. Without force it is ErrBusy while somebody has it; with force they are
+	// cut off. A Read ends with io.EOF when the guest or somebody with force ends it, and any call fails after Close.
+	OpenConsole(ctx context.Context, uuid string, force bool) (io.ReadWriteCloser, error)
+	Storage
 	// Close ends the connections.
 	Close() error
 }

@@ -79,6 +79,7 @@ func (c *Collector) node(ctx context.Context) *berthv1.NodeInventory {
 			Name: network.Name, Uuid: network.UUID, Active: network.Active, Bridge: network.Bridge, ForwardMode: network.ForwardMode,
 		})
 	}
+	out.Bridges, out.CpuModels, out.HostCpu = info.Bridges, info.CPUModels, info.HostCPU
 	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
 	if err != nil {
 		failed("capabilities", err)

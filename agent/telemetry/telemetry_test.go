@@ -213,7 +213,7 @@ func TestInventory(t *testing.T) {
 		n := got.GetNode()
 		if n.GetHostUuid() == "" || n.GetMemoryBytes() != 16<<30 || n.GetCpus() != 8 || n.GetArch() != "x86_64" || n.GetCpuModel() != "EPYC" ||
 			n.GetMachineId() != "m" || n.GetBootId() != "b" || n.GetMigrationUri() != c.MigrationURI || len(n.GetStoragePools()) != 1 ||
-			len(n.GetNetworks()) != 1 || !slices.Equal(n.GetDomainTypes(), []string{"qemu"}) || len(n.GetErrors()) > 0 {
+			len(n.GetNetworks()) != 1 || !slices.Equal(n.GetBridges(), []string{"br0"}) || len(n.GetCpuModels()) != 3 || n.GetHostCpu() == "" || !slices.Equal(n.GetDomainTypes(), []string{"qemu"}) || len(n.GetErrors()) > 0 {
 			t.Errorf("node: %+v", n)
 		}
 		want := []*berthv1.Domain{{

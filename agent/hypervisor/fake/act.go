@@ -29,6 +29,9 @@ func (h *Hypervisor) Start(ctx context.Context, xml string) error {
 		if free := h.free(); d.MemoryBytes > free {
 			return fmt.Errorf("%w: %d bytes needed, %d free", hypervisor.ErrNoMemory, d.MemoryBytes, free)
 		}
+		if err := h.checkDisks(d); err != nil {
+			return err
+		}
 		d.State, d.Reason = hypervisor.Running, "booted"
 		h.domains[d.UUID] = d
 		h.publish(d, "started", "booted")
@@ -87,6 +90,7 @@ func (h *Hypervisor) remove(d *domain, detail string) {
 	} else {
 		delete(h.domains, d.UUID)
 	}
+	h.endConsole(d.UUID)
 	if d.job != nil {
 		d.job.stop(hypervisor.ErrAborted)
 	}

@@ -62,6 +62,13 @@ type Hypervisor struct {
 	done    map[string]hypervisor.Job
 	guests  map[string]Guest
 	calls   []string
+
+	pools    map[string]*pool
+	bridges  []string
+	networks []hypervisor.Network
+	models   []string
+	hostCPU  string
+	consoles map[string]*console
 }
 
 var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
@@ -69,6 +76,7 @@ var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
 type domain struct {
 	hypervisor.Domain
 	xml     string
+	disks   []hypervisor.Disk
 	started time.Time
 	job     *job
 }
@@ -79,7 +87,11 @@ func (w *Wire) Host(name string) *Hypervisor {
 		Name: name, MemoryBytes: 16 << 30, CPUs: 8, LinkBPS: 1 << 30,
 		wire: w, lost: make(chan struct{}), faults: map[string]*Fault{}, domains: map[string]*domain{},
 		done: map[string]hypervisor.Job{}, guests: map[string]Guest{},
+		pools: map[string]*pool{}, consoles: map[string]*console{},
+		networks: []hypervisor.Network{{Name: "default", UUID: uuidOf("network"), Bridge: "virbr0", ForwardMode: "nat", Active: true}},
+		bridges:  []string{"br0"}, models: []string{"EPYC", "Nehalem", "qemu64"}, hostCPU: "EPYC-00000001",
 	}
+	h.AddPool("default", 1<<40)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hosts[name] = h
@@ -113,8 +125,8 @@ func (h *Hypervisor) Host(ctx context.Context) (hypervisor.HostInfo, error) {
 			`<topology sockets='1' cores='%d' threads='1'/></cpu></host><guest><os_type>hvm</os_type><arch name='x86_64'>`+
 			`<machine>pc</machine><machine>q35</machine><domain type='kvm'/><domain type='qemu'/></arch></guest></capabilities>`, uuid, h.CPUs),
 		MemoryBytes: h.MemoryBytes, CPUs: h.CPUs,
-		Pools:    []hypervisor.Pool{{Name: "default", UUID: uuidOf("pool"), Type: "dir", Path: "/srv", Active: true, CapacityBytes: 1 << 40, AvailableBytes: 1 << 39}},
-		Networks: []hypervisor.Network{{Name: "default", UUID: uuidOf("network"), Bridge: "virbr0", ForwardMode: "nat", Active: true}},
+		Pools: h.listPools(), Networks: slices.Clone(h.networks), Bridges: slices.Clone(h.bridges),
+		CPUModels: slices.Clone(h.models), HostCPU: h.hostCPU,
 	}, nil
 }
 
@@ -226,8 +238,13 @@ func read(xml string) (*domain, error) {
 	if strings.Contains(xml, "<frobnicate/>") { // libvirt knows its own elements; this one it does not
 		return nil, fmt.Errorf("%w: unknown element frobnicate", hypervisor.ErrInvalidXML)
 	}
+	disks, err := hypervisor.Disks(xml)
+	if err != nil {
+		return nil, err
+	}
 	mark, managed := domxml.Metadata(xml)
 	return &domain{
+		disks: disks,
 		Domain: hypervisor.Domain{
 			UUID: info.UUID, Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
 			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation,

@@ -14,10 +14,11 @@ func TestSuite(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wire := fake.NewWire()
 				a, b := wire.Host("a"), wire.Host("b")
+				wire.SharePool("shared", 1<<30, a, b)
 				c.Run(t, hypervisortest.Bench{
 					Source:     hypervisortest.Host{Hypervisor: a, URI: a.URI()},
 					Target:     hypervisortest.Host{Hypervisor: b, URI: b.URI()},
-					DomainType: "qemu",
+					DomainType: "qemu", Pool: "default", Shared: "shared",
 				})
 			})
 		})

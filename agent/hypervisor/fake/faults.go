@@ -11,7 +11,8 @@ import (
 )
 
 // Fault is what goes wrong with calls of one kind: host, memory, domains, stats, lookup, xml, job, start, shutdown,
-// destroy, resume, migrate, abort; and, of a migration under way, copy or finish.
+// destroy, resume, migrate, abort, console, create-volume, upload-volume, lookup-volume, delete-volume, grow-volume,
+// grow-disk, volumes; and, of a migration under way, copy or finish.
 type Fault struct {
 	Err    error         // what the call returns
 	Effect bool          // the call takes effect all the same
@@ -83,6 +84,9 @@ func (h *Hypervisor) Crash() {
 		if d.job != nil {
 			d.job.stop(errors.New("the host died"))
 		}
+	}
+	for uuid := range h.consoles {
+		h.endConsole(uuid)
 	}
 	clear(h.domains)
 	clear(h.done)

@@ -21,6 +21,8 @@ type job struct {
 	began time.Time
 	ended chan struct{}
 	err   error
+
+	copies []diskCopy
 }
 
 // stop ends the job with an error, once. The wire is locked.
@@ -80,8 +82,14 @@ func (h *Hypervisor) begin(uuid string, options hypervisor.MigrateOptions) (*job
 	if free := target.free(); incoming.MemoryBytes > free {
 		return nil, fmt.Errorf("%w: on %s", hypervisor.ErrNoMemory, target.Name)
 	}
-	j := &job{began: time.Now(), ended: make(chan struct{}), Job: hypervisor.Job{
-		Active: true, DataTotal: d.MemoryBytes, DataRemaining: d.MemoryBytes, Iteration: 1,
+	copies, err := h.copies(d, incoming, target, options)
+	if err != nil {
+		return nil, err
+	}
+	disks := bytesOf(copies)
+	j := &job{began: time.Now(), ended: make(chan struct{}), copies: copies, Job: hypervisor.Job{
+		Active: true, DataTotal: d.MemoryBytes + disks, DataRemaining: d.MemoryBytes + disks, Iteration: 1,
+		DiskTotal: disks, DiskRemaining: disks,
 	}}
 	d.job, d.JobActive = j, true
 	incoming.State, incoming.Reason, incoming.JobActive, incoming.Persistent = hypervisor.PausedMigration, "migration", true, d.Persistent
@@ -134,6 +142,8 @@ func (h *Hypervisor) copy(d, incoming *domain, target *Hypervisor, j *job, optio
 		sent := min(j.DataRemaining, rate*int64(copyTick)/int64(time.Second))
 		dirtied := h.guests[d.UUID].DirtyBPS * int64(copyTick) / int64(time.Second)
 		j.DataProcessed += sent
+		j.DiskProcessed = min(j.DataProcessed, j.DiskTotal) // disks go first
+		j.DiskRemaining = j.DiskTotal - j.DiskProcessed
 		j.DataRemaining = min(j.DataRemaining-sent+dirtied, j.DataTotal)
 		j.MemoryBPS, j.DirtyRate, j.Elapsed = rate, h.guests[d.UUID].DirtyBPS/4096, time.Since(j.began)
 		// What is left must fit into one switch-over.
@@ -190,12 +200,16 @@ func (h *Hypervisor) handOver(d, incoming *domain, target *Hypervisor, j *job, p
 		j.stop(f.Err)
 		return
 	}
+	for _, c := range j.copies {
+		c.to.content, c.to.backing = c.from.read(), nil
+	}
 	downtime := switchOver
 	j.Active, j.Elapsed, j.DataRemaining, j.Downtime = false, time.Since(j.began), 0, &downtime
 	h.done[d.UUID], target.done[d.UUID] = j.Job, j.Job
 	d.job, d.JobActive = nil, false
 	if h.domains[d.UUID] == d {
 		delete(h.domains, d.UUID) // a definition goes along
+		h.endConsole(d.UUID)
 		h.publish(d, "stopped", "migrated")
 	}
 	j.stop(f.Err)

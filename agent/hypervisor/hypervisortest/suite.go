@@ -27,6 +27,8 @@ type Bench struct {
 	Source, Target Host
 	DomainType     string // of the guests that the cases start: kvm or qemu
 	Plain          bool   // the hosts have no TLS for the memory stream
+	Pool           string // each host has a storage pool of its own by this name, with 64 MiB to spare
+	Shared         string // both hosts see the same storage pool by this name
 }
 
 // Case is one promise.
@@ -58,6 +60,20 @@ func Cases() []Case {
 		{"migration to where it runs already", clash},
 		{"migration into the void", unreachable},
 		{"an ended context", ended},
+		{"what a node reports of itself", reports},
+		{"life of a volume", volumeLife},
+		{"thin copies", thinCopies},
+		{"pools that are not there", noPool},
+		{"volumes that cannot be", refusedVolumes},
+		{"uploads", uploads},
+		{"uploads that fail leave nothing", brokenUploads},
+		{"a shared pool is seen by both", sharedPool},
+		{"a volume in use is not removed", inUse},
+		{"disks grow under a running guest", growing},
+		{"a disk without its volume", lostVolume},
+		{"migration copies disks", copyDisks},
+		{"migration that copies disks can be aborted", abortCopy},
+		{"console", consoles},
 	}
 }
 

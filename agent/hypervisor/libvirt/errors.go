@@ -15,7 +15,9 @@ import (
 // the caller has to look at the domain.
 var causes = map[error][]libvirtgo.ErrorNumber{
 	hypervisor.ErrNotFound: {libvirtgo.ERR_NO_DOMAIN},
-	hypervisor.ErrExists:   {libvirtgo.ERR_DOM_EXIST},
+	hypervisor.ErrExists:   {libvirtgo.ERR_DOM_EXIST, libvirtgo.ERR_STORAGE_VOL_EXIST},
+	hypervisor.ErrNoPool:   {libvirtgo.ERR_NO_STORAGE_POOL},
+	hypervisor.ErrNoVolume: {libvirtgo.ERR_NO_STORAGE_VOL},
 	hypervisor.ErrInvalidXML: {
 		libvirtgo.ERR_XML_ERROR, libvirtgo.ERR_XML_DETAIL, libvirtgo.ERR_XML_INVALID_SCHEMA, libvirtgo.ERR_PARSE_FAILED,
 		libvirtgo.ERR_OS_TYPE, libvirtgo.ERR_INVALID_MAC,
@@ -52,8 +54,12 @@ func explain(err error) error {
 			return fmt.Errorf("%w: %s", cause, e.Message)
 		}
 	}
+	// These are QEMU's or the kernel's words, and they have no number.
 	if strings.Contains(e.Message, "Cannot allocate memory") {
-		return fmt.Errorf("%w: %s", hypervisor.ErrNoMemory, e.Message) // QEMU's word, and it has no number
+		return fmt.Errorf("%w: %s", hypervisor.ErrNoMemory, e.Message)
+	}
+	if strings.Contains(e.Message, "No space left on device") || strings.Contains(e.Message, "Disk quota exceeded") {
+		return fmt.Errorf("%w: %s", hypervisor.ErrNoSpace, e.Message)
 	}
 	return errors.New(e.Message)
 }

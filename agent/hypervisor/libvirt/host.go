@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	libvirtgo "libvirt.org/go/libvirt"
-	"libvirt.org/go/libvirtxml"
 
 	"berth/agent/hypervisor"
 	"berth/shared/domxml"
@@ -17,12 +16,20 @@ func (h *Hypervisor) Host(ctx context.Context) (hypervisor.HostInfo, error) {
 	if err != nil {
 		return hypervisor.HostInfo{}, fmt.Errorf("read the node's properties: %w", err)
 	}
-	if info.Pools, err = query(ctx, h, readPools); err != nil {
-		info.Errors = append(info.Errors, hypervisor.ReadingError{Reading: "storage_pools", Err: err})
+	failed := func(reading string, err error) {
+		if err != nil {
+			info.Errors = append(info.Errors, hypervisor.ReadingError{Reading: reading, Err: err})
+		}
 	}
-	if info.Networks, err = query(ctx, h, readNetworks); err != nil {
-		info.Errors = append(info.Errors, hypervisor.ReadingError{Reading: "networks", Err: err})
-	}
+	info.Pools, err = h.readPools(ctx)
+	failed("storage_pools", err)
+	info.Networks, err = query(ctx, h, readNetworks)
+	failed("networks", err)
+	info.Bridges, err = bridges(interfaces)
+	failed("networks", err)
+	cpus, err := query(ctx, h, func(conn *libvirtgo.Connect) (guestCPUs, error) { return h.readCPUs(conn, info.CapabilitiesXML) })
+	failed("cpu_models", err)
+	info.CPUModels, info.HostCPU = cpus.models, cpus.host
 	return info, nil
 }
 
@@ -55,82 +62,6 @@ func readHost(conn *libvirtgo.Connect) (hypervisor.HostInfo, error) {
 		info.HypervisorVersion = versionText(version)
 	}
 	return info, nil
-}
-
-func readPools(conn *libvirtgo.Connect) ([]hypervisor.Pool, error) {
-	list, err := conn.ListAllStoragePools(0)
-	if is(err, libvirtgo.ERR_NO_SUPPORT) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var pools []hypervisor.Pool
-	for i := range list {
-		defer func() { _ = list[i].Free() }()
-		info, err := list[i].GetInfo()
-		if is(err, libvirtgo.ERR_NO_STORAGE_POOL) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		text, err := list[i].GetXMLDesc(0)
-		if err != nil {
-			return nil, err
-		}
-		var model libvirtxml.StoragePool
-		if err := model.Unmarshal(text); err != nil {
-			return nil, err
-		}
-		pool := hypervisor.Pool{
-			Name: model.Name, UUID: model.UUID, Type: model.Type, Active: info.State == libvirtgo.STORAGE_POOL_RUNNING,
-			CapacityBytes: int64(info.Capacity), AvailableBytes: int64(info.Available),
-		}
-		if model.Target != nil {
-			pool.Path = model.Target.Path
-		}
-		pools = append(pools, pool)
-	}
-	return pools, nil
-}
-
-func readNetworks(conn *libvirtgo.Connect) ([]hypervisor.Network, error) {
-	list, err := conn.ListAllNetworks(0)
-	if is(err, libvirtgo.ERR_NO_SUPPORT) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var networks []hypervisor.Network
-	for i := range list {
-		defer func() { _ = list[i].Free() }()
-		active, err := list[i].IsActive()
-		if is(err, libvirtgo.ERR_NO_NETWORK) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		text, err := list[i].GetXMLDesc(0)
-		if err != nil {
-			return nil, err
-		}
-		var model libvirtxml.Network
-		if err := model.Unmarshal(text); err != nil {
-			return nil, err
-		}
-		network := hypervisor.Network{Name: model.Name, UUID: model.UUID, Active: active}
-		if model.Bridge != nil {
-			network.Bridge = model.Bridge.Name
-		}
-		if model.Forward != nil {
-			network.ForwardMode = model.Forward.Mode
-		}
-		networks = append(networks, network)
-	}
-	return networks, nil
 }
 
 // Memory implements hypervisor.Hypervisor.

@@ -28,12 +28,17 @@ type Hypervisor struct {
 	queries pool // never wait for a guest: one that takes long means that libvirtd is stuck
 	calls   pool
 	moves   pool
+	storage pool // may hang with the file system below a storage pool
 	watch   watch
 	runDir  string
 	guests  guests
 	quiet   quiet
 	done    completed
 	jobs    singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
+	listing singleflight.Group // of storage pools: one at a time, because a file system may hang
+	// refreshed is when the pools' files were looked at. Only the one listing uses it.
+	refreshed time.Time
+	virt      string
 
 	// starting has the UUIDs whose start libvirtd was asked for and has not answered. None of them is positively absent,
 	// also when whoever asked has left: a daemon that hangs carries the order out when it comes back.
@@ -51,6 +56,9 @@ type Options struct {
 	MinVersion uint32
 	// RunDir is where libvirt keeps the process IDs of its guests, if not in /run/libvirt/qemu.
 	RunDir string
+	// VirtType is how guests are run here: domxml.VirtAuto (also if empty), VirtKVM or VirtQEMU. What CPUs they can have
+	// depends on it.
+	VirtType string
 }
 
 // ParseVersion reads a version such as 9.0.0 the way libvirt counts.
@@ -75,6 +83,8 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 		queries: pool{uri: uri},
 		calls:   pool{uri: uri},
 		moves:   pool{uri: uri},
+		storage: pool{uri: uri},
+		virt:    options.VirtType,
 		cancel:  cancel,
 		ended:   make(chan struct{}),
 	}
@@ -99,7 +109,7 @@ func (h *Hypervisor) Close() error {
 	return nil
 }
 
-func (h *Hypervisor) pools() []*pool { return []*pool{&h.queries, &h.calls, &h.moves} }
+func (h *Hypervisor) pools() []*pool { return []*pool{&h.queries, &h.calls, &h.moves, &h.storage} }
 
 // Connected implements hypervisor.Hypervisor.
 func (h *Hypervisor) Connected() (bool, error) {

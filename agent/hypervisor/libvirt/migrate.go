@@ -49,6 +49,14 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 		if options.DataAddress != "" {
 			parameters.ListenAddressSet, parameters.ListenAddress = true, options.DataAddress
 		}
+		if len(options.CopyDisks) > 0 {
+			// The disks travel on a connection of their own, encrypted as the memory is.
+			flags |= libvirtgo.MIGRATE_NON_SHARED_DISK
+			parameters.MigrateDisksSet, parameters.MigrateDisks = true, options.CopyDisks
+		}
+		if options.SharedDisks {
+			flags |= libvirtgo.MIGRATE_UNSAFE // libvirt goes by the type of file system, and does not know all that are shared
+		}
 		if options.BandwidthBPS > 0 {
 			parameters.BandwidthSet, parameters.Bandwidth = true, uint64(options.BandwidthBPS+1<<20-1)>>20
 		}

@@ -1,0 +1,66 @@
+package hypervisor
+
+import (
+	"fmt"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// Disk is a domain's disk as its XML names it.
+type Disk struct {
+	Target string   // vda, sdb ...
+	Source Source   // the zero value: an empty drive, or something that is neither a file, a device nor a volume
+	Others []Source // what it is a thin copy of, as far as the XML tells, and what it is being copied to
+}
+
+// Source is what is behind a disk: a path, or a volume by its name.
+type Source struct {
+	Path         string
+	Pool, Volume string
+}
+
+// Disks reads the disks of a domain's XML.
+func Disks(xml string) ([]Disk, error) {
+	var domain libvirtxml.Domain
+	if err := domain.Unmarshal(xml); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidXML, err)
+	}
+	if domain.Devices == nil {
+		return nil, nil
+	}
+	disks := make([]Disk, 0, len(domain.Devices.Disks))
+	for _, model := range domain.Devices.Disks {
+		disk := Disk{Source: sourceOf(model.Source)}
+		if model.Target != nil {
+			disk.Target = model.Target.Dev
+		}
+		disk.add(model.BackingStore)
+		if mirror := model.Mirror; mirror != nil {
+			disk.Others = append(disk.Others, sourceOf(mirror.Source))
+			disk.add(mirror.BackingStore)
+		}
+		disks = append(disks, disk)
+	}
+	return disks, nil
+}
+
+func (d *Disk) add(chain *libvirtxml.DomainDiskBackingStore) {
+	for ; chain != nil && chain.Source != nil; chain = chain.BackingStore {
+		d.Others = append(d.Others, sourceOf(chain.Source))
+	}
+}
+
+func sourceOf(model *libvirtxml.DomainDiskSource) Source {
+	switch {
+	case model == nil:
+		return Source{}
+	case model.File != nil:
+		return Source{Path: model.File.File}
+	case model.Block != nil:
+		return Source{Path: model.Block.Dev}
+	case model.Volume != nil:
+		return Source{Pool: model.Volume.Pool, Volume: model.Volume.Volume}
+	default:
+		return Source{}
+	}
+}
