@@ -221,6 +221,13 @@ func (h *Hypervisor) copies(d, incoming *domain, target *Hypervisor, options hyp
 	if err := target.checkDisks(incoming); err != nil {
 		return nil, err
 	}
+	for _, disk := range d.disks {
+		v := h.behind(disk.Source)
+		if v == nil || slices.Contains(options.CopyDisks, disk.Target) || options.SharedDisks || target.holds(v) {
+			continue
+		}
+		return nil, fmt.Errorf("%w: disk %s is not on shared storage", hypervisor.ErrUnsupported, disk.Target)
+	}
 	var copies []diskCopy
 	for _, name := range options.CopyDisks {
 		named := func(disk hypervisor.Disk) bool { return disk.Target == name }
@@ -238,6 +245,16 @@ func (h *Hypervisor) copies(d, incoming *domain, target *Hypervisor, options hyp
 		copies = append(copies, diskCopy{from, to})
 	}
 	return copies, nil
+}
+
+// holds tells whether the host sees a volume. The wire is locked.
+func (h *Hypervisor) holds(v *volume) bool {
+	for _, p := range h.pools {
+		if p.store.volumes[v.name] == v {
+			return true
+		}
+	}
+	return false
 }
 
 func bytesOf(copies []diskCopy) int64 {

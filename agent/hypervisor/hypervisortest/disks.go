@@ -186,6 +186,46 @@ func abortCopy(t *testing.T, bench Bench) {
 	g.stop(t, source)
 }
 
+func shareDisks(t *testing.T, bench Bench) {
+	source, target := bench.Source.Hypervisor, bench.Target.Hypervisor
+	name := bench.empty(t, bench.Source, bench.Shared)
+	path := find(t, bench.Source, bench.Shared, name).Path
+	g := newGuest(t, bench).onFile(path)
+	g.start(t, source)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain, SharedDisks: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job, err := source.Job(t.Context(), g.id.UUID, true); err != nil || job.DiskTotal != 0 {
+		t.Errorf("figures: %+v, %v", job, err)
+	}
+	users, err := target.VolumesInUse(t.Context())
+	if err != nil || users[path] != g.id.UUID {
+		t.Errorf("on the target are in use %v: %v", users, err)
+	}
+	g.stop(t, target)
+}
+
+func forgottenDisk(t *testing.T, bench Bench) {
+	source, target := bench.Source.Hypervisor, bench.Target.Hypervisor
+	name := bench.empty(t, bench.Source, bench.Pool)
+	g := newGuest(t, bench).onFile(find(t, bench.Source, bench.Pool, name).Path)
+	g.start(t, source)
+	err := source.Migrate(t.Context(), g.id.UUID, hypervisor.MigrateOptions{
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain,
+	})
+	wantErr(t, "Migrate", err, hypervisor.ErrUnsupported)
+	eventually(t, source, g.id.UUID, "running without a job", func(d hypervisor.Domain, err error) bool {
+		return err == nil && d.State == hypervisor.Running && !d.JobActive
+	})
+	eventually(t, target, g.id.UUID, "absent", isAbsent)
+	g.stop(t, source)
+}
+
 func consoles(t *testing.T, bench Bench) {
 	hv, g := bench.Source.Hypervisor, newGuest(t, bench)
 	_, err := hv.OpenConsole(t.Context(), g.id.UUID, false)

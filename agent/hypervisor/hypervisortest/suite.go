@@ -73,6 +73,8 @@ func Cases() []Case {
 		{"a disk without its volume", lostVolume},
 		{"migration copies disks", copyDisks},
 		{"migration that copies disks can be aborted", abortCopy},
+		{"migration leaves shared disks where they are", shareDisks},
+		{"migration leaves no local disk behind", forgottenDisk},
 		{"console", consoles},
 	}
 }

@@ -78,7 +78,7 @@ func openConsole(conn *libvirtgo.Connect, d *libvirtgo.Domain, force bool) (*con
 	if err := d.OpenConsole("", stream, flags); err != nil {
 		_ = stream.Free()
 		if !force && is(err, libvirtgo.ERR_OPERATION_FAILED) {
-			return nil, fmt.Errorf("%w: %w", hypervisor.ErrBusy, err) // this number has no other meaning here
+			return nil, fmt.Errorf("%w: %w", hypervisor.ErrBusy, explain(err)) // this number has no other meaning here
 		}
 		return nil, err
 	}

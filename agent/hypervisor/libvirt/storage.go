@@ -85,7 +85,7 @@ func judgeRefresh(pool *libvirtgo.StoragePool, err error) error {
 	}
 	if active, activeErr := pool.IsActive(); activeErr == nil && !active {
 		name, _ := pool.GetName() // only for people
-		return fmt.Errorf("%w: %q has stopped: %w", hypervisor.ErrNoPool, name, err)
+		return fmt.Errorf("%w: %q has stopped: %w", hypervisor.ErrNoPool, name, explain(err))
 	}
 	return err
 }
