@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -74,12 +75,19 @@ func TestALabWithBerth(t *testing.T) {
 	if err := l.AwaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	var answer berthv1.GetVMResponse
-	if err := l.Ask(ctx, &answer, "vm", "show", "first"); err != nil {
-		t.Fatal(err)
-	}
-	if vm := answer.GetVm(); vm.GetNode() != target.Name || vm.GetState() != berthv1.VMState_VM_STATE_RUNNING {
-		t.Errorf("the VM is %v on %s, want running on %s", vm.GetState(), vm.GetNode(), target.Name)
+	// A node is up before its agent has said what became of every VM.
+	err = await(ctx, "first to run on "+target.Name, 20*time.Second, func() (bool, error) {
+		var answer berthv1.GetVMResponse
+		if err := l.Ask(ctx, &answer, "vm", "show", "first"); err != nil {
+			return false, err
+		}
+		if vm := answer.GetVm(); vm.GetNode() != target.Name || vm.GetState() != berthv1.VMState_VM_STATE_RUNNING {
+			return false, fmt.Errorf("it is %v on %s", vm.GetState(), vm.GetNode())
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	if faults := watch.Overlaps(); len(faults) > 0 || len(watch.Errors()) > 0 {
 		t.Errorf("the observer saw %v %v", faults, watch.Errors())
