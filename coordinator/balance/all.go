@@ -6,6 +6,8 @@ import "slices"
 var all = []Balancer{
 	evenVMCount,
 	evenLoad,
+	imbalance,
+	condense,
 }
 
 // Balancers has every balancer.

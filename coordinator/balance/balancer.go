@@ -22,12 +22,14 @@ type Balancer struct {
 	// Watch is told of the cluster in every pass, whether anything is proposed in it or not. Nil: nothing has to be watched.
 	Watch func(s *Situation)
 	// Propose offers moves of one pass, the best first, until one is taken. It is pure. If none was, why says why not.
-	Propose func(s *Situation, take func(Proposal) bool) (why string)
+	Propose proposer
 	// Improve is Propose for a whole plan, which somebody asked for: it evens out what no pass would touch. Nil: Propose.
-	Improve func(s *Situation, take func(Proposal) bool) (why string)
+	Improve proposer
 	// Figure is how uneven the cluster is; lower is better.
 	Figure func(s *Situation) float64
 }
+
+type proposer = func(s *Situation, take func(Proposal) bool) (why string)
 
 // Parameter is one number that a policy can give a balancer.
 type Parameter struct {

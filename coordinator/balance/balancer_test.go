@@ -17,7 +17,7 @@ func TestABalancerIsValidatedStrictly(t *testing.T) {
 		{Chosen{Balancer: "even-load", Parameters: map[string]float64{HighCPU: 75.5, DurationMinutes: 0}}, ""},
 		{
 			Chosen{Balancer: "even"},
-			`balancer is "even", want one of none, even-vm-count, even-load`,
+			`balancer is "even", want one of none, even-vm-count, even-load, imbalance, condense`,
 		},
 		{
 			Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{MigrationThreshold: 1}},

@@ -20,6 +20,9 @@ type Fleet struct {
 	// them afterwards (placement-semantics 4.7). Hard rules about nodes always hold.
 	DrainIgnoresVMRules bool
 
+	// DisperseAccounts tells that balancing keeps the VMs of each customer spread over the nodes.
+	DisperseAccounts bool
+
 	Groups []cluster.Group // of the cluster, labels expanded, by name
 	VMs    []VM            // Berth's own that a node holds, by ID
 	// Recent are the cluster's plans, newest first: what was moved, what was predicted and what came of it.
@@ -48,4 +51,8 @@ type VM struct {
 	Migration  cluster.Migration
 	Unbalanced bool      // it, its node or one of its groups is left alone by balancing
 	MovedAt    time.Time // zero: never
+
+	Owner string // what people call the customer that it belongs to; empty: nobody's
+	// Concentrated tells that its offer wants the VMs of the customer together: it is not moved to disperse them.
+	Concentrated bool
 }

@@ -27,6 +27,7 @@ type ground struct {
 	bound map[string][]string  // by VM: the others that hard rules tie to it
 
 	memberOf map[string][]cluster.Group // by VM
+	accounts map[string][]int           // by customer ID: VMs by node; nil: customers' VMs are not kept spread
 	asked    map[asked]placement.Request
 }
 
@@ -60,6 +61,9 @@ func survey(fleet *Fleet) (*ground, error) {
 		g.stand(i)
 	}
 	g.onTheirWay()
+	if fleet.DisperseAccounts {
+		g.account()
+	}
 	for _, tied := range affinity.Merged(fleet.Groups) {
 		for _, vm := range tied {
 			g.bound[vm] = slices.DeleteFunc(slices.Clone(tied), func(other string) bool { return other == vm })
@@ -166,6 +170,7 @@ func (g *ground) decide(vm int, request placement.Request, policy placement.Poli
 
 // move carries a move out in planned state.
 func (g *ground) move(vm, to int) {
+	g.moveAccount(vm, g.at[vm], to)
 	g.holds[vm] = g.columns.Move(g.at[vm], to, g.holds[vm])
 	g.at[vm] = to
 	g.where[g.VMs[vm].ID] = g.columns.IDs[to]

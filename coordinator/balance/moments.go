@@ -17,6 +17,17 @@ func (m *moments) change(was, is float64) {
 	m.squares += float64(is*is) - float64(was*was)
 }
 
+// mean is that of all that there is.
+func (m *moments) mean() float64 { return m.centre + m.sum/max(m.n, 1) }
+
+// variation is the deviation over the mean; 0 when the mean is 0.
+func (m *moments) variation() float64 { return share(m.deviation(), m.mean()) }
+
+// variationShifted is the variation when one figure has become less, and another one more.
+func (m *moments) variationShifted(from, to, less, more float64) float64 {
+	return share(m.shifted(from, to, less, more), m.centre+(m.sum-less+more)/max(m.n, 1))
+}
+
 // shifted is the deviation when one figure has become less, and another one more.
 func (m *moments) shifted(from, to, less, more float64) float64 {
 	from, to = from-m.centre, to-m.centre

@@ -36,7 +36,8 @@ type Found struct {
 }
 
 // Pass finds the move to make now. Repairs are looked for if the cluster's enforcement is not off, then balancing if that
-// is not off and its window is open. One move: the next pass sees what came of it.
+// is not off and its window is open: first what spreads the VMs of a customer, where the policy wants that, then what the
+// balancer finds. One move: the next pass sees what came of it.
 //
 // Repairs come in the order of affinity.Candidates. The target is the engine's choice. A soft repair, and balancing, leave
 // a VM alone for the cluster's cool-down after it was moved. A hard repair does so only if the rule was broken already when
@@ -56,7 +57,7 @@ func Pass(fleet *Fleet) Found {
 	if g.repair(&found) {
 		return found
 	}
-	why := g.balance(balancer, s, &found)
+	why := g.even(balancer, s, &found)
 	if found.Kind == "" {
 		found.Idle = brokenRules(len(found.Breaches)) + why
 	}
@@ -78,12 +79,39 @@ func brokenRules(n int) string {
 // is rather a network that is cut in two.
 const maxAbsent = 0.3
 
+// even finds a move that spreads a customer's VMs more evenly, or else one that makes the cluster more even. It returns why there
+// is none. What the balancer does never makes a customer's VMs less evenly spread, so neither undoes what the other did.
+func (g *ground) even(balancer Balancer, s *Situation, found *Found) string {
+	if why := g.held(); why != "" {
+		return why
+	}
+	why := ""
+	if g.DisperseAccounts {
+		why = g.spread(s, found)
+	}
+	switch {
+	case found.Kind != "":
+		return ""
+	case !g.Balancer.Nothing():
+		return joined(why, g.balance(balancer, s, found))
+	default:
+		return cmp.Or(why, allSpread)
+	}
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
 // held tells why there is no balancing now; empty: there may be.
 func (g *ground) held() string {
 	switch {
 	case g.Settings.Balancing == cluster.Off:
 		return "balancing is off"
-	case g.Balancer.Nothing():
+	case g.Balancer.Nothing() && !g.DisperseAccounts:
 		return fmt.Sprintf("policy %s has no balancer", g.Policy.Name)
 	case !g.Settings.BalanceWindow.Open(g.At):
 		return "the balance window is closed"
@@ -101,13 +129,12 @@ func (g *ground) held() string {
 	if float64(silent) > maxAbsent*float64(wanted) {
 		return fmt.Sprintf("%d of %d nodes are silent: nothing is balanced while more than %.0f %% are", silent, wanted, 100*maxAbsent)
 	}
-	why, _ := BackOff(g.Fleet)
-	return why
+	return ""
 }
 
 // balance finds a move that makes the cluster more even. It returns why there is none.
 func (g *ground) balance(balancer Balancer, s *Situation, found *Found) string {
-	if why := g.held(); why != "" {
+	if why, holds := BackOff(g.Fleet); holds {
 		return why
 	}
 	seed := g.Seed()
@@ -129,20 +156,25 @@ func (g *ground) balance(balancer Balancer, s *Situation, found *Found) string {
 	})
 }
 
-// settle asks the engine about a proposal: the VM may stay, so that what the policy weighs can speak against it. Targets where
-// rules would be kept worse are not asked about: a repair would undo the move. Where only the weighers of load speak
+// keeping are the targets of a proposal where no rule is kept worse: a repair would undo the move.
+func (g *ground) keeping(p *Proposal) []string {
+	nodes := make([]string, 0, len(p.Targets))
+	for _, node := range p.Targets {
+		if !g.crowds(p.VM, node) && !g.worse(p.VM, node) && !g.breaks([]int{p.VM}, node) {
+			nodes = append(nodes, g.columns.IDs[node])
+		}
+	}
+	return nodes
+}
+
+// settle asks the engine about a proposal: the VM may stay, so that what the policy weighs can speak against it. Where only the weighers of load speak
 // against it, or nothing speaks either way, the balancer is believed, which has judged the load.
 func (g *ground) settle(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
 	request, err := g.ask(p.VM, placement.ForBalance)
 	if err != nil {
 		return request, -1, false
 	}
-	request.Among = make([]string, 0, len(p.Targets))
-	for _, node := range p.Targets {
-		if !g.worse(p.VM, node) && !g.breaks([]int{p.VM}, node) {
-			request.Among = append(request.Among, g.columns.IDs[node])
-		}
-	}
+	request.Among = g.keeping(&p)
 	if len(request.Among) == 0 {
 		return request, -1, false
 	}

@@ -260,10 +260,11 @@ func TestPassesEnd(t *testing.T) {
 		s := random(t)
 		s.grouped(t)
 		s.policy, _ = placement.Builtin(rapid.SampledFrom(placement.Builtins()).Draw(t, "policy"), s.Settings)
-		s.Balancer = Chosen{Balancer: rapid.SampledFrom([]string{"even-vm-count", "even-load", None}).Draw(t, "balancer")}
+		s.Balancer = Chosen{Balancer: rapid.SampledFrom([]string{"even-vm-count", "even-load", "imbalance", "condense", None}).Draw(t, "balancer")}
 		if s.Balancer.Balancer == "even-vm-count" {
 			s.Balancer.Parameters = map[string]float64{HighVMCount: 2, MigrationThreshold: 2, SPMVMCountGrace: 1}
 		}
+		s.owned(t)
 		idle, passes := 0, 0
 		for ; idle < 35; passes++ {
 			if passes > 400 {
@@ -280,6 +281,24 @@ func TestPassesEnd(t *testing.T) {
 			s.later(Interval)
 		}
 	})
+}
+
+// owned gives VMs to random customers, who are to be kept spread, or not.
+func (s *site) owned(t *rapid.T) {
+	s.DisperseAccounts = rapid.Bool().Draw(t, "disperse")
+	for i := range s.vms {
+		s.vms[i].Owner.Customer = rapid.SampledFrom([]string{"", "acme", "small"}).Draw(t, "customer")
+	}
+}
+
+// squares is how unevenly the VMs of customers are on the nodes.
+func (s *site) squares(g *ground) (sum int) {
+	for _, counts := range g.accounts {
+		for _, n := range counts {
+			sum += n * n
+		}
+	}
+	return sum
 }
 
 // grouped adds random groups.
@@ -334,7 +353,7 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := hardBreaches(g)
+	before, squares := hardBreaches(g), s.squares(g)
 	for _, m := range found.Moves {
 		vm, to := g.index[m.VM], 0
 		to, _ = g.columns.Index(m.Target)
@@ -357,6 +376,9 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 		if !known(before, &b) {
 			t.Fatalf("%v breaks a hard rule that held: %s", told(found.Moves), b.Text)
 		}
+	}
+	if now := s.squares(g); found.Kind == cluster.PlanBalance && (now > squares || found.Unit == dispersedUnit && now == squares) {
+		t.Fatalf("%s: the VMs of customers are no more evenly spread", found.Reason)
 	}
 	if found.Kind == cluster.PlanBalance && found.Predicted >= found.Before {
 		t.Fatalf("%s: %v to %v", found.Reason, found.Before, found.Predicted)

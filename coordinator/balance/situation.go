@@ -19,6 +19,8 @@ type Situation struct {
 	At         time.Time
 	History    *History
 
+	moved int // moves of the plan that is made, so far
+
 	// Of even-load, kept from step to step of a plan.
 	width    int // how many nodes of each end it looks at
 	loads    loads
@@ -95,4 +97,5 @@ func (s *Situation) move(vm, to int) {
 		s.loads.reweigh(s, to)
 	}
 	one.At, one.Movable = to, false
+	s.moved++
 }

@@ -30,6 +30,7 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 		At: view.At, Cluster: clusterName, View: view, Settings: settings, Policy: policy, Balancer: balancer,
 		Groups: GroupsOf(facts, clusterName), Recent: recent,
 		DrainIgnoresVMRules: Effective(&linked, policyForm.setting(SettingDrainIgnores)) == "true",
+		DisperseAccounts:    Effective(&linked, policyForm.setting(SettingDisperse)) == "true",
 	}
 	f := &fleetMaker{facts: facts, local: settings.Storage == cluster.LocalStorage, records: make(map[string]*cluster.VM)}
 	f.unbalanced = make(map[string]bool)
@@ -65,6 +66,9 @@ func (w *walk) namedCluster(name string) cluster.Resource {
 	return cluster.DefaultClusterRecord()
 }
 
+// userConcentrated is the planner of offers that want the VMs of a customer together.
+const userConcentrated = "user-concentrated"
+
 type fleetMaker struct {
 	facts      Facts
 	local      bool // the cluster has local storage
@@ -78,6 +82,11 @@ func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
 		Busy: f.busy(record, node), Migration: record.Migration, MovedAt: record.MovedAt,
 		Unbalanced: node.Node.Unbalanced || f.unbalanced[record.ID],
 	}
+	if customer, known := f.facts.Resource(record.Owner.Customer); known {
+		vm.Owner = customer.Name
+	}
+	offer, _ := f.facts.Resource(record.Offer)
+	vm.Concentrated = offer.Settings[cluster.SettingPlanner] == userConcentrated
 	vm.Memory, vm.VCPUs = runningSize(record, node)
 	if domain := domainOf(record.ID, node); domain != nil && domain.CPU != nil {
 		vm.CPU, vm.CPUKnown = *domain.CPU, true
@@ -91,6 +100,8 @@ func (f *fleetMaker) busy(vm *cluster.VM, node *cluster.NodeView) string {
 	switch {
 	case f.local:
 		return "its disk is on " + node.Node.Name + ": nothing moves in a cluster with local storage"
+	case f.localDisk(vm) != "":
+		return fmt.Sprintf("its disk %s of %s", f.localDisk(vm), node.Node.Name)
 	case vm.Operation != "":
 		return "an operation works on it"
 	case node.Facts.Liveness != cluster.Up:
@@ -104,6 +115,20 @@ func (f *fleetMaker) busy(vm *cluster.VM, node *cluster.NodeView) string {
 	default:
 		return ""
 	}
+}
+
+// localDisk is a disk of a VM that only its node has, and where it is, in words; empty: other nodes see all of them.
+func (f *fleetMaker) localDisk(vm *cluster.VM) string {
+	for _, id := range vm.Disks {
+		disk, known := f.facts.Resource(id)
+		if !known || disk.Volume == nil {
+			continue
+		}
+		if pool, known := f.facts.Resource(disk.Volume.Pool); known && pool.Settings[cluster.SettingScope] == string(cluster.PoolLocal) {
+			return fmt.Sprintf("%s is in the local pool %s", disk.Name, pool.Name)
+		}
+	}
+	return ""
 }
 
 // ask is the request for a VM as large as it runs: its record may have been given another size for its next start.

@@ -72,7 +72,7 @@ func TestFleetOf(t *testing.T) {
 		t.Error(diff)
 	}
 	if fleet.Cluster != cluster.DefaultCluster || !fleet.At.Equal(epoch) || len(fleet.Groups) != 3 || len(fleet.Recent) != 1 ||
-		!fleet.DrainIgnoresVMRules || fleet.Policy.Name != placement.PolicyAffinity || !fleet.Balancer.Nothing() ||
+		!fleet.DrainIgnoresVMRules || fleet.DisperseAccounts || fleet.Policy.Name != placement.PolicyAffinity || !fleet.Balancer.Nothing() ||
 		fleet.Settings.Cooldown != cluster.DefaultCooldown {
 		t.Errorf("%+v", fleet)
 	}
@@ -90,13 +90,13 @@ func TestFleetOf(t *testing.T) {
 func TestFleetOfAPolicy(t *testing.T) {
 	now, facts := moving(t)
 	now = carriedOut(t, now, head+`
-policies: [{name: spread, gate: off, balancer: even-vm-count, drain_ignores_vm_rules: false}]
+policies: [{name: spread, gate: off, balancer: even-vm-count, drain_ignores_vm_rules: false, disperse_accounts: true}]
 clusters: [{name: default, policy: spread, balancing: automatic, cooldown: 2h}]
 groups: [{name: web-apart}]
 nodes: [{name: hv1}, {name: hv2, unbalanced: true}]
 `, false)
 	fleet := fleetOf(t, now, facts)
-	if fleet.DrainIgnoresVMRules || fleet.Policy.Name != "spread" || fleet.Balancer.Balancer != "even-vm-count" ||
+	if fleet.DrainIgnoresVMRules || !fleet.DisperseAccounts || fleet.Policy.Name != "spread" || fleet.Balancer.Balancer != "even-vm-count" ||
 		fleet.Settings.Balancing != cluster.Automatic || fleet.Settings.Cooldown != 2*time.Hour {
 		t.Errorf("%+v", fleet)
 	}
@@ -109,6 +109,31 @@ nodes: [{name: hv1}, {name: hv2, unbalanced: true}]
 	view := cluster.NewView(epoch, 1, cluster.Records{Nodes: now.Nodes, VMs: now.VMs}, facts)
 	if _, err := FleetOf(x, view, "nowhere", nil); !errors.Is(err, ErrDangling) {
 		t.Errorf("a cluster that is not there: %v", err)
+	}
+}
+
+// withVolume gives a VM a disk in a pool.
+func withVolume(now *State, vm string, scope cluster.PoolScope) {
+	now.Resources = append(now.Resources,
+		cluster.Resource{ID: "pool-1", Kind: cluster.KindPool, Name: "fast", Settings: map[string]string{cluster.SettingScope: string(scope)}},
+		cluster.Resource{ID: "disk-1", Kind: cluster.KindDisk, Name: "root", Volume: &cluster.Volume{Pool: "pool-1", Name: "root.qcow2"}},
+		cluster.Resource{ID: "disk-2", Kind: cluster.KindDisk, Name: "data"})
+	now.VMs[indexOf(now, vm)].Disks = []string{"disk-2", "disk-1"}
+}
+
+// A VM whose disks all nodes see moves, and who it belongs to is known, and whether its offer wants it with others.
+func TestFleetKnowsWhoseAVMIs(t *testing.T) {
+	now, facts := moving(t)
+	withVolume(&now, "web-2", cluster.PoolShared)
+	now.Resources = append(now.Resources,
+		cluster.Resource{ID: "acme-1", Kind: cluster.KindCustomer, Name: "Acme"},
+		cluster.Resource{ID: "packed", Kind: cluster.KindOffer, Name: "packed", Settings: map[string]string{cluster.SettingPlanner: userConcentrated}})
+	now.VMs[indexOf(&now, "web-2")].Owner.Customer = "acme-1"
+	now.VMs[indexOf(&now, "web-1")].Offer = "packed"
+	for _, vm := range fleetOf(t, now, facts).VMs {
+		if owned := vm.Owner == "Acme"; owned != (vm.Name == "web-2") || vm.Busy != "" || vm.Concentrated != (vm.Name == "web-1") {
+			t.Errorf("%+v", vm)
+		}
 	}
 }
 
@@ -136,6 +161,9 @@ func TestFleetSaysWhyAVMCannotMove(t *testing.T) {
 			edit(now, cluster.KindCluster, cluster.DefaultCluster, func(r *cluster.Resource) {
 				r.Settings = map[string]string{cluster.SettingStorage: "local"}
 			})
+		},
+		"its disk root is in the local pool fast of hv2": func(now *State, _ map[string]cluster.NodeFacts) {
+			withVolume(now, "web-2", cluster.PoolLocal)
 		},
 	} {
 		now, facts := moving(t)

@@ -22,6 +22,7 @@ const (
 	SettingSelector     = "selector"               // how several weighers are combined
 	SettingBalancer     = "balancer"               // or none
 	SettingDrainIgnores = "drain_ignores_vm_rules" // true or false
+	SettingDisperse     = "disperse_accounts"      // true or false
 
 	ListConstraints = "constraints"
 	ListWeighers    = "weighers"   // NAME=FACTOR
@@ -38,6 +39,7 @@ var policyForm = Form{
 		{Name: SettingSelector, Doc: "how several weighers are combined: " + anyOf(selectors()), Default: placement.SelectRank, Words: selectors()},
 		{Name: SettingBalancer, Doc: "what evens the cluster out: " + anyOf(balancers()), Default: balance.None, Words: balancers()},
 		{Name: SettingDrainIgnores, Doc: "true: a drain may part VMs that a hard rule keeps together, and enforcement repairs it", Default: "true", Words: truth},
+		{Name: SettingDisperse, Doc: "true: balancing keeps the VMs of each customer spread over the nodes, whatever the balancer; those of an offer with user-concentrated stay", Default: "false", Words: truth},
 	},
 	Lists: []List{
 		{Name: ListConstraints, Doc: "what a node has to pass; all of them if left out: " + strings.Join(constraints(), ", "), Default: constraints(), Words: constraints()},

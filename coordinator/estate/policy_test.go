@@ -135,7 +135,7 @@ func TestPolicyRefuses(t *testing.T) {
 			"weighers: {colour: 2}", `weighers "colour" is not valid: want ` + anyOf(weighers()),
 		},
 		"an unknown selector":  {"selector: best", `selector "best" is not valid: want rank, `},
-		"an unknown balancer":  {"balancer: magic", `balancer "magic" is not valid: want none, even-vm-count or even-load`},
+		"an unknown balancer":  {"balancer: magic", `balancer "magic" is not valid: want none, even-vm-count, even-load, imbalance or condense`},
 		"an unknown gate":      {"gate: half", `gate "half" is not valid: want bands or off`},
 		"a factor of NaN":      {"weighers: {customer-keys: .nan}", "weighers customer-keys .nan is not valid: want a finite number from -1e9 to 1e9"},
 		"an infinite factor":   {"weighers: {customer-keys: .inf}", "weighers customer-keys .inf is not valid: want a finite number from -1e9 to 1e9"},

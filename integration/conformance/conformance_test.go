@@ -17,7 +17,8 @@ type runner = func(c *checker, given, expect json.RawMessage)
 
 // systems have kinds of their own, by the system that a file names: words that others use for something else.
 var systems = map[string]map[string]runner{
-	"oVirt even VM count distribution": evenVMCountRunners,
+	"oVirt even VM count distribution":                                                    evenVMCountRunners,
+	"CloudStack user dispersing planner (with first-fit, host allocator and cluster DRS)": cloudStackRunners,
 }
 
 // runners know how to run a kind of case.

@@ -1,0 +1,201 @@
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+)
+
+// dispersedUnit is that of how unevenly customers' VMs are spread.
+const dispersedUnit = "sum over customers of the standard deviation of their VMs a node"
+
+// allSpread says that there is nothing to do.
+const allSpread = "the VMs of each customer are spread evenly"
+
+// account counts the VMs of each customer by node, each VM where it is or where it is on its way to.
+func (g *ground) account() {
+	g.accounts = make(map[string][]int)
+	for node, id := range g.columns.IDs {
+		allocations := g.View.Node(id).Allocations
+		for i := range allocations {
+			one := &allocations[i]
+			where, told := g.where[one.VM]
+			if one.Owner.Customer == "" || told && where != id {
+				continue
+			}
+			if g.accounts[one.Owner.Customer] == nil {
+				g.accounts[one.Owner.Customer] = make([]int, g.columns.Len())
+			}
+			g.accounts[one.Owner.Customer][node]++
+		}
+	}
+}
+
+// moveAccount counts a VM on another node.
+func (g *ground) moveAccount(vm, from, to int) {
+	if counts := g.accounts[g.holds[vm].Owner.Customer]; counts != nil {
+		counts[from]--
+		counts[to]++
+	}
+}
+
+// crowds tells whether a VM would make its customer's VMs less evenly spread on another node. Nothing does where customers'
+// VMs are not kept spread.
+func (g *ground) crowds(vm, to int) bool {
+	counts := g.accounts[g.holds[vm].Owner.Customer]
+	return counts != nil && counts[to] >= counts[g.at[vm]]
+}
+
+// uneven is a customer whose VMs could be spread more evenly.
+type uneven struct {
+	customer string // ID
+	counts   []int  // VMs by node
+	gap      int    // between the node with most and the one with fewest
+}
+
+// disperse offers moves that spread a customer's VMs more evenly, those of the customer with the widest gap first: of the VMs on
+// the node that has most of them, to the nodes with fewest, which have at least two fewer. The sum of the squares falls with
+// every such move, so they come to an end. If none was taken, why says why not; empty: all are spread evenly.
+func (g *ground) disperse(s *Situation, take func(Proposal) bool) (why string) {
+	for _, one := range g.unevens(s) {
+		if g.disperseOne(s, &one, take) {
+			return ""
+		}
+		if why == "" {
+			why = fmt.Sprintf("a node has %d VMs of a customer more than another, and none of them may go there now", one.gap)
+		}
+	}
+	return why
+}
+
+// unevens are the customers with a gap of two or more, the widest first.
+func (g *ground) unevens(s *Situation) []uneven {
+	var found []uneven
+	for _, customer := range slices.Sorted(maps.Keys(g.accounts)) {
+		counts := g.accounts[customer]
+		most, fewest := -1, -1
+		for node := range counts {
+			if s.free(node) {
+				if most < 0 || counts[node] > counts[most] {
+					most = node
+				}
+				if fewest < 0 || counts[node] < counts[fewest] {
+					fewest = node
+				}
+			}
+		}
+		if most >= 0 && counts[most]-counts[fewest] >= 2 {
+			found = append(found, uneven{customer, counts, counts[most] - counts[fewest]})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b uneven) int { return cmp.Compare(b.gap, a.gap) })
+	return found
+}
+
+// disperseOne offers the moves of one customer's VMs.
+func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool) bool {
+	var nodes []int // those with fewest first
+	for node := range one.counts {
+		if s.free(node) {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b int) int { return cmp.Compare(one.counts[a], one.counts[b]) })
+	highCPU := cmp.Or(s.Parameters[HighCPU], highCPU.Default)
+	sources := slices.Clone(nodes)
+	slices.SortStableFunc(sources, func(a, b int) int { return cmp.Compare(one.counts[b], one.counts[a]) })
+	for _, source := range sources {
+		has := one.counts[source]
+		vms := slices.DeleteFunc(s.leastBusy(source), func(vm int) bool {
+			return g.holds[vm].Owner.Customer != one.customer || g.VMs[vm].Concentrated
+		})
+		for first := 0; len(vms) > 0 && first < len(nodes) && has-one.counts[nodes[first]] >= 2; {
+			next := first + 1
+			for next < len(nodes) && one.counts[nodes[next]] == one.counts[nodes[first]] {
+				next++
+			}
+			for _, vm := range vms {
+				proposal := Proposal{VM: vm, Reason: g.byAccount(s, one, source)}
+				for _, target := range nodes[first:next] {
+					if s.takes(target, &s.VMs[vm], highCPU) {
+						proposal.Targets = append(proposal.Targets, target)
+					}
+				}
+				if len(proposal.Targets) > 0 && take(proposal) {
+					return true
+				}
+			}
+			first = next
+		}
+	}
+	return false
+}
+
+// byAccount puts a move in words.
+func (g *ground) byAccount(s *Situation, one *uneven, source int) func(target int) string {
+	counts := slices.Clone(one.counts)
+	return func(target int) string {
+		owner := one.customer
+		for _, vm := range s.On[source] {
+			if g.holds[vm].Owner.Customer == one.customer {
+				owner = cmp.Or(g.VMs[vm].Owner, owner)
+			}
+		}
+		return fmt.Sprintf("disperses customer %s: %s has %d of its VMs, %s has %d", owner, s.name(source), counts[source],
+			s.name(target), counts[target])
+	}
+}
+
+// part asks the engine where among the targets of a proposal the VM goes: it does not stay.
+func (g *ground) part(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
+	request, err := g.ask(p.VM, placement.ForBalance)
+	if err != nil {
+		return request, -1, false
+	}
+	request.Leave, request.Among = true, g.keeping(&p)
+	if len(request.Among) == 0 {
+		return request, -1, false
+	}
+	choice := g.choose(g.engine, p.VM, &request, seed)
+	return request, choice.Node, choice.Node >= 0
+}
+
+// spread finds a move that spreads a customer's VMs more evenly. It returns why there is none; empty: none is needed.
+func (g *ground) spread(s *Situation, found *Found) string {
+	seed := g.Seed()
+	return g.disperse(s, func(p Proposal) bool {
+		request, target, chosen := g.part(p, seed)
+		if !chosen {
+			return false
+		}
+		decision := placement.Place(g.View, request, g.Policy, seed)
+		if decision.Outcome != placement.Placed || decision.Winner != g.columns.IDs[target] {
+			return false
+		}
+		found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
+		found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
+		found.Unit, found.Before = dispersedUnit, g.unevenness(s)
+		g.move(p.VM, target)
+		found.Predicted = g.unevenness(s)
+		return true
+	})
+}
+
+// unevenness is how unevenly the VMs of all customers are spread over the nodes that take part.
+func (g *ground) unevenness(s *Situation) float64 {
+	sum := 0.0
+	for _, customer := range slices.Sorted(maps.Keys(g.accounts)) {
+		var m moments
+		for node, n := range g.accounts[customer] {
+			if !s.Out[node] {
+				m.add(float64(n))
+			}
+		}
+		sum += m.deviation()
+	}
+	return sum
+}
