@@ -14,6 +14,7 @@ import (
 	"berth/agent/hoststat"
 	"berth/agent/jobs"
 	"berth/agent/session"
+	"berth/agent/tasks"
 	"berth/agent/telemetry"
 	"berth/shared/buildinfo"
 	"berth/shared/logging"
@@ -98,6 +99,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
 		},
 		Jobs:   work,
+		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Logger: log.Named("tasks")},
 		Logger: log.Named("session"),
 	})
 	go watchdog(ctx, log, func() {

@@ -56,6 +56,10 @@ var codes = []struct {
 }{
 	{errDeadline, "timeout"},
 	{hypervisor.ErrNoMemory, "no_memory"},
+	{hypervisor.ErrNoSpace, "no_space"},
+	{hypervisor.ErrNoPool, "no_pool"},
+	{hypervisor.ErrNoVolume, "no_volume"},
+	{hypervisor.ErrInUse, "in_use"},
 	{hypervisor.ErrExists, "exists"},
 	{hypervisor.ErrInvalidXML, "invalid_xml"},
 	{hypervisor.ErrAmbiguous, "ambiguous"},

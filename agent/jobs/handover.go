@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -58,7 +59,7 @@ func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 	return done{result: answer}
 }
 
-// discard destroys the paused leftover of a migration, and nothing else. Its failures are not kept: the same order is
+// discard destroys the paused leftover of a migration, with the volumes that were made for it, and nothing else. Its failures are not kept: the same order is
 // sent until the leftover is gone.
 func (j *Jobs) discard(command *berthv1.Command) done {
 	var last error
@@ -66,7 +67,7 @@ func (j *Jobs) discard(command *berthv1.Command) done {
 		seen := j.look(command)
 		switch {
 		case seen.gone(), seen.known() && !seen.holds(command.GetEpoch()):
-			return discarded(command, seen) // another epoch is not the leftover, and the leftover is not here
+			return j.discarded(command, seen) // another epoch is not the leftover, and the leftover is not here
 		case seen.in(hypervisor.Running):
 			return done{result: failure(command, fmt.Errorf("%w: it runs", hypervisor.ErrInvalidState), seen.message()), again: true}
 		case seen.in(hypervisor.Crashed):
@@ -83,7 +84,7 @@ func (j *Jobs) discard(command *berthv1.Command) done {
 				last = errors.New("it was destroyed and is still here")
 			}
 			if seen = j.look(command); seen.gone() {
-				return discarded(command, seen)
+				return j.discarded(command, seen)
 			}
 		}
 		if !time.Now().Before(deadline) || j.sleep(retryEvery) != nil {
@@ -92,6 +93,10 @@ func (j *Jobs) discard(command *berthv1.Command) done {
 	}
 }
 
-func discarded(command *berthv1.Command, seen sight) done {
+// discarded removes the volumes that were made for the leftover, now that nobody uses them.
+func (j *Jobs) discarded(command *berthv1.Command, seen sight) done {
+	if err := volumes.Remove(j.ctx, j.Hypervisor, command.GetDiscard().GetVolumes()); err != nil {
+		return done{result: doubt(command, err, seen.message()), again: true}
+	}
 	return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
 }

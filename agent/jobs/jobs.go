@@ -305,6 +305,10 @@ func actionOf(command *berthv1.Command) string {
 		return "resume"
 	case *berthv1.Command_Discard:
 		return "discard"
+	case *berthv1.Command_Prepare:
+		return "prepare"
+	case *berthv1.Command_Clear:
+		return "clear"
 	default:
 		return "unknown"
 	}
@@ -338,6 +342,10 @@ func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
 		return j.resume(command)
 	case *berthv1.Command_Discard:
 		return j.discard(command)
+	case *berthv1.Command_Prepare:
+		return j.prepare(command, takenUp)
+	case *berthv1.Command_Clear:
+		return j.clear(command)
 	default:
 		err := errors.New("this agent does not know the command: upgrade it")
 		return done{result: result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "unsupported", err, nil), again: true}

@@ -28,6 +28,7 @@ var (
 	bucketIntents = []byte("intents") // operation/step -> entry: begun here, and the end is not known
 	bucketAnswers = []byte("answers") // operation/step -> entry
 	bucketEpochs  = []byte("epochs")  // VM ID -> lowest epoch that is still obeyed
+	bucketObeyed  = []byte("obeyed")  // VM ID -> highest epoch of an order that was obeyed, but for one that clears
 	bucketMeta    = []byte("meta")
 	keyTerm       = []byte("term") // highest term obeyed
 )
@@ -67,7 +68,7 @@ func openJournal(path string) (*journal, error) {
 		return nil, fmt.Errorf("open the journal %s: %w", path, err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketIntents, bucketAnswers, bucketEpochs, bucketMeta} {
+		for _, name := range [][]byte{bucketIntents, bucketAnswers, bucketEpochs, bucketObeyed, bucketMeta} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
@@ -148,16 +149,25 @@ func obey(tx *bbolt.Tx, command *berthv1.Command, back bool) error {
 			return err
 		}
 	}
-	floor := number(tx.Bucket(bucketEpochs).Get([]byte(command.GetVmId())))
-	if command.GetEpoch() < floor && !back {
-		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", ErrStaleEpoch, command.GetEpoch(), floor)
+	vm, epoch := command.GetVmId(), command.GetEpoch()
+	floor, obeyed := number(tx.Bucket(bucketEpochs).Get([]byte(vm))), number(tx.Bucket(bucketObeyed).Get([]byte(vm)))
+	switch {
+	case command.GetClear() != nil && (epoch < obeyed || epoch+1 < floor):
+		// What an order of a later epoch made has the same names.
+		return fmt.Errorf("%w: epoch %d, and %d has been here since", ErrStaleEpoch, epoch, max(obeyed, floor-1))
+	case command.GetClear() != nil:
+		return raise(tx.Bucket(bucketEpochs), vm, epoch) // it comes when its epoch is over
+	case epoch < floor && !back:
+		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", ErrStaleEpoch, epoch, floor)
 	}
-	return raise(tx, command.GetVmId(), command.GetEpoch())
+	if err := raise(tx.Bucket(bucketObeyed), vm, epoch); err != nil {
+		return err
+	}
+	return raise(tx.Bucket(bucketEpochs), vm, epoch)
 }
 
-// raise refuses orders for the VM below an epoch from now on.
-func raise(tx *bbolt.Tx, vm string, epoch uint64) error {
-	epochs := tx.Bucket(bucketEpochs)
+// raise lets an epoch of a VM be no lower than this from now on.
+func raise(epochs *bbolt.Bucket, vm string, epoch uint64) error {
 	if epoch <= number(epochs.Get([]byte(vm))) {
 		return nil
 	}
@@ -168,7 +178,7 @@ func raise(tx *bbolt.Tx, vm string, epoch uint64) error {
 // from now on.
 func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult, obeyFrom uint64, at time.Time) error {
 	return j.db.Update(func(tx *bbolt.Tx) error {
-		if err := raise(tx, command.GetVmId(), obeyFrom); err != nil {
+		if err := raise(tx.Bucket(bucketEpochs), command.GetVmId(), obeyFrom); err != nil {
 			return err
 		}
 		return conclude(tx, &entry{

@@ -47,11 +47,16 @@ func (s sight) in(state hypervisor.State) bool { return s.known() && s.domain.St
 // message is the sight as answers show it.
 func (s sight) message() *berthv1.Domain { return telemetry.Domain(s.domain) }
 
+// absent is the sight of a VM that is not here.
+func absent(command *berthv1.Command) sight {
+	return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Absent}}
+}
+
 // look asks the hypervisor once.
 func (j *Jobs) look(command *berthv1.Command) sight {
 	domain, err := j.Hypervisor.Lookup(j.ctx, command.GetVmId())
 	if errors.Is(err, hypervisor.ErrNotFound) {
-		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Absent}}
+		return absent(command)
 	}
 	if err != nil {
 		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName()}, err: err}

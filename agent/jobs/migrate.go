@@ -55,7 +55,11 @@ func (j *Jobs) migrate(command *berthv1.Command, one *job, takenUp bool) done {
 func (j *Jobs) runner(command *berthv1.Command, one *job, domain hypervisor.Domain) *migration.Runner {
 	deadline := time.Duration(command.GetMigrate().GetDeadlineSeconds() * float64(time.Second))
 	if deadline <= 0 {
-		deadline = converge.Deadline(domain.MemoryBytes)
+		size := domain.MemoryBytes
+		for _, volume := range command.GetMigrate().GetFrom() {
+			size += volume.GetCapacityBytes()
+		}
+		deadline = converge.Deadline(size)
 	}
 	runner := &migration.Runner{
 		Hypervisor: j.Hypervisor, UUID: command.GetVmId(), Limit: deadline,
@@ -84,10 +88,14 @@ func (j *Jobs) copyTo(command *berthv1.Command, runner *migration.Runner) error 
 	if err != nil {
 		return err
 	}
-	return runner.Run(j.ctx, hypervisor.MigrateOptions{
+	options := hypervisor.MigrateOptions{
 		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml,
 		BandwidthBPS: order.GetBandwidthBps(), Paused: true, Plain: migration.Plain(order.GetTargetUri()),
-	})
+	}
+	if err := j.moveDisks(order, &options); err != nil {
+		return err
+	}
+	return runner.Run(j.ctx, options)
 }
 
 // outcome is what is here after the job: it waits for a hypervisor that is away and for a hand-over that is under way.
@@ -164,6 +172,7 @@ func figures(job hypervisor.Job) *berthv1.MigrationStats {
 	out := &berthv1.MigrationStats{
 		ElapsedSeconds: job.Elapsed.Seconds(), DataTotalBytes: job.DataTotal, DataProcessedBytes: job.DataProcessed,
 		DataRemainingBytes: job.DataRemaining, MemoryBps: job.MemoryBPS, DirtyRatePages: job.DirtyRate, Iteration: int32(job.Iteration),
+		DiskTotalBytes: job.DiskTotal, DiskProcessedBytes: job.DiskProcessed, DiskRemainingBytes: job.DiskRemaining,
 	}
 	if job.Downtime != nil {
 		seconds := job.Downtime.Seconds()

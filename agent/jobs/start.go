@@ -29,6 +29,15 @@ func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
 		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
 		return notStarted(command, err, seen)
 	}
+	if made, d := j.provide(command, takenUp); !made {
+		return d
+	}
+	return j.cleared(command, j.launch(command, takenUp))
+}
+
+// launch asks for the domain, which is not here, and looks what came of it.
+func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
+	seen := absent(command)
 	xml, err := j.render(command)
 	if err == nil {
 		ctx, cancel := j.limited(startLimit)
@@ -126,11 +135,10 @@ func (j *Jobs) render(command *berthv1.Command) (string, error) {
 	spec := domxml.Spec{
 		MemoryBytes: wanted.GetMemoryBytes(), VCPUs: int(wanted.GetVcpus()), Kernel: wanted.GetKernel(), Initrd: wanted.GetInitrd(),
 		Cmdline: wanted.GetCmdline(), Networks: wanted.GetNetworks(), XML: wanted.GetXml(),
+		Machine: wanted.GetMachine(), Firmware: wanted.GetFirmware(), CPU: wanted.GetCpu(),
 	}
-	for _, disk := range wanted.GetDisks() {
-		spec.Disks = append(spec.Disks, domxml.Disk{
-			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),
-		})
+	if spec.Disks, err = j.disks(command.GetStart()); err != nil {
+		return "", err
 	}
 	xml, err := domxml.Render(spec, domxml.Identity{
 		UUID: command.GetVmId(), Name: command.GetVmName(),

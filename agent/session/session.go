@@ -1,8 +1,8 @@
 // Package session is the agent's end of the stream to the leader: hello, the whole inventory, samples, changes at once,
 // commands in, results out; and finding the leader again when the stream breaks.
 //
-// Goroutines of one connection: run receives, pump is the only one that sends, sample takes samples, and watch turns
-// hypervisor events and requests into reports. All of them end with the connection's context.
+// Goroutines of one connection: run receives, pump is the only one that sends, sample takes samples, watch turns hypervisor
+// events and requests into reports, and each task has its own. All of them end with the connection's context.
 package session
 
 import (
@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"berth/agent/hypervisor"
+	"berth/agent/tasks"
 	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -33,6 +35,12 @@ type Jobs interface {
 	Results() <-chan *berthv1.CommandResult
 	Progress() <-chan *berthv1.CommandProgress
 	Running() []string
+}
+
+// Tasks do work that belongs to no operation. Package tasks implements it.
+type Tasks interface {
+	// Do does a task, waits for its end and tells how it ended. Dig opens the tunnel of a ticket.
+	Do(ctx context.Context, task *berthv1.Task, dig tasks.Dig) *berthv1.TaskResult
 }
 
 // Sampler makes samples. Package telemetry implements it.
@@ -59,6 +67,7 @@ type Config struct {
 	Sampler     Sampler
 	Collector   Collector
 	Jobs        Jobs
+	Tasks       Tasks
 	Logger      hclog.Logger
 }
 
@@ -83,6 +92,10 @@ type Session struct {
 	sequence uint64
 	round    []string                   // the addresses in the order in which they are asked
 	troubles map[string]*rate.Sometimes // of the log, by address, since the last session
+
+	tasks    sync.WaitGroup
+	slots    chan struct{} // one for each task that is worked on
+	consoles chan struct{} // likewise for consoles
 }
 
 // New makes a session that Run opens.
@@ -93,6 +106,8 @@ func New(config Config) *Session {
 		events:   make(chan hypervisor.Event, 256),
 		resync:   make(chan struct{}, 1),
 		troubles: make(map[string]*rate.Sometimes),
+		slots:    make(chan struct{}, tasksAtOnce),
+		consoles: make(chan struct{}, consolesAtOnce),
 	}
 }
 
@@ -101,6 +116,7 @@ func (s *Session) Run(ctx context.Context) error {
 	subscribed := make(chan error, 1)
 	go func() { subscribed <- s.Hypervisor.Subscribe(ctx, s.deliver) }()
 	defer func() { <-subscribed }()
+	defer s.tasks.Wait()
 
 	tries := 0
 	next := ""
@@ -197,8 +213,9 @@ func (s *Session) askInventory() {
 // connection is one open stream.
 type connection struct {
 	*Session
-	stream *connect.BidiStreamForClient[berthv1.SessionRequest, berthv1.SessionResponse]
-	outbox chan *berthv1.SessionRequest
+	address string
+	stream  *connect.BidiStreamForClient[berthv1.SessionRequest, berthv1.SessionResponse]
+	outbox  chan *berthv1.SessionRequest
 }
 
 // connect opens one stream and serves it to its end. Served tells whether the leader welcomed it.
@@ -219,7 +236,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 		_ = stream.CloseRequest()
 		_ = stream.CloseResponse()
 	}()
-	c := &connection{Session: s, stream: stream, outbox: make(chan *berthv1.SessionRequest, 256)}
+	c := &connection{Session: s, address: address, stream: stream, outbox: make(chan *berthv1.SessionRequest, 256)}
 	if err := c.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
 		NodeId: s.NodeID, Incarnation: s.Incarnation, Version: s.Version, ClusterId: s.ClusterID,
 		RunningOperations: s.Jobs.Running(),
@@ -309,6 +326,8 @@ func (c *connection) receive(ctx context.Context) (*berthv1.Redirect, error) {
 			c.Jobs.Do(ctx, message.GetCommand())
 		case message.GetCancel() != nil:
 			c.Jobs.Cancel(message.GetCancel().GetOperationId(), message.GetCancel().GetStep())
+		case message.GetTask() != nil:
+			c.do(ctx, message.GetTask())
 		case message.GetResync() != nil:
 			c.Logger.Debug("the coordinator asks for an inventory", "reason", message.GetResync().GetReason())
 			c.askInventory()

@@ -13,6 +13,7 @@ import (
 
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor/fake"
+	"berth/agent/tasks"
 	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -72,7 +73,7 @@ func run(t *testing.T, client *http.Client, remember func([]string), addresses .
 		NodeID: "n1", ClusterID: "c", Incarnation: "boot/1", Version: "test", Addresses: addresses, Remember: remember, Client: client,
 		Hypervisor: node, Sampler: telemetry.NewSampler(node, hoststat.New()),
 		Collector: &telemetry.Collector{Hypervisor: node, MigrationURI: "qemu+tls://node1/system"},
-		Jobs:      w, Logger: hclog.NewNullLogger(),
+		Jobs:      w, Tasks: &tasks.Tasks{Hypervisor: node, Logger: hclog.NewNullLogger()}, Logger: hclog.NewNullLogger(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -18,6 +18,7 @@ var pure = []string{
 	"coordinator/sim",
 	"coordinator/estate",
 	"agent/migration/converge",
+	"agent/seed",
 	"shared/domxml",
 	"shared/qcow2",
 	"shared/units",

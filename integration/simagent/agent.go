@@ -54,7 +54,7 @@ func (f *Fleet) Add(identity Identity, size Size, logger hclog.Logger) (*Agent, 
 	a := &Agent{Identity: identity, node: n, client: rpc.NewHTTPClient(secure)}
 	a.session = session.New(session.Config{
 		NodeID: identity.NodeID, ClusterID: identity.ClusterID, Incarnation: rand.Text(), Version: version,
-		Addresses: identity.Addresses, Client: a.client, Hypervisor: n, Sampler: n, Collector: n, Jobs: newJobs(n, f),
+		Addresses: identity.Addresses, Client: a.client, Hypervisor: n, Sampler: n, Collector: n, Jobs: newJobs(n, f), Tasks: work{n},
 		Logger: logger.With("node", identity.Name),
 	})
 	f.add(n)

@@ -63,6 +63,9 @@ func (j *jobs) answer(command *berthv1.Command) *berthv1.CommandResult {
 		return again
 	}
 	last := j.newest[command.GetVmId()]
+	if command.GetClear() != nil {
+		return j.finish(command, done, "", "") // it comes when its epoch is over, and there is nothing to remove
+	}
 	switch {
 	case command.GetTerm() < last.term:
 		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "stale_term", "the order is of an earlier leader")

@@ -204,8 +204,8 @@ func (d Disk) bus() (bus, prefix string, err error) {
 	}
 }
 
-// maxSerial is what virtio's block device has room for.
-const maxSerial = 20
+// MaxSerial is how many characters virtio's block device has room for.
+const MaxSerial = 20
 
 // name is what errors call the disk.
 func (d Disk) name() string {
@@ -225,8 +225,8 @@ func (d Disk) device(before []Disk) (libvirtxml.DomainDisk, error) {
 	if d.Format != "raw" && d.Format != "qcow2" {
 		return libvirtxml.DomainDisk{}, fmt.Errorf("disk %s: format %q: write raw or qcow2", d.name(), d.Format)
 	}
-	if len(d.Serial) > maxSerial {
-		return libvirtxml.DomainDisk{}, fmt.Errorf("disk %s: serial %q is longer than %d characters", d.name(), d.Serial, maxSerial)
+	if len(d.Serial) > MaxSerial {
+		return libvirtxml.DomainDisk{}, fmt.Errorf("disk %s: serial %q is longer than %d characters", d.name(), d.Serial, MaxSerial)
 	}
 	bus, prefix, err := d.bus()
 	if err != nil {

@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+
+	"berth/agent/tasks"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+)
+
+const (
+	// tasksAtOnce is how many tasks are worked on at once. The others wait.
+	tasksAtOnce = 4
+	// consolesAtOnce is how many consoles are open at once. They last for as long as people like, so they do not wait.
+	consolesAtOnce = 16
+	// pieceSize bounds what one message of a tunnel carries, in bytes.
+	pieceSize = 256 << 10
+)
+
+// do does a task beside everything else and sends its answer. A task does not outlive the connection that brought it, but
+// for what it has to clean up.
+func (c *connection) do(ctx context.Context, task *berthv1.Task) {
+	slots := c.slots
+	if task.GetConsole() != nil {
+		slots = c.consoles
+		select {
+		case slots <- struct{}{}:
+		default:
+			c.putResult(ctx, &berthv1.TaskResult{
+				Id: task.GetId(), ErrorCode: "busy", Error: fmt.Sprintf("%d consoles of this node are open already: close one", consolesAtOnce),
+			})
+			return
+		}
+	}
+	c.tasks.Go(func() {
+		if task.GetConsole() == nil {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		defer func() { <-slots }()
+		c.putResult(ctx, c.Tasks.Do(ctx, task, c.dig))
+	})
+}
+
+func (c *connection) putResult(ctx context.Context, result *berthv1.TaskResult) {
+	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_TaskResult{TaskResult: result}}, false)
+}
+
+// dig opens the tunnel of a ticket at the coordinator that this connection is with.
+func (c *connection) dig(ctx context.Context, ticket string) (tasks.Tunnel, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &tunnel{cancel: cancel, stream: berthv1connect.NewAgentServiceClient(c.Client, "https://"+c.address).Tunnel(ctx)}
+	// As with the session's stream: a cancelled one would hang in Receive until its request side has ended.
+	t.hangUp = context.AfterFunc(ctx, func() { _ = t.stream.CloseRequest() })
+	if err := t.stream.Send(&berthv1.TunnelRequest{Ticket: ticket}); err != nil {
+		_, said := t.stream.Receive()
+		_ = t.Close()
+		if said != nil && !errors.Is(said, io.EOF) {
+			err = said
+		}
+		return nil, fmt.Errorf("open the tunnel: %w", err)
+	}
+	return t, nil
+}
+
+// tunnel is one tunnel. One may read while another writes.
+type tunnel struct {
+	stream *connect.BidiStreamForClient[berthv1.TunnelRequest, berthv1.TunnelResponse]
+	cancel context.CancelFunc
+	hangUp func() bool
+	unread []byte
+}
+
+// Read implements io.Reader.
+func (t *tunnel) Read(into []byte) (int, error) {
+	for len(t.unread) == 0 {
+		message, err := t.stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the tunnel broke: %w", err)
+		}
+		t.unread = message.GetData()
+	}
+	n := copy(into, t.unread)
+	t.unread = t.unread[n:]
+	return n, nil
+}
+
+// Write implements io.Writer.
+func (t *tunnel) Write(data []byte) (int, error) {
+	sent := 0
+	for sent < len(data) {
+		piece := data[sent:min(len(data), sent+pieceSize)]
+		if err := t.stream.Send(&berthv1.TunnelRequest{Data: piece}); err != nil {
+			return sent, fmt.Errorf("the tunnel broke: %w", err)
+		}
+		sent += len(piece)
+	}
+	return sent, nil
+}
+
+// CloseWrite implements tasks.Tunnel.
+func (t *tunnel) CloseWrite() error { return t.stream.CloseRequest() }
+
+// Close implements io.Closer. Reads and writes that are under way end.
+func (t *tunnel) Close() error {
+	t.hangUp()
+	_ = t.stream.CloseRequest()
+	t.cancel()
+	return t.stream.CloseResponse()
+}

@@ -1,0 +1,180 @@
+// Package tasks does the work that belongs to no operation: it grows and removes volumes, makes them of files that a tunnel
+// brings, and joins consoles with tunnels. Doing a task again is harmless, so nothing of it is journalled.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/agent/hypervisor"
+	"berth/agent/volumes"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Tunnel brings the bytes of one task from the coordinator and takes them there.
+type Tunnel interface {
+	io.ReadWriteCloser
+
+	// CloseWrite says that nothing more comes from here.
+	CloseWrite() error
+}
+
+// Dig opens the tunnel of a ticket. Its reads and writes end with the context.
+type Dig func(ctx context.Context, ticket string) (Tunnel, error)
+
+// Tasks are what one agent does. It is safe for concurrent use.
+type Tasks struct {
+	Hypervisor hypervisor.Hypervisor
+	Logger     hclog.Logger
+
+	mu       sync.Mutex
+	fetching map[string]chan struct{} // by volume; closed when the fetch has ended
+}
+
+// errInvalid has the code "invalid".
+var errInvalid = errors.New("not what was announced")
+
+// Do does a task and tells how it ended. Dig opens the tunnel if the task has a ticket.
+func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *berthv1.TaskResult) {
+	defer func() {
+		// A defect that panics must not end the agent.
+		if defect := recover(); defect != nil {
+			t.Logger.Error("a task met a defect of berth", "task", task.GetId(), "defect", defect, "stack", string(debug.Stack()))
+			result = answer(task, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect))
+		}
+	}()
+	var allocated int64
+	var err error
+	switch {
+	case task.GetGrow() != nil:
+		err = t.grow(ctx, task.GetGrow())
+	case task.GetRemove() != nil:
+		err = volumes.Remove(ctx, t.Hypervisor, task.GetRemove().GetVolumes())
+	case task.GetFetch() != nil:
+		allocated, err = t.fetch(ctx, task.GetFetch(), dig)
+	case task.GetConsole() != nil:
+		err = t.console(ctx, task.GetConsole(), dig)
+	default:
+		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
+	}
+	if err != nil {
+		t.Logger.Warn("task failed", "task", task.GetId(), "error", err)
+	}
+	result = answer(task, err)
+	result.AllocatedBytes = allocated
+	return result
+}
+
+// codes are the stable words of causes, the more telling ones first.
+var codes = []struct {
+	cause error
+	code  string
+}{
+	{errInvalid, "invalid"},
+	{hypervisor.ErrNoSpace, "no_space"},
+	{hypervisor.ErrInUse, "busy"},
+	{hypervisor.ErrBusy, "busy"},
+	{hypervisor.ErrNoPool, "not_found"},
+	{hypervisor.ErrNoVolume, "not_found"},
+	{hypervisor.ErrNotFound, "not_found"},
+	{hypervisor.ErrExists, "exists"},
+	{hypervisor.ErrOtherEpoch, "other_epoch"},
+	{hypervisor.ErrInvalidState, "invalid_state"},
+	{hypervisor.ErrUnsupported, "unsupported"},
+	{hypervisor.ErrDenied, "denied"},
+	{hypervisor.ErrAmbiguous, "ambiguous"},
+	{hypervisor.ErrTooOld, "too_old"},
+	{hypervisor.ErrUnavailable, "unavailable"},
+}
+
+func answer(task *berthv1.Task, err error) *berthv1.TaskResult {
+	result := &berthv1.TaskResult{Id: task.GetId(), Done: err == nil}
+	if err == nil {
+		return result
+	}
+	result.Error, result.ErrorCode = err.Error(), "internal"
+	for _, known := range codes {
+		if errors.Is(err, known.cause) {
+			result.ErrorCode = known.code
+			break
+		}
+	}
+	return result
+}
+
+// growLimit is for growing one volume.
+const growLimit = 2 * time.Minute
+
+// grow makes a volume larger: through the domain that runs with it, or on its own.
+func (t *Tasks) grow(ctx context.Context, order *berthv1.GrowTask) error {
+	ctx, cancel := context.WithTimeout(ctx, growLimit)
+	defer cancel()
+	volume := order.GetVolume()
+	var err error
+	if order.GetVmId() == "" {
+		err = t.Hypervisor.GrowVolume(ctx, volume.GetPool(), volume.GetName(), volume.GetCapacityBytes())
+	} else {
+		var found hypervisor.Volume
+		if found, err = t.Hypervisor.LookupVolume(ctx, volume.GetPool(), volume.GetName()); err == nil {
+			err = t.Hypervisor.GrowDisk(ctx, order.GetVmId(), found.Path, volume.GetCapacityBytes())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("grow %s: %w", volumes.Name(volume), err)
+	}
+	return nil
+}
+
+// farewell is how long the coordinator has to end a tunnel after the guest's console has ended.
+const farewell = 5 * time.Second
+
+// console joins a domain's console and a tunnel until either ends.
+func (t *Tasks) console(ctx context.Context, order *berthv1.ConsoleTask, dig Dig) error {
+	domain, err := t.Hypervisor.Lookup(ctx, order.GetVmId())
+	switch {
+	case err != nil:
+		return err
+	case domain.Epoch != order.GetEpoch():
+		return fmt.Errorf("%w: the VM is here under epoch %d, not %d", hypervisor.ErrOtherEpoch, domain.Epoch, order.GetEpoch())
+	}
+	console, err := t.Hypervisor.OpenConsole(ctx, order.GetVmId(), order.GetForce())
+	if err != nil {
+		return err
+	}
+	defer console.Close()
+	tunnel, err := dig(ctx, order.GetTicket())
+	if err != nil {
+		return err
+	}
+	defer tunnel.Close()
+	hangUp := context.AfterFunc(ctx, func() { _ = console.Close() })
+	defer hangUp()
+
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = io.Copy(tunnel, console) // however it ends, it is over
+		_ = tunnel.CloseWrite()
+	}()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		_, _ = io.Copy(console, tunnel)
+		_ = console.Close()
+	}()
+	<-said
+	select {
+	case <-heard:
+	case <-time.After(farewell):
+		_ = tunnel.Close()
+		<-heard
+	}
+	return nil
+}
