@@ -160,7 +160,7 @@ func TestKeys(t *testing.T) {
 		"a class that is none":             {"vdc", "prod", &berthv1.Key{Class: "mine", Name: "X"}},
 		"no key":                           {"vdc", "prod", nil},
 		"a key on a node":                  {"node", "hv1", &berthv1.Key{Name: "X", Value: 1}},
-		"a key on a thing that is none":    {"pool", "x", &berthv1.Key{Name: "X", Value: 1}},
+		"a key on a thing that is none":    {"rack", "x", &berthv1.Key{Name: "X", Value: 1}},
 		"a customer key of a VM, infinite": {"vm", "web", &berthv1.Key{Class: "customer", Name: "X", Value: math.Inf(1)}},
 	} {
 		t.Run("refuse "+name, func(t *testing.T) {

@@ -42,23 +42,36 @@ func (a *app) resourceCommand(form estate.Form) *cobra.Command {
 
 // about says of a kind what its table does not.
 var about = map[cluster.Kind]string{
+	cluster.KindZone: `A zone has pods, a pod clusters, a cluster nodes. A VM or a VDC that names a zone or a pod is placed in one of its
+clusters: the planner that the VM's offer names, or the zone's, puts pods and clusters in order. Inside a cluster its
+policy decides.`,
+	cluster.KindPod: `A cluster names its pod: 'berth cluster set NAME --pod POD'. A VM may be put into a pod as a whole: 'berth vm add NAME
+--pod POD'.`,
+	cluster.KindPool: `The pool itself is libvirt's, of the same name on all nodes that have it: 'virsh pool-list' shows them. A shared one
+shows all nodes the same volumes, at the same path; of a local one each node has its own, and a VM with a disk there
+moves with --copy-storage only. 'berth pool list' tells how full they are.`,
 	cluster.KindCluster: `Nodes join the cluster "default", which is there before it is declared; 'berth node set NODE --cluster NAME' moves an
 empty one. A cluster starts with the special keys #RAM, #CPU and #LOAD, which make VMs go where there is room: 'berth
 key list cluster/NAME' shows them. Settings and keys count for the next decision; nothing that runs is touched.`,
 	cluster.KindBillingEntity: `Its keys reach the VMs of all its customers. Keys of the class billing-entity meet those of the same billing entity
 only.`,
 	cluster.KindOffer: `An offer is for one kind, and linked to from resources of that kind: they take its keys over unless they have their
-own.`,
+own. An offer for VMs may name the planner of its VMs, when it is made and not later: VMs that it has placed are not
+placed anew.`,
 	cluster.KindCustomer: `Keys of the class customer, set on a VM and what belongs to it, meet those of the same customer only.`,
 	cluster.KindPolicy: `A cluster links to its policy: 'berth cluster set NAME --policy POLICY'. It says which constraints a node has to
 pass, what is weighed and how much each counts, how that is combined, and which balancer evens the cluster out. Four are
 built in: affinity (the default), evenly-distributed, vm-evenly-distributed and none; copy one to change it. A policy
 that changes counts for the next decision; nothing moves at once.`,
-	cluster.KindVDC:     `A VM names its VDC, and gets from it its cluster, its customer and their keys: 'berth vm add NAME --vdc VDC'.`,
-	cluster.KindImage:   `A VM names its image: 'berth vm add NAME --from IMAGE'. Berth neither makes nor copies the file.`,
+	cluster.KindVDC: `A VM names its VDC, and gets from it where it runs, its customer and their keys: 'berth vm add NAME --vdc VDC'. With a
+zone or a pod its VMs go to any cluster there, with a cluster to that one.`,
+	cluster.KindImage: `'berth image import FILE --pool POOL' makes an image that disks are thin copies of: 'berth vm start NAME --image IMAGE'.
+An image with a path is a file on the nodes, the last and read-only disk of VMs that name it: 'berth vm add NAME --from
+IMAGE'. Berth neither makes nor copies that file.`,
 	cluster.KindNetwork: `A NIC names its network, and a VM its NICs. The network itself is libvirt's; Berth does not make it.`,
-	cluster.KindDisk: `A VM names its disks: 'berth vm add NAME --attach DISK'. The first one's keys count. Berth neither makes nor copies
-the file.`,
+	cluster.KindDisk: `A VM names its disks: 'berth vm add NAME --attach DISK'. The first one's keys count. A disk with a size or an image is a
+volume: the first start of its VM makes it, in a pool that has room, and it goes with its VM unless keep is true. A disk
+with a path is a file on the nodes, which Berth neither makes nor copies.`,
 	cluster.KindNIC: `A VM names its NICs: 'berth vm add NAME --nic NIC'. The first one's keys count, and those of its network.`,
 }
 
@@ -152,7 +165,7 @@ func declared(form estate.Form, r *berthv1.Resource) string {
 	}
 	for _, setting := range form.Settings {
 		if value, set := r.GetSettings()[setting.Name]; set {
-			parts = append(parts, setting.Name+" "+shownSetting(setting.Name, value))
+			parts = append(parts, setting.Name+" "+shownSetting(setting, value))
 		}
 	}
 	for _, list := range form.Lists {

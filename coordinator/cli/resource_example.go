@@ -13,10 +13,11 @@ var (
 	samples = map[cluster.Kind]string{
 		cluster.KindCluster: "prod", cluster.KindBillingEntity: "reseller", cluster.KindOffer: "small", cluster.KindCustomer: "acme",
 		cluster.KindVDC: "acme-prod", cluster.KindImage: "debian", cluster.KindNetwork: "lan", cluster.KindDisk: "web-1-root",
-		cluster.KindNIC: "web-1-nic", cluster.KindPolicy: "spread",
+		cluster.KindNIC: "web-1-nic", cluster.KindPolicy: "spread", cluster.KindZone: "fra", cluster.KindPod: "fra-1", cluster.KindPool: "fast",
 	}
 	sampleSettings = map[string]string{
 		cluster.SettingRAMRatio: "1.5", estate.SettingMaster: "true", estate.SettingFor: "vm", estate.SettingFormat: "qcow2",
+		cluster.SettingHeuristicsTo: "pod", cluster.SettingOverProvisioning: "2",
 		estate.SettingBalancer: "even-vm-count", estate.SettingPath: "/srv/images/web-1.qcow2", estate.SettingSource: "bridge:br0",
 	}
 )
@@ -24,7 +25,23 @@ var (
 // sampleItems are members of lists for examples.
 var sampleItems = map[string]string{estate.ListWeighers: "vm-count=3,node-affinity=20", estate.ListParameters: "HighVMCount=20"}
 
+// addExamples are of kinds of which not everything can be set together.
+var addExamples = map[cluster.Kind][]string{
+	cluster.KindZone:  {"fra", "fra --planner user-dispersing --apply-planner-heuristics-to pod"},
+	cluster.KindOffer: {"small --for vm", "spread --for vm --planner user-dispersing"},
+	cluster.KindVDC:   {"acme-prod --customer acme", "acme-prod --customer acme --zone fra", "acme-prod --customer acme --cluster prod --offer small"},
+	cluster.KindPool:  {"fast --cluster prod --scope local", "shared --cluster prod --scope shared --source vms --over-provisioning 2"},
+	cluster.KindDisk: {
+		"web-1-root --image debian --size 20G", "web-1-data --size 200G --pool fast --keep true --bus scsi",
+		"web-1-old --path /srv/images/web-1.qcow2 --format qcow2",
+	},
+}
+
 func addExample(form estate.Form) string {
+	if lines := addExamples[form.Kind]; lines != nil {
+		start := fmt.Sprintf("  berth %s %s ", form.Kind, addVerb(form))
+		return start + strings.Join(lines, "\n"+start)
+	}
 	bare := fmt.Sprintf("  berth %s %s %s", form.Kind, addVerb(form), samples[form.Kind])
 	full := bare
 	for _, link := range form.Links {
@@ -60,6 +77,9 @@ func setExample(form estate.Form) string {
 	start := fmt.Sprintf("  berth %s %s %s", form.Kind, setVerb(form), samples[form.Kind])
 	var lines []string
 	for _, link := range form.Links {
+		if link.Fixed {
+			continue
+		}
 		lines = append(lines, start+" --"+flagName(link.Name)+" "+samples[link.To])
 	}
 	for _, setting := range form.Settings {

@@ -30,7 +30,9 @@ func allFlags(form estate.Form) []string {
 func changeable(form estate.Form) []string {
 	var flags []string
 	for _, link := range form.Links {
-		flags = append(flags, flagName(link.Name))
+		if !link.Fixed {
+			flags = append(flags, flagName(link.Name))
+		}
 	}
 	for _, setting := range form.Settings {
 		if !setting.Fixed {
@@ -44,7 +46,7 @@ func changeable(form estate.Form) []string {
 func removable(form estate.Form) []string {
 	var flags []string
 	for _, link := range form.Links {
-		if !link.Required {
+		if !link.Required && !link.Fixed {
 			flags = append(flags, flagName(link.Name))
 		}
 	}

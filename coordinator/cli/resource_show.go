@@ -75,7 +75,9 @@ func (a *app) resourceTable(p *page, form estate.Form, resources []*berthv1.Reso
 	if form.HasNodeKeys {
 		headings = append(headings, "NODE-KEYS")
 	}
-	headings = append(headings, "KEYS")
+	if form.Kind.Keys() {
+		headings = append(headings, "KEYS")
+	}
 	if wide {
 		headings = append(headings, "CREATED", "ID")
 	}
@@ -86,12 +88,14 @@ func (a *app) resourceTable(p *page, form estate.Form, resources []*berthv1.Reso
 			row = append(row, or(r.GetLinks()[link.Name], or(implied(link, cluster.KindPolicy), none)))
 		}
 		for _, setting := range settings {
-			row = append(row, or(dense(shownSetting(setting.Name, effective(r, setting))), none))
+			row = append(row, or(dense(shownSetting(setting, effective(r, setting))), none))
 		}
 		if form.HasNodeKeys {
 			row = append(row, strconv.Itoa(len(r.GetNodeKeys())))
 		}
-		row = append(row, strconv.Itoa(len(r.GetKeys())))
+		if form.Kind.Keys() {
+			row = append(row, strconv.Itoa(len(r.GetKeys())))
+		}
 		if wide {
 			row = append(row, a.at(r.GetCreatedAt()), or(r.GetId(), none))
 		}
@@ -112,8 +116,8 @@ func effective(r *berthv1.Resource, setting estate.Setting) string {
 }
 
 // shownSetting prints a setting. Sizes are stored in bytes.
-func shownSetting(name, value string) string {
-	if name != cluster.SettingOverhead {
+func shownSetting(setting estate.Setting, value string) string {
+	if !setting.Bytes {
 		return value
 	}
 	bytes, err := units.ParseBytes(value)
@@ -165,6 +169,11 @@ func implied(link estate.Link, kinds ...cluster.Kind) string {
 	return engine.PolicyAffinity
 }
 
+// elsewhere tells whether a resource names a zone or a pod, and then no cluster.
+func elsewhere(r *berthv1.Resource) bool {
+	return r.GetLinks()[estate.LinkZone] != "" || cluster.Kind(r.GetKind()) == cluster.KindVDC && r.GetLinks()[estate.LinkPod] != ""
+}
+
 // contents are the sorts of things that a kind has: those that can be set on it, or all that are shown.
 func contents(form estate.Form, shown bool) []string {
 	var sorts []string
@@ -186,13 +195,13 @@ func (a *app) resourceText(p *page, form estate.Form, r *berthv1.Resource, wide 
 	var rows [][2]string
 	for _, link := range form.Links {
 		name := r.GetLinks()[link.Name]
-		if there := implied(link, cluster.KindCluster, cluster.KindPolicy); name == "" && there != "" {
+		if there := implied(link, cluster.KindCluster, cluster.KindPolicy); name == "" && there != "" && !elsewhere(r) {
 			name = there + " (default)"
 		}
 		rows = append(rows, [2]string{link.Name, or(name, none)})
 	}
 	for _, setting := range form.Settings {
-		value := or(shownSetting(setting.Name, effective(r, setting)), none)
+		value := or(shownSetting(setting, effective(r, setting)), none)
 		if _, set := r.GetSettings()[setting.Name]; !set && value != none && !r.GetBuiltIn() {
 			value += " (default)"
 		}

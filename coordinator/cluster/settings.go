@@ -79,6 +79,43 @@ const (
 	DefaultCapacityThreshold = 0.85
 )
 
+// MaxCapacityThreshold bounds the used share above which planners leave a cluster out; 0 leaves none out.
+const MaxCapacityThreshold = 10.0
+
+// ZoneSettings are those of a zone with every default filled in.
+type ZoneSettings struct {
+	Planner           string  // of offers that name none; empty: none is set, and the cluster's policy has it
+	Level             string  // LevelPod or LevelCluster
+	Weight            float64 // of dispersion, 0 to 1; used capacity weighs 1 less that
+	Capacity          string  // CapacityCPU, CapacityRAM or CapacityCombined
+	CapacityThreshold float64 // used share above which a cluster is left out; 0: none is
+}
+
+// ZoneSettingsOf reads the settings of a zone's record, nil for none; what it does not set, or sets to what cannot be read,
+// is as by default. Records are validated where they come in.
+func ZoneSettingsOf(record *Resource) ZoneSettings {
+	s := ZoneSettings{
+		Level: LevelCluster, Weight: DefaultDispersionWeight, Capacity: CapacityCPU, CapacityThreshold: DefaultCapacityThreshold,
+	}
+	if record == nil {
+		return s
+	}
+	s.Planner = record.Settings[SettingPlanner]
+	if record.Settings[SettingHeuristicsTo] == LevelPod {
+		s.Level = LevelPod
+	}
+	if f, err := strconv.ParseFloat(record.Settings[SettingDispersionWeight], 64); err == nil {
+		s.Weight = f
+	}
+	if word := record.Settings[SettingCapacityType]; word == CapacityRAM || word == CapacityCombined {
+		s.Capacity = word
+	}
+	if f, err := strconv.ParseFloat(record.Settings[SettingCapacityLimit], 64); err == nil {
+		s.CapacityThreshold = f
+	}
+	return s
+}
+
 // Mode is what a loop of the leader does with the moves that it finds.
 type Mode string
 

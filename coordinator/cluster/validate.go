@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // ErrInvalid is wrapped by every InvalidError.
@@ -123,6 +124,9 @@ func ValidateSpec(spec VMSpec) error {
 	if err := validateBoot(spec); err != nil {
 		return err
 	}
+	if err := validateMachine(spec); err != nil {
+		return err
+	}
 	if err := validateDisks(spec.Disks); err != nil {
 		return err
 	}
@@ -142,6 +146,10 @@ func validateXMLAlone(spec VMSpec) error {
 		{"cmdline", spec.Cmdline != ""},
 		{"disks", len(spec.Disks) > 0},
 		{"networks", len(spec.Networks) > 0},
+		{"machine", spec.Machine != ""},
+		{"firmware", spec.Firmware != ""},
+		{"cpu", spec.CPU != ""},
+		{"user_data", spec.UserData != ""},
 	} {
 		if other.set {
 			return invalid(other.field, "beside xml", "one or the other: the XML says it all")
@@ -168,6 +176,30 @@ func validateBoot(spec VMSpec) error {
 	return nil
 }
 
+// validateMachine checks what a VM's machine is. Whether the nodes have such a machine type or CPU model is not known here.
+func validateMachine(spec VMSpec) error {
+	for _, word := range []struct{ field, value string }{{"machine", spec.Machine}, {"cpu", spec.CPU}} {
+		if word.value != "" && !namePattern.MatchString(word.value) {
+			return invalid(word.field, quoted(word.value), nameForm)
+		}
+	}
+	switch spec.Firmware {
+	case "", FirmwareBIOS, FirmwareEFI:
+	default:
+		return invalid("firmware", quoted(spec.Firmware), FirmwareBIOS+" or "+FirmwareEFI)
+	}
+	if spec.Firmware == FirmwareEFI && spec.Kernel != "" {
+		return invalid("firmware", quoted(spec.Firmware), "no kernel beside it: a kernel is started without firmware")
+	}
+	if len(spec.UserData) > MaxUserData {
+		return invalid("user_data", fmt.Sprintf("of %d bytes", len(spec.UserData)), fmt.Sprintf("at most %d", MaxUserData))
+	}
+	if !utf8.ValidString(spec.UserData) || strings.ContainsRune(spec.UserData, 0) {
+		return invalid("user_data", quoted(spec.UserData), "text in UTF-8")
+	}
+	return nil
+}
+
 func validateDisks(disks []Disk) error {
 	if len(disks) > MaxDisks {
 		return invalid("disks", strconv.Itoa(len(disks)), fmt.Sprintf("at most %d", MaxDisks))
@@ -175,7 +207,7 @@ func validateDisks(disks []Disk) error {
 	seen := make(map[string]int, len(disks))
 	for i, disk := range disks {
 		field := func(name string) string { return fmt.Sprintf("disks[%d].%s", i, name) }
-		if err := validatePath(field("path"), disk.Path); err != nil {
+		if err := validatePlace(field, disk); err != nil {
 			return err
 		}
 		switch disk.Format {
@@ -188,11 +220,36 @@ func validateDisks(disks []Disk) error {
 		default:
 			return invalid(field("bus"), quoted(disk.Bus), "virtio, sata or scsi")
 		}
+		if disk.Volume != "" {
+			volume := disk.Pool + "/" + disk.Volume // no path: those begin with /
+			if first, twice := seen[volume]; twice {
+				return invalid(field("volume"), quoted(disk.Volume), fmt.Sprintf("another volume than disks[%d]", first))
+			}
+			seen[volume] = i
+			continue
+		}
 		clean := path.Clean(disk.Path)
 		if first, twice := seen[clean]; twice {
 			return invalid(field("path"), quoted(disk.Path), fmt.Sprintf("another file than disks[%d]", first))
 		}
 		seen[clean] = i
+	}
+	return nil
+}
+
+// validatePlace checks that a disk is either a file or a volume of a pool.
+func validatePlace(field func(string) string, disk Disk) error {
+	if disk.Pool == "" && disk.Volume == "" {
+		return validatePath(field("path"), disk.Path)
+	}
+	if disk.Path != "" {
+		return invalid(field("path"), quoted(disk.Path), "no path beside a volume")
+	}
+	const longest = 255 // of a file's name
+	for _, word := range []struct{ name, value string }{{"pool", disk.Pool}, {"volume", disk.Volume}} {
+		if word.value == "" || len(word.value) > longest || strings.Contains(word.value, "/") || !printable(word.value) {
+			return invalid(field(word.name), quoted(word.value), fmt.Sprintf("libvirt's name of it, 1 to %d printable characters without a slash", longest))
+		}
 	}
 	return nil
 }

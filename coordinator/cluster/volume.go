@@ -1,6 +1,10 @@
 package cluster
 
-import "berth/shared/units"
+import (
+	"strconv"
+
+	"berth/shared/units"
+)
 
 // Volume is where the content of a disk or of an image is, once Berth has made it: a volume of a storage pool, by libvirt's
 // storage API. A disk that is a file which was there before Berth has none.
@@ -52,6 +56,12 @@ const (
 	SettingOverProvisioning = "over_provisioning"
 )
 
+// Sizes of a volume.
+const (
+	MinVolume = units.MiB
+	MaxVolume = 1024 * units.TiB
+)
+
 // Bounds and defaults of a pool's settings.
 const (
 	DefaultOverProvisioning = 1.0
@@ -64,3 +74,29 @@ type PoolSettings struct {
 	Source           string  // libvirt's name of the pool on the nodes
 	OverProvisioning float64 // how much of its capacity is promised: 2 promises it twice
 }
+
+// PoolSettingsOf reads the settings of a pool's record; what it does not set, or sets to what cannot be read, is as by
+// default. Records are validated where they come in.
+func PoolSettingsOf(record *Resource) PoolSettings {
+	settings := PoolSettings{Scope: PoolLocal, Source: record.Name, OverProvisioning: DefaultOverProvisioning}
+	if record.Settings[SettingScope] == string(PoolShared) {
+		settings.Scope = PoolShared
+	}
+	if source := record.Settings[SettingPoolSource]; source != "" {
+		settings.Source = source
+	}
+	if f, err := strconv.ParseFloat(record.Settings[SettingOverProvisioning], 64); err == nil {
+		settings.OverProvisioning = f
+	}
+	return settings
+}
+
+// SeedID is what the seed image of a VM is called by in place of a disk's ID: see VolumeName.
+func SeedID(vm string) string { return vm + "-seed" }
+
+// What the seed image of cloud-init is.
+const (
+	SeedFormat   = "raw"     // what is in it is an ISO 9660 file system
+	SeedSuffix   = "iso"     // of its name
+	SeedCapacity = units.MiB // user data of MaxUserData and what belongs to it fit
+)

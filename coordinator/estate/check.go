@@ -12,6 +12,7 @@ import (
 // Check tells every rule that a state breaks. A state that was only ever changed through this package breaks none.
 func Check(now State) []Problem {
 	c := &checker{now: &now, index: newIndex(&now)}
+	c.scopes = scopesOf(c.index)
 	for i := range now.Resources {
 		c.resource(&now.Resources[i])
 	}
@@ -43,6 +44,8 @@ type checker struct {
 	now      *State
 	index    *index
 	problems []Problem
+
+	scopes *scopes
 
 	vmsByID map[string]*cluster.VM // once it is needed
 }
@@ -78,6 +81,14 @@ func (c *checker) resource(r *cluster.Resource) {
 		c.policy(r, subject)
 	case cluster.KindGroup:
 		c.group(r, subject)
+	case cluster.KindVDC:
+		c.vdc(r, subject)
+	case cluster.KindOffer:
+		c.offer(r, subject)
+	case cluster.KindPool:
+		c.pool(r, subject)
+	case cluster.KindDisk:
+		c.disk(r, subject)
 	}
 	if len(r.NodeKeys) > 0 && !form.HasNodeKeys {
 		c.report(subject, "node_keys", r.Kind.WithArticle()+" declares keys of nodes", "declare them on a cluster")
@@ -153,9 +164,7 @@ func (c *checker) settings(form Form, r *cluster.Resource, subject string) {
 				"give final_msav at most initial_msav")
 		}
 	case cluster.KindImage:
-		if (r.Settings[SettingPath] == "") != (r.Settings[SettingFormat] == "") {
-			c.report(subject, SettingFormat, "path and format say together what its file is, one is missing", "give both or none")
-		}
+		c.image(r, subject)
 	}
 }
 
@@ -259,6 +268,7 @@ func (c *checker) vm(vm *cluster.VM, used map[string]string) {
 	}
 	attach("disks", cluster.KindDisk, vm.Disks)
 	attach("nics", cluster.KindNIC, vm.NICs)
+	c.within(vm, subject)
 	c.keys(cluster.KindVM, vm.Keys, subject)
 	c.labels(vm.Labels, subject)
 	c.migration(vm, subject)
@@ -266,33 +276,11 @@ func (c *checker) vm(vm *cluster.VM, used map[string]string) {
 		return // what follows looks at what it links to
 	}
 	c.preferred(vm, subject)
-	spec := vm.Spec
-	if whole, err := assemble(c.index, *vm); err == nil {
-		spec = whole
-	}
-	if err := cluster.ValidateSpec(spec); err != nil {
+	if err := cluster.ValidateSpec(c.spec(vm)); err != nil {
 		c.problems = append(c.problems, problemOf(subject, settingOf(err), err))
 	}
+	c.seeded(vm, subject)
 	c.place(vm, subject)
-}
-
-// place checks that a VM is where its VDC says.
-func (c *checker) place(vm *cluster.VM, subject string) {
-	w := &walk{source: c.index}
-	record := w.clusterOf(w.follow(subject, LinkVDC, cluster.KindVDC, vm.VDC))
-	if w.err != nil {
-		return // the VDC's own problem
-	}
-	if node := c.index.nodes[vm.Holder]; node != nil && node.Cluster != record.Name {
-		c.report(subject, LinkVDC, fmt.Sprintf("it runs on node/%s in cluster %s, and belongs into cluster %s", node.Name, node.Cluster, record.Name),
-			"stop it first, or leave it in a VDC of cluster "+node.Cluster)
-		return
-	}
-	local := cluster.SettingsOf(&record).Storage == cluster.LocalStorage
-	if node := c.index.nodes[vm.Home]; local && node != nil && node.Cluster != record.Name {
-		c.report(subject, LinkVDC, fmt.Sprintf("its disk is on node/%s in cluster %s, and it belongs into cluster %s", node.Name, node.Cluster, record.Name),
-			"leave it in a VDC of cluster "+node.Cluster)
-	}
 }
 
 func (c *checker) shown(id string) string {

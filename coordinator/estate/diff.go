@@ -130,7 +130,7 @@ func (d *differ) resource(one *entry) {
 			links[link.Name] = d.link(subject, link.Name, link.To, name)
 		}
 	}
-	record.Links = canonicalLinks(links)
+	record.Links = canonicalLinks(one.kind, links)
 	record.Lists, record.Members = nilIfEmpty(one.lists), d.members(subject, form, one)
 	switch change := (Change{Kind: one.kind, Name: one.name, Resource: &record, Revision: before.Revision}); {
 	case !there:
@@ -142,9 +142,10 @@ func (d *differ) resource(one *entry) {
 	}
 }
 
-// canonicalLinks leaves out a link to the default cluster, where everything is that names none.
-func canonicalLinks(links map[string]string) map[string]string {
-	if links[LinkCluster] == cluster.DefaultCluster {
+// canonicalLinks leaves out a link to the default cluster, where everything is that names none; but for a pool, which always
+// names one.
+func canonicalLinks(kind cluster.Kind, links map[string]string) map[string]string {
+	if links[LinkCluster] == cluster.DefaultCluster && kind != cluster.KindPool {
 		delete(links, LinkCluster)
 	}
 	return nilIfEmpty(links)
@@ -158,7 +159,7 @@ func nilIfEmpty[V any](m map[string]V) map[string]V {
 }
 
 func sameResource(a, b *cluster.Resource) bool {
-	return maps.Equal(canonicalLinks(maps.Clone(a.Links)), canonicalLinks(maps.Clone(b.Links))) &&
+	return maps.Equal(canonicalLinks(a.Kind, maps.Clone(a.Links)), canonicalLinks(b.Kind, maps.Clone(b.Links))) &&
 		maps.Equal(a.Settings, b.Settings) && slices.Equal(a.NodeKeys, b.NodeKeys) && slices.Equal(a.Keys, b.Keys) &&
 		maps.EqualFunc(a.Lists, b.Lists, slices.Equal) && maps.EqualFunc(a.Members, b.Members, slices.Equal)
 }
@@ -307,6 +308,10 @@ func (d *differ) vm(one *vmEntry) {
 			*link.into = d.link(subject, link.field, link.kind, link.name)
 		}
 	}
+	record.Within = ""
+	if one.within.name != "" {
+		record.Within = d.link(subject, string(one.within.kind), one.within.kind, one.within.name)
+	}
 	record.Disks = d.attached(subject, "disks", cluster.KindDisk, one.disks)
 	record.NICs = d.attached(subject, "nics", cluster.KindNIC, one.nics)
 	switch change := (Change{Kind: cluster.KindVM, Name: one.name, VM: &record}); {
@@ -343,13 +348,14 @@ func (d *differ) attached(subject, field string, kind cluster.Kind, names []stri
 }
 
 func sameVM(a, b *cluster.VM) bool {
-	return a.VDC == b.VDC && a.Offer == b.Offer && a.Image == b.Image && slices.Equal(a.Disks, b.Disks) &&
+	return a.VDC == b.VDC && a.Within == b.Within && a.Offer == b.Offer && a.Image == b.Image && slices.Equal(a.Disks, b.Disks) &&
 		slices.Equal(a.NICs, b.NICs) && slices.Equal(a.Keys, b.Keys) && sameSpec(&a.Spec, &b.Spec) &&
 		slices.Equal(a.Labels, b.Labels) && a.Migration == b.Migration && slices.Equal(a.Preferred, b.Preferred)
 }
 
 func sameSpec(a, b *cluster.VMSpec) bool {
 	return a.Memory == b.Memory && a.VCPUs == b.VCPUs && a.Kernel == b.Kernel && a.Initrd == b.Initrd && a.Cmdline == b.Cmdline &&
+		a.Machine == b.Machine && a.Firmware == b.Firmware && a.CPU == b.CPU && a.UserData == b.UserData &&
 		a.XML == b.XML && slices.Equal(a.Disks, b.Disks) && slices.Equal(a.Networks, b.Networks)
 }
 

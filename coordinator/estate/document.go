@@ -62,12 +62,19 @@ type vmEntry struct {
 	name              string
 	id                string // from its XML
 	vdc, offer, image string // names
+	within            placeName
 	disks, nics       []string
 	spec              cluster.VMSpec
 	keys              []cluster.Key
 	labels            []string
 	migration         cluster.Migration
 	preferred         []string // names
+}
+
+// placeName is where a VM is to run; the zero value: its VDC says.
+type placeName struct {
+	kind cluster.Kind
+	name string
 }
 
 // Lines of a document, by what stands there.

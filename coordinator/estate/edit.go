@@ -73,7 +73,7 @@ func Edit(now State, r cluster.Resource, wanted Wanted) (cluster.Resource, error
 	for _, name := range wanted.Unset {
 		e.unset(&r, fieldName(name))
 	}
-	r.Links, r.Settings = canonicalLinks(r.Links), nilIfEmpty(r.Settings)
+	r.Links, r.Settings = canonicalLinks(r.Kind, r.Links), nilIfEmpty(r.Settings)
 	r.Lists, r.Members = nilIfEmpty(r.Lists), nilIfEmpty(r.Members)
 	if err := Problems(e.problems); err != nil {
 		return cluster.Resource{}, err

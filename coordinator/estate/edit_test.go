@@ -28,15 +28,15 @@ func TestNewResource(t *testing.T) {
 		t.Errorf("%+v, %v", made, err)
 	}
 	for want, try := range map[string]func() (cluster.Resource, error){
-		`rack/a: "rack" is no kind of resource: want one of policy, cluster, billing-entity, offer, customer, vdc, image, network, disk, nic, group`: func() (cluster.Resource, error) {
+		`rack/a: "rack" is no kind of resource: want one of policy, zone, pod, cluster, billing-entity, offer, customer, vdc, pool, image, network, disk, nic, group`: func() (cluster.Resource, error) {
 			return NewResource(now, "rack", "a", Wanted{}, "id", epoch)
 		},
 		"offer/gold: it exists already: change it, or choose another name": func() (cluster.Resource, error) {
 			return NewResource(now, cluster.KindOffer, "gold", Wanted{Settings: map[string]string{"for": "vm"}}, "id", epoch)
 		},
 		`vdc/a: the customer "x" does not exist: add it first, or choose one of 'berth customer list'` + "\n" +
-			"vdc/a: a vdc links to no disk: it has customer, cluster and offer\n" +
-			"vdc/a: a vdc has no setting size: it has customer, cluster and offer": func() (cluster.Resource, error) {
+			"vdc/a: a vdc links to no disk: it has customer, zone, pod, cluster and offer\n" +
+			"vdc/a: a vdc has no setting size: it has customer, zone, pod, cluster and offer": func() (cluster.Resource, error) {
 			return NewResource(now, cluster.KindVDC, "a", Wanted{Links: map[string]string{"customer": "x", "disk": "y"}, Settings: map[string]string{"size": "1"}}, "id", epoch)
 		},
 		"vdc/a: without a customer: name one: whose it is": func() (cluster.Resource, error) {

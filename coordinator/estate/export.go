@@ -231,10 +231,14 @@ func (e *exporter) vm(vm *cluster.VM) *yaml.Node {
 			m.set(link.field, word(e.nameOf(link.id)))
 		}
 	}
+	if kind, name := e.place(vm.Within); name != "" {
+		m.set(string(kind), word(name))
+	}
 	if vm.Spec.XML == "" {
 		m.set("memory", bare(exact(vm.Spec.Memory)))
 		m.set("vcpus", count(vm.Spec.VCPUs))
 	}
+	e.texts(m, [][2]string{{"machine", vm.Spec.Machine}, {"firmware", vm.Spec.Firmware}, {"cpu", vm.Spec.CPU}})
 	disks := e.names(vm.Disks)
 	for _, disk := range vm.Spec.Disks {
 		item := mapping()
@@ -253,13 +257,9 @@ func (e *exporter) vm(vm *cluster.VM) *yaml.Node {
 		networks = append(networks, word(network))
 	}
 	m.list("networks", networks)
-	for _, text := range []struct{ field, value string }{
-		{"kernel", vm.Spec.Kernel}, {"initrd", vm.Spec.Initrd}, {"cmdline", vm.Spec.Cmdline}, {"xml", vm.Spec.XML},
-	} {
-		if text.value != "" {
-			m.set(text.field, word(text.value))
-		}
-	}
+	e.texts(m, [][2]string{
+		{"kernel", vm.Spec.Kernel}, {"initrd", vm.Spec.Initrd}, {"cmdline", vm.Spec.Cmdline}, {fieldUserData, vm.Spec.UserData}, {"xml", vm.Spec.XML},
+	})
 	m.list("keys", keyItems(vm.Keys))
 	m.list(fieldLabels, words(vm.Labels))
 	if vm.Migration != cluster.MigrateAutomatic {
@@ -267,6 +267,23 @@ func (e *exporter) vm(vm *cluster.VM) *yaml.Node {
 	}
 	m.list(fieldPreferred, e.memberNames(vm.Preferred))
 	return m.node()
+}
+
+// place is what a VM is within; no name: nothing.
+func (e *exporter) place(id string) (cluster.Kind, string) {
+	if r := e.index.byID[id]; r != nil {
+		return r.Kind, r.Name
+	}
+	return cluster.KindCluster, id // the default one has no record, and its name for an ID
+}
+
+// texts sets those of some fields that are not empty.
+func (e *exporter) texts(m *fields, texts [][2]string) {
+	for _, text := range texts {
+		if text[1] != "" {
+			m.set(text[0], word(text[1]))
+		}
+	}
 }
 
 // whereabouts is where a VM is, for people.

@@ -48,18 +48,17 @@ func clusterNamed(source Source, id string) (string, bool) {
 	return record.Name, known && record.Kind == cluster.KindCluster
 }
 
-// vmsOf are the VMs whose VDC is in the cluster.
+// vmsOf are the VMs of a cluster: those that are bound to it, and those that may be placed there and are bound to none.
 func vmsOf(facts Facts, clusterName string) []cluster.VM {
-	in := map[string]bool{"": clusterName == cluster.DefaultCluster}
-	vdcs := facts.Resources(cluster.KindVDC)
-	for i := range vdcs {
-		name, known := clusterNamed(facts, vdcs[i].Links[LinkCluster])
-		in[vdcs[i].ID] = known && name == clusterName
-	}
+	s := scopesOf(facts)
 	all := facts.VMs()
 	found := make([]cluster.VM, 0, len(all))
 	for i := range all {
-		if in[all[i].VDC] {
+		where, err := s.of(&all[i])
+		if err != nil || !where.has(clusterName) {
+			continue
+		}
+		if name, _, err := s.settled(&all[i]); err == nil && (name == clusterName || name == "") {
 			found = append(found, all[i])
 		}
 	}
@@ -128,19 +127,19 @@ func (c *checker) group(r *cluster.Resource, subject string) {
 		return // told already
 	}
 	elsewhere := func(list, member, there string) {
-		c.report(subject, list, fmt.Sprintf("its member %s is in cluster %s, and the group is of cluster %s", member, there, own),
+		c.report(subject, list, fmt.Sprintf("its member %s is in %s, and the group is of cluster %s", member, there, own),
 			"take it out of the group first, or leave it in cluster "+own)
 	}
 	for _, id := range r.Members[cluster.MembersVMs] {
 		if vm := c.vms()[id]; vm != nil {
-			if there, known := c.clusterOf(vm); known && there != own {
-				elsewhere(cluster.MembersVMs, ref(cluster.KindVM, vm.Name), there)
+			if where, err := c.scopes.of(vm); err == nil && !where.has(own) {
+				elsewhere(cluster.MembersVMs, ref(cluster.KindVM, vm.Name), where.text())
 			}
 		}
 	}
 	for _, id := range r.Members[cluster.MembersNodes] {
 		if node := c.index.nodes[id]; node != nil && cmp.Or(node.Cluster, cluster.DefaultCluster) != own {
-			elsewhere(cluster.MembersNodes, ref(cluster.KindNode, node.Name), node.Cluster)
+			elsewhere(cluster.MembersNodes, ref(cluster.KindNode, node.Name), "cluster "+node.Cluster)
 		}
 	}
 }

@@ -44,6 +44,10 @@ type Setting struct {
 	Required bool
 	Fixed    bool     // cannot change once the resource is there
 	Words    []string // the only values, where there are few
+	Why      string   // of one that is fixed: why it cannot change, where that is not plain
+
+	// Bytes tells that it is a size: kept in bytes, shown with a unit.
+	Bytes bool
 
 	check func(value string) (string, error) // of a setting without Words
 }
@@ -84,7 +88,10 @@ const (
 	LinkNetwork       = "network"
 	LinkOffer         = "offer"
 	LinkPolicy        = "policy"
-	LinkImage         = "image" // of a VM
+	LinkImage         = "image" // of a VM, and of a disk that is a copy of it
+	LinkZone          = "zone"
+	LinkPod           = "pod"
+	LinkPool          = "pool" // of a disk: the only one that it may be made in
 )
 
 // Setting names of the kinds other than clusters.
@@ -95,6 +102,8 @@ const (
 	SettingFormat = "format" // image, disk: raw or qcow2
 	SettingBus    = "bus"    // disk: virtio, sata or scsi
 	SettingSource = "source" // network: a libvirt network's name, or bridge:NAME
+	SettingSize   = "size"   // disk: of its volume
+	SettingKeep   = "keep"   // disk: true or false
 )
 
 const defaultBus = "virtio"
@@ -107,15 +116,20 @@ func offer(of cluster.Kind) Link {
 // stands before it.
 var forms = []Form{
 	policyForm,
+	zoneForm,
+	podForm,
 	{
 		Kind: cluster.KindCluster, Plural: "clusters", HasNodeKeys: true,
-		Doc:   "nodes that VMs are placed on together, with their rules",
-		Links: []Link{{Name: LinkPolicy, To: cluster.KindPolicy, Doc: "how its nodes are chosen; the built-in affinity if left out"}},
+		Doc: "nodes that VMs are placed on together, with their rules",
+		Links: []Link{
+			{Name: LinkPolicy, To: cluster.KindPolicy, Doc: "how its nodes are chosen; the built-in affinity if left out"},
+			{Name: LinkPod, To: cluster.KindPod, Doc: "where it stands; a cluster of no pod counts as a pod of its own"},
+		},
 		Settings: []Setting{
 			{Name: cluster.SettingStorage, Doc: "shared, or local: VMs are placed when they are created", Default: "shared", Words: []string{"shared", "local"}},
 			{Name: cluster.SettingRAMRatio, Doc: "RAM contention ratio of its nodes, 0.1 to 16", Default: "1", check: number(cluster.SettingRAMRatio, cluster.MinRAMRatio, cluster.MaxRAMRatio)},
 			{Name: cluster.SettingCPURatio, Doc: "CPU contention ratio of its nodes, 0.1 to 64", Default: "8", check: number(cluster.SettingCPURatio, cluster.MinCPURatio, cluster.MaxCPURatio)},
-			{Name: cluster.SettingOverhead, Doc: "memory kept free on each node", Default: "1 GiB", check: size(cluster.SettingOverhead, 0, cluster.MaxOverhead)},
+			{Name: cluster.SettingOverhead, Doc: "memory kept free on each node", Default: "1 GiB", Bytes: true, check: size(cluster.SettingOverhead, 0, cluster.MaxOverhead)},
 			{Name: cluster.SettingInitialMSAV, Doc: "threshold of the first system round", Default: "80", check: number(cluster.SettingInitialMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
 			{Name: cluster.SettingFinalMSAV, Doc: "threshold of the last system round", Default: "-10", check: number(cluster.SettingFinalMSAV, -cluster.MaxKeyFigure, cluster.MaxKeyFigure)},
 			{Name: cluster.SettingMSAVSteps, Doc: "number of system rounds, 1 to 1000", Default: "10", check: whole(cluster.SettingMSAVSteps, 1, cluster.MaxMSAVSteps)},
@@ -126,6 +140,8 @@ var forms = []Form{
 			{Name: cluster.SettingBalanceWindow, Doc: `when balancing may move VMs, in UTC: "Sat,Sun 22:00-06:00"; left out: always`, check: window},
 			{Name: cluster.SettingCooldown, Doc: "how long balancing and soft repairs leave a VM that has moved, 0s to 720h", Default: "30m", check: duration(cluster.SettingCooldown, cluster.MaxCooldown)},
 			{Name: cluster.SettingParallelMoves, Doc: "moves of a plan at a time out of a node, and into one, 1 to 16", Default: "2", check: whole(cluster.SettingParallelMoves, 1, cluster.MaxParallelMoves)},
+			{Name: cluster.SettingCPUModel, Doc: "CPU model of its VMs; left out: the best one that all its nodes can run", check: word64(cluster.SettingCPUModel)},
+			capacityThreshold("used share of CPU or RAM above which planners leave it out, 0 for never; its zone's if left out", ""),
 		},
 	},
 	{
@@ -138,6 +154,10 @@ var forms = []Form{
 		Settings: []Setting{{
 			Name: SettingFor, Required: true, Fixed: true, Doc: "customer, image, vdc, vm, disk, network or nic",
 			Words: []string{"customer", "image", "vdc", "vm", "disk", "network", "nic"},
+		}, {
+			Name: cluster.SettingPlanner, Fixed: true, Words: planners(),
+			Doc: "of an offer for VMs, what orders pods, clusters and nodes: " + anyOf(planners()) + "; the zone's if left out",
+			Why: "VMs that it has placed are not placed anew, so an offer keeps the planner that it was created with",
 		}},
 	},
 	{
@@ -148,13 +168,16 @@ var forms = []Form{
 		},
 	},
 	{
-		Kind: cluster.KindVDC, Plural: "vdcs", Doc: "a virtual data centre: a customer's VMs in one cluster",
+		Kind: cluster.KindVDC, Plural: "vdcs", Doc: "a virtual data centre: a customer's VMs in one cluster, pod or zone",
 		Links: []Link{
 			{Name: LinkCustomer, To: cluster.KindCustomer, Required: true, Doc: "whose it is"},
-			{Name: LinkCluster, To: cluster.KindCluster, Doc: "where its VMs run; the default cluster if left out"},
+			{Name: LinkZone, To: cluster.KindZone, Doc: "where its VMs run: any cluster of the zone"},
+			{Name: LinkPod, To: cluster.KindPod, Doc: "where its VMs run: any cluster of the pod"},
+			{Name: LinkCluster, To: cluster.KindCluster, Doc: "where its VMs run; the default cluster if zone and pod are left out too"},
 			offer(cluster.KindVDC),
 		},
 	},
+	poolForm,
 	{
 		Kind: cluster.KindImage, Plural: "images", Doc: "what VMs are made from",
 		Links: []Link{offer(cluster.KindImage)},
@@ -168,15 +191,7 @@ var forms = []Form{
 		Links:    []Link{offer(cluster.KindNetwork)},
 		Settings: []Setting{{Name: SettingSource, Required: true, Doc: "a libvirt network's name, or bridge:NAME", check: source(SettingSource)}},
 	},
-	{
-		Kind: cluster.KindDisk, Plural: "disks", Doc: "a disk, attached to a VM by the VM",
-		Links: []Link{offer(cluster.KindDisk)},
-		Settings: []Setting{
-			{Name: SettingPath, Required: true, Doc: "file on the nodes", check: absolute(SettingPath)},
-			{Name: SettingFormat, Required: true, Doc: "raw or qcow2", Words: []string{"raw", "qcow2"}},
-			{Name: SettingBus, Doc: "virtio, sata or scsi", Default: defaultBus, Words: []string{"virtio", "sata", "scsi"}},
-		},
-	},
+	diskForm,
 	{
 		Kind: cluster.KindNIC, Plural: "nics", Doc: "a network card, attached to a VM by the VM",
 		Links: []Link{

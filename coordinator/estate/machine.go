@@ -57,8 +57,9 @@ func (p *parser) node(node *yaml.Node) {
 
 // vm reads what a document says of a VM.
 func (p *parser) vm(node *yaml.Node) {
-	name, fields, ok := p.named(cluster.KindVM, node, LinkVDC, LinkOffer, LinkImage, "memory", "vcpus", "disks", "nics",
-		"networks", "kernel", "initrd", "cmdline", "xml", "keys", fieldLabels, fieldMigration, fieldPreferred)
+	name, fields, ok := p.named(cluster.KindVM, node, LinkVDC, LinkZone, LinkPod, LinkCluster, LinkOffer, LinkImage, "memory", "vcpus",
+		"machine", "firmware", "cpu", "disks", "nics", "networks", "kernel", "initrd", "cmdline", fieldUserData, "xml", "keys",
+		fieldLabels, fieldMigration, fieldPreferred)
 	if !ok {
 		return
 	}
@@ -75,8 +76,23 @@ func (p *parser) vm(node *yaml.Node) {
 		{"initrd", &one.spec.Initrd},
 		{"cmdline", &one.spec.Cmdline},
 		{"xml", &one.spec.XML},
+		{"machine", &one.spec.Machine},
+		{"firmware", &one.spec.Firmware},
+		{"cpu", &one.spec.CPU},
+		{fieldUserData, &one.spec.UserData},
 	} {
 		*plain.into, _ = p.text(fields[plain.field], subject, plain.field)
+	}
+	for _, link := range places {
+		text, ok := p.text(fields[link.Name], subject, link.Name)
+		switch {
+		case !ok:
+		case one.within.name != "":
+			p.report(fields[link.Name], subject, fmt.Sprintf("it names a %s and a %s: it runs in one of them", one.within.kind, link.Name),
+				"name one and leave out the other")
+		default:
+			one.within = placeName{link.To, text}
+		}
 	}
 	one.spec.Memory, _ = p.size(fields["memory"], subject, "memory")
 	one.spec.VCPUs, _ = p.whole(fields["vcpus"], subject, "vcpus")

@@ -15,6 +15,9 @@ const (
 	fieldUnbalanced = "unbalanced"
 	fieldMigration  = "migration"
 	fieldPreferred  = "preferred"
+	fieldWithin     = "within"
+	fieldDisks      = "disks"
+	fieldUserData   = "user_data"
 )
 
 // migrations are the words for who may move a running VM.
@@ -60,18 +63,6 @@ func (c *checker) vms() map[string]*cluster.VM {
 		}
 	}
 	return c.vmsByID
-}
-
-// clusterOf is the name of the cluster that a VM belongs into; false if its VDC leads to none.
-func (c *checker) clusterOf(vm *cluster.VM) (string, bool) {
-	if vm.VDC == "" {
-		return cluster.DefaultCluster, true
-	}
-	vdc := c.index.byID[vm.VDC]
-	if vdc == nil {
-		return "", false
-	}
-	return clusterNamed(c.index, vdc.Links[LinkCluster])
 }
 
 // lists checks that lists are known and as they are stored.
@@ -144,11 +135,11 @@ func (c *checker) preferred(vm *cluster.VM, subject string) {
 		c.report(subject, fieldPreferred, fmt.Sprintf("it prefers %d nodes, at most %d are kept", len(vm.Preferred), cluster.MaxLabels), "name fewer")
 	}
 	c.listed("what it prefers", vm.Preferred, MemberList{Name: fieldPreferred, To: cluster.KindNode}, subject)
-	own, known := c.clusterOf(vm)
+	where, err := c.scopes.of(vm)
 	for _, id := range vm.Preferred {
-		if node := c.index.nodes[id]; known && node != nil && node.Cluster != own {
+		if node := c.index.nodes[id]; err == nil && node != nil && !where.has(node.Cluster) {
 			c.report(subject, fieldPreferred,
-				fmt.Sprintf("it prefers node/%s, which is in cluster %s, and belongs into cluster %s", node.Name, node.Cluster, own),
+				fmt.Sprintf("it prefers node/%s, which is in cluster %s, and belongs into %s", node.Name, node.Cluster, where.text()),
 				"take the node from those that it prefers first")
 		}
 	}

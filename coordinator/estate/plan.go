@@ -111,7 +111,8 @@ func (p *Plan) Assign(at time.Time, id func(kind cluster.Kind, name string) stri
 			}
 		}
 		if vm := change.VM; vm != nil {
-			vm.ID, vm.VDC, vm.Offer, vm.Image = final(vm.ID), final(vm.VDC), final(vm.Offer), final(vm.Image)
+			vm.ID, vm.VDC, vm.Within = final(vm.ID), final(vm.VDC), final(vm.Within)
+			vm.Offer, vm.Image = final(vm.Offer), final(vm.Image)
 			for _, ids := range [][]string{vm.Disks, vm.NICs} {
 				for i := range ids {
 					ids[i] = final(ids[i])

@@ -1,6 +1,7 @@
 package estate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"berth/coordinator/affinity"
 	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
 	"berth/shared/units"
 )
 
@@ -69,6 +71,8 @@ var settings = map[string][]string{
 	"for":     {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
 	"source":  {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
 	"planner": {"first-fit"}, "balance_window": {"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00"}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
+	"user_vm_dispersion_weight": {"0", "0.75", "1"}, "capacity_threshold": {"0", "0.85", "10"}, "over_provisioning": {"1", "2.5", "100"},
+	"cpu_model": {"null", "1.5", "EPYC-Rome"}, "size": {"1048576", "1048577", "21474836480"},
 	"parallel_moves": {"1", "16"}, "priority": {"0.0000001", "1", "2.5", "1000000"},
 }
 
@@ -147,7 +151,7 @@ func (m *maker) resource(form Form, name string) {
 			return
 		}
 	}
-	r.Links = canonicalLinks(links)
+	r.Links = canonicalLinks(r.Kind, links)
 	r.Settings = make(map[string]string)
 	filed := m.yes("file")
 	for _, setting := range form.Settings {
@@ -171,6 +175,16 @@ func (m *maker) resource(form Form, name string) {
 		if !m.group(&r) {
 			return
 		}
+	case cluster.KindVDC:
+		m.vdc(&r)
+	case cluster.KindOffer:
+		if r.Settings[SettingFor] != string(cluster.KindVM) {
+			delete(r.Settings, cluster.SettingPlanner)
+		}
+	case cluster.KindPool:
+		delete(r.Settings, cluster.SettingPoolSource) // so that no two are the same
+	case cluster.KindDisk:
+		m.disk(&r, filed)
 	}
 	r.Settings = nilIfEmpty(r.Settings)
 	r.Keys = m.keys(form.Kind)
@@ -178,6 +192,31 @@ func (m *maker) resource(form Form, name string) {
 		r.NodeKeys = []cluster.NodeKey{{Name: "DS", Default: m.figure("default"), Sticky: true, Weight: 30}, {Name: "null"}}
 	}
 	m.state.Resources = append(m.state.Resources, r)
+}
+
+// vdc leaves a VDC one of the places that it names.
+func (m *maker) vdc(r *cluster.Resource) {
+	for i, link := range places {
+		for _, wider := range places[i+1:] {
+			if r.Links[link.Name] != "" {
+				delete(r.Links, wider.Name)
+			}
+		}
+	}
+}
+
+// disk leaves a disk one of its two shapes. No image here is imported, so that none can be copied.
+func (m *maker) disk(r *cluster.Resource, filed bool) {
+	delete(r.Links, LinkImage)
+	if filed {
+		delete(r.Links, LinkPool)
+		delete(r.Settings, SettingSize)
+		delete(r.Settings, SettingKeep)
+	} else {
+		delete(r.Settings, SettingFormat)
+		r.Settings[SettingSize] = m.pick(SettingSize, settings[SettingSize])
+	}
+	r.Links = nilIfEmpty(r.Links)
 }
 
 func (m *maker) node(name string) {
@@ -227,11 +266,12 @@ func (m *maker) vm(number int) {
 			vm.NICs = nics[number : number+1]
 		}
 	}
+	m.place(&vm)
 	vm.Labels = m.labels("VM's labels")
 	vm.Migration = cluster.Migration(m.pick("migration", []string{"", "manual", "never"}))
-	own, _ := (&checker{index: newIndex(&m.state)}).clusterOf(&vm)
-	for _, node := range nodesOf(newIndex(&m.state), own) {
-		if m.yes("prefers " + node.Name) {
+	where, _ := scopesOf(&m.state).of(&vm)
+	for _, node := range m.state.Nodes {
+		if where.has(node.Cluster) && m.yes("prefers "+node.Name) {
 			vm.Preferred = append(vm.Preferred, node.ID)
 		}
 	}
@@ -246,8 +286,30 @@ func (m *maker) vm(number int) {
 		vm.Spec.Kernel, vm.Spec.Cmdline = "/boot/k", m.pick("cmdline", []string{"", "quiet", " a: b #c ", "null", "'", "- x"})
 		vm.Spec.Disks = []cluster.Disk{{Path: "/plain", Format: "raw", Bus: "sata", ReadOnly: m.yes("read-only")}}
 		vm.Spec.Networks = []string{m.pick("network", settings["source"])}
+		vm.Spec.Machine, vm.Spec.CPU = m.pick("machine", []string{"", "q35", "1.5"}), m.pick("cpu", []string{"", "host-passthrough", "null"})
+		if disk, _ := m.state.Resource(firstOf(vm.Disks)); disk.ID != "" && IsVolume(&disk) {
+			vm.Spec.UserData = m.pick("user data", []string{"", "#cloud-config\n", "a: b\n\n\n", "\t- ü\u0085 x "})
+		}
 	}
 	m.state.VMs = append(m.state.VMs, vm)
+}
+
+// place says where a VM runs, and takes from it what cannot be there.
+func (m *maker) place(vm *cluster.VM) {
+	if places := slices.Concat(m.of(cluster.KindZone, ""), m.of(cluster.KindPod, ""), m.of(cluster.KindCluster, "")); len(places) > 0 && m.yes("within") {
+		vm.Within = m.pick("place", places)
+	}
+	wrong := func() bool {
+		c := &checker{now: &m.state, index: newIndex(&m.state)}
+		c.scopes = scopesOf(c.index)
+		c.place(vm, vm.Name)
+		return len(c.problems) > 0
+	}
+	for _, take := range []func(){func() { vm.Disks = nil }, func() { vm.Within = "" }, func() { vm.VDC = "" }} {
+		if wrong() {
+			take()
+		}
+	}
 }
 
 func randomState(t *rapid.T) State {
@@ -314,10 +376,23 @@ func TestWhatKeepsTheRulesResolves(t *testing.T) {
 			if resolved.Owner.Customer != vdc.Links[LinkCustomer] {
 				t.Fatalf("%s is %s's, its VDC %s's", vm.Name, resolved.Owner.Customer, vdc.Links[LinkCustomer])
 			}
-			if id := vdc.Links[LinkCluster]; id != "" && resolved.Record.ID != id || id == "" && resolved.Cluster != cluster.DefaultCluster {
+			if id := vdc.Links[LinkCluster]; id != "" && resolved.Record.ID != id ||
+				!scopesOf(&now).wide(&vm) && id == "" && resolved.Cluster != cluster.DefaultCluster {
 				t.Fatalf("%s is in %s, its VDC links to %q", vm.Name, resolved.Cluster, id)
 			}
+			search, in, err := SearchOf(Indexed(&now), &cluster.View{}, vm, placement.ForStart)
+			if err != nil || (search.Bound == "") != (len(search.Options) > 1) {
+				t.Fatalf("%s is looked for in %+v (%v)", vm.Name, search, err)
+			}
+			for _, option := range search.Options {
+				if in[option.Cluster].Cluster != option.Cluster || option.Request.Cluster != option.Cluster {
+					t.Fatalf("what is asked of %s is %+v", option.Cluster, option.Request)
+				}
+			}
 			spec, err := SpecOf(&now, vm)
+			if errors.Is(err, ErrNoVolume) && len(resolved.Disks) > 0 {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

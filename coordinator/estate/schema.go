@@ -84,15 +84,22 @@ nodes: what is declared of nodes that have joined; a document creates and delete
 
 vms: virtual machines; new ones are stopped, and what changes of one that runs takes
 effect at its next start
-  vdc                  whose it is and where it runs; the default cluster's if left out
+  vdc                  whose it is and where it runs; in the default cluster if left out
+  zone, pod, cluster   one of them, where it runs if its VDC does not say that, or inside
+                       what that says
   offer                product offer, one for vms
   image                what it is made from
   memory               how much it has, for instance 2G; required
   vcpus                how many it has; required
+  machine              machine type, for instance q35; the node's default if left out
+  firmware             bios or efi; what the machine type has if left out
+  cpu                  host-passthrough, or a CPU model; one that all nodes of its cluster
+                       can run if left out
   disks                names of disks, then plain files {path, format, bus, read_only}
   nics                 names of NICs
   networks             plain NICs: a libvirt network's name, or bridge:NAME
   kernel               file on the nodes to boot, with initrd and cmdline
+  user_data            of cloud-init; it needs a disk that is a volume
   xml                  instead of memory, vcpus and what follows them: a libvirt domain;
                        linked disks and NICs then only give keys
   labels               by which groups take it in
@@ -100,7 +107,8 @@ effect at its next start
                        (people, and a drain that they ask for), or never
   preferred            names of nodes that it had better start on
 
-Everything but nodes, policies and groups may have keys, each {name, value, weight, class}:
+Everything but zones, pods, pools, nodes, policies and groups may have keys, each
+{name, value, weight, class}:
   value                a number; near ones attract, 1 and more apart is as good as absent
   weight               how much, negative to repel; left out or 0: no part in placement
   class                system (left out), billing-entity or customer; customer keys only

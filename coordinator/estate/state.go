@@ -9,10 +9,21 @@ type State struct {
 	VMs       []cluster.VM
 }
 
-// Source finds resources. *State is one, and a snapshot of the replicated state is one.
+// Source finds resources and nodes. *State is one, and so are all Facts.
 type Source interface {
 	Resource(id string) (cluster.Resource, bool)
 	ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool)
+	Node(id string) (cluster.Node, bool)
+}
+
+// allOf are the resources of a kind.
+func allOf(source Source, kind cluster.Kind) []cluster.Resource {
+	if facts, lists := source.(interface {
+		Resources(kind cluster.Kind) []cluster.Resource
+	}); lists {
+		return facts.Resources(kind)
+	}
+	return newIndex(source.(*State)).Resources(kind)
 }
 
 // Resource is the resource with this ID.
@@ -98,6 +109,9 @@ func (x *index) Resources(kind cluster.Kind) []cluster.Resource {
 	}
 	return found
 }
+
+// Node is the node with this ID.
+func (x *index) Node(id string) (cluster.Node, bool) { return pointed(x.nodes[id]) }
 
 // Nodes are those of the state.
 func (x *index) Nodes() []cluster.Node { return x.now.Nodes }

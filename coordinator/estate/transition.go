@@ -1,6 +1,7 @@
 package estate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 func CheckChange(now, after State) []Problem {
 	t := &transition{now: &now, after: &after, was: newIndex(&now), is: newIndex(&after)}
 	t.resources()
+	t.volumes()
 	t.storage()
 	t.nodes()
 	t.vms()
@@ -60,9 +62,11 @@ func (t *transition) resources() {
 		}
 		for _, setting := range form.Settings {
 			if from, to := Effective(r, setting), Effective(next, setting); setting.Fixed && from != to {
-				t.report(subject, setting.Name,
-					fmt.Sprintf("%s cannot change from %s to %s once the %s is there", setting.Name, from, to, r.Kind),
-					"delete it and make another one")
+				message := fmt.Sprintf("%s cannot change from %s to %s once the %s is there", setting.Name, cmp.Or(from, "none"), cmp.Or(to, "none"), r.Kind)
+				if setting.Why != "" {
+					message += ": " + setting.Why
+				}
+				t.report(subject, setting.Name, message, "delete it and make another one")
 			}
 		}
 	}
@@ -119,11 +123,12 @@ func Effective(r *cluster.Resource, setting Setting) string {
 // storage refuses to change where the disks of VMs are: those that are there have none, or one, on a node.
 func (t *transition) storage() {
 	used := make(map[string][]string)
+	s := scopesOf(t.was)
 	for i := range t.now.VMs {
 		vm := &t.now.VMs[i]
-		w := &walk{source: t.was}
-		record := w.clusterOf(w.follow(ref(cluster.KindVM, vm.Name), LinkVDC, cluster.KindVDC, vm.VDC))
-		used[record.Name] = append(used[record.Name], ref(cluster.KindVM, vm.Name))
+		if name, _, err := s.settled(vm); err == nil && name != "" {
+			used[name] = append(used[name], ref(cluster.KindVM, vm.Name))
+		}
 	}
 	of := func(x *index, name string) cluster.Storage {
 		record, _ := x.ResourceByName(cluster.KindCluster, name)

@@ -7,7 +7,7 @@ import (
 )
 
 // InUse is what links to a thing, as kind/name and sorted: what has to go before the thing can. The default cluster is
-// used by what names no other one, and a node by the VMs that it holds or whose disks it has.
+// used by what names no other one, and a node by the VMs that it holds or whose disks it has, and by what has its volume there.
 func InUse(now State, kind cluster.Kind, id string) []string {
 	name := id
 	if r, known := now.Resource(id); known {
@@ -56,19 +56,31 @@ func (u *users) resource(r *cluster.Resource) {
 	form, _ := FormOf(r.Kind)
 	for _, link := range form.Links {
 		id := r.Links[link.Name]
-		if id == "" && link.To == cluster.KindCluster {
+		if id == "" && link.To == cluster.KindCluster && r.Links[LinkPod] == "" && r.Links[LinkZone] == "" {
 			id = cluster.DefaultCluster // where a VDC is that names none
 		}
 		u.add(id, ref(r.Kind, r.Name))
+	}
+	u.volume(r)
+}
+
+// volume adds what a disk's or an image's volume needs: its pool and, in a local one, the nodes that have it.
+func (u *users) volume(r *cluster.Resource) {
+	if r.Volume == nil {
+		return
+	}
+	u.add(r.Volume.Pool, ref(r.Kind, r.Name))
+	for _, node := range r.Volume.Nodes {
+		u.add(node, ref(r.Kind, r.Name))
 	}
 }
 
 func (u *users) vm(vm *cluster.VM) {
 	subject := ref(cluster.KindVM, vm.Name)
-	if vm.VDC == "" {
+	if vm.VDC == "" && vm.Within == "" {
 		u.add(cluster.DefaultCluster, subject)
 	}
-	for _, id := range []string{vm.VDC, vm.Offer, vm.Image, vm.Holder, vm.Home} {
+	for _, id := range []string{vm.VDC, vm.Within, vm.Offer, vm.Image, vm.Holder, vm.Home} {
 		u.add(id, subject)
 	}
 	for _, id := range slices.Concat(vm.Disks, vm.NICs) {

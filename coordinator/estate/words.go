@@ -144,7 +144,7 @@ func NodeKeyText(key cluster.NodeKey) string {
 
 // SettingText is a stored setting as people write it: sizes with a unit.
 func SettingText(setting Setting, value string) string {
-	if setting.Name == cluster.SettingOverhead {
+	if setting.Bytes {
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			return exact(units.Bytes(n))
 		}
@@ -227,19 +227,22 @@ func vmFields(names map[string]string, a, b *cluster.VM) []FieldChange {
 		return strconv.Itoa(n)
 	}
 	fields.add(LinkVDC, names[a.VDC], names[b.VDC])
+	fields.add(fieldWithin, names[a.Within], names[b.Within])
 	fields.add(LinkOffer, names[a.Offer], names[b.Offer])
 	fields.add(LinkImage, names[a.Image], names[b.Image])
 	fields.add("memory", size(a.Spec.Memory), size(b.Spec.Memory))
 	fields.add("vcpus", count(a.Spec.VCPUs), count(b.Spec.VCPUs))
+	fields.add("machine", a.Spec.Machine, b.Spec.Machine)
+	fields.add("firmware", a.Spec.Firmware, b.Spec.Firmware)
+	fields.add("cpu", a.Spec.CPU, b.Spec.CPU)
 	fields.add("disks", joined(named(a.Disks), diskWords(a.Spec.Disks)), joined(named(b.Disks), diskWords(b.Spec.Disks)))
 	fields.add("nics", named(a.NICs), named(b.NICs))
 	fields.add("networks", strings.Join(a.Spec.Networks, ", "), strings.Join(b.Spec.Networks, ", "))
 	fields.add("kernel", a.Spec.Kernel, b.Spec.Kernel)
 	fields.add("initrd", a.Spec.Initrd, b.Spec.Initrd)
 	fields.add("cmdline", a.Spec.Cmdline, b.Spec.Cmdline)
-	if a.Spec.XML != b.Spec.XML {
-		fields = append(fields, FieldChange{Field: "xml", From: lineCount(a.Spec.XML), To: lineCount(b.Spec.XML)})
-	}
+	fields.long(fieldUserData, "user data", a.Spec.UserData, b.Spec.UserData)
+	fields.long("xml", "XML", a.Spec.XML, b.Spec.XML)
 	fields.maps(keyWords(a.Keys), keyWords(b.Keys))
 	fields.add(fieldPreferred, namesOfIDs(names, a.Preferred), namesOfIDs(names, b.Preferred))
 	if busy(a) {
@@ -272,9 +275,16 @@ func diskWords(disks []cluster.Disk) string {
 	return strings.Join(words, ", ")
 }
 
-func lineCount(xml string) string {
-	if xml == "" {
-		return ""
+// long adds a text of many lines, of which only its length is told.
+func (l *fieldList) long(field, what, from, to string) {
+	if from == to {
+		return
 	}
-	return fmt.Sprintf("%d lines of XML", strings.Count(strings.TrimRight(xml, "\n"), "\n")+1)
+	told := func(text string) string {
+		if text == "" {
+			return ""
+		}
+		return fmt.Sprintf("%d lines of %s", strings.Count(strings.TrimRight(text, "\n"), "\n")+1, what)
+	}
+	*l = append(*l, FieldChange{Field: field, From: told(from), To: told(to)})
 }

@@ -1,0 +1,125 @@
+package estate
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/coordinator/cluster"
+)
+
+// vdc checks that a VDC says where its VMs run once.
+func (c *checker) vdc(r *cluster.Resource, subject string) {
+	var named []string
+	for _, link := range places {
+		if r.Links[link.Name] != "" {
+			named = append(named, link.Name)
+		}
+	}
+	if len(named) > 1 {
+		c.report(subject, named[0], "it names a "+strings.Join(named, " and a ")+": its VMs run in one of them", "name one and leave out the others")
+	}
+}
+
+// offer checks that only offers for VMs name a planner.
+func (c *checker) offer(r *cluster.Resource, subject string) {
+	if r.Settings[cluster.SettingPlanner] != "" && r.Settings[SettingFor] != string(cluster.KindVM) {
+		c.report(subject, cluster.SettingPlanner, fmt.Sprintf("it has a planner and is for %ss: only VMs are placed", r.Settings[SettingFor]),
+			"leave out planner, or make an offer with for: vm")
+	}
+}
+
+// pool checks that no other pool of its cluster is the same one of libvirt.
+func (c *checker) pool(r *cluster.Resource, subject string) {
+	source := cluster.PoolSettingsOf(r).Source
+	for i := range c.now.Resources {
+		other := &c.now.Resources[i]
+		if other == r {
+			return // told of the second one
+		}
+		if other.Kind == cluster.KindPool && other.Links[LinkCluster] == r.Links[LinkCluster] && cluster.PoolSettingsOf(other).Source == source {
+			c.report(subject, cluster.SettingPoolSource, fmt.Sprintf("%s is libvirt's pool %s of the cluster already", ref(other.Kind, other.Name), source),
+				"declare each of libvirt's pools once")
+			return
+		}
+	}
+}
+
+// image checks that an image is one thing: a file on the nodes, an imported volume, or nothing but keys.
+func (c *checker) image(r *cluster.Resource, subject string) {
+	switch {
+	case (r.Settings[SettingPath] == "") != (r.Settings[SettingFormat] == ""):
+		c.report(subject, SettingFormat, "path and format say together what its file is, one is missing", "give both or none")
+	case r.Settings[SettingPath] != "" && r.Volume != nil:
+		c.report(subject, SettingPath, "it has been imported, and cannot be a file as well", "leave out path and format, or declare another image")
+	}
+}
+
+// disk checks that a disk is either a file that is there or a volume that is made.
+func (c *checker) disk(r *cluster.Resource, subject string) {
+	if !IsVolume(r) {
+		c.file(r, subject)
+		return
+	}
+	image := c.index.byID[r.Links[LinkImage]]
+	before := len(c.problems)
+	switch {
+	case r.Settings[SettingFormat] != "":
+		c.report(subject, SettingFormat, "a format and no path: volumes are made as qcow2", "give the path of a file too, or leave out format")
+	case r.Settings[SettingSize] == "" && r.Links[LinkImage] == "":
+		c.report(subject, SettingSize, "neither a file nor a volume", "give path and format of a file that is there, or size or image of a volume that is to be made")
+	case image == nil || r.Volume != nil:
+	case image.Volume == nil:
+		c.report(subject, LinkImage, fmt.Sprintf("%s has not been imported, and nothing can be a copy of it", ref(image.Kind, image.Name)),
+			"import it with 'berth image import', or give path and format of a file")
+	case image.Volume.Doomed:
+		c.report(subject, LinkImage, ref(image.Kind, image.Name)+" is being imported or removed", "wait until it is there, or name another image")
+	case sizeOf(r, image) < image.Volume.Capacity:
+		c.report(subject, SettingSize, fmt.Sprintf("size %s is smaller than %s, which has %s", exact(sizeOf(r, image)), ref(image.Kind, image.Name), exact(image.Volume.Capacity)),
+			"give at least that, or leave out size")
+	}
+	pool := c.index.byID[r.Links[LinkPool]]
+	if len(c.problems) > before || r.Volume != nil || pool == nil || image == nil || image.Volume == nil {
+		return
+	}
+	if there := c.index.byID[image.Volume.Pool]; there != nil && there.Links[LinkCluster] != pool.Links[LinkCluster] {
+		c.report(subject, LinkPool, fmt.Sprintf("%s is in another cluster than %s with %s", ref(pool.Kind, pool.Name), ref(there.Kind, there.Name), ref(image.Kind, image.Name)),
+			"import the image into a pool of that cluster")
+	}
+}
+
+// file checks a disk that is a file.
+func (c *checker) file(r *cluster.Resource, subject string) {
+	if r.Settings[SettingFormat] == "" {
+		c.report(subject, SettingFormat, "path and format say together what its file is, one is missing", "give the format, raw or qcow2")
+	}
+	for _, other := range []struct {
+		field string
+		set   bool
+	}{
+		{SettingSize, r.Settings[SettingSize] != ""}, {SettingKeep, r.Settings[SettingKeep] != ""},
+		{LinkImage, r.Links[LinkImage] != ""}, {LinkPool, r.Links[LinkPool] != ""}, {SettingPath, r.Volume != nil},
+	} {
+		if other.set {
+			c.report(subject, other.field, "a path says that it is a file which is there, and the rest that it is a volume",
+				"leave out path and format, or size, image, pool and keep")
+			return
+		}
+	}
+}
+
+// volumes refuses what an edit cannot do to a volume: make it larger, or take it away.
+func (t *transition) volumes() {
+	for i := range t.now.Resources {
+		r := &t.now.Resources[i]
+		next := t.is.byID[r.ID]
+		switch {
+		case r.Volume == nil:
+		case next == nil:
+			t.report(ref(r.Kind, r.Name), "", "its content is in a storage pool, which a change of the estate does not remove",
+				fmt.Sprintf("delete it with 'berth %s delete %s'", r.Kind, r.Name))
+		case next.Settings[SettingSize] != r.Settings[SettingSize]:
+			t.report(ref(r.Kind, r.Name), SettingSize, "its volume is made, and its size does not change by an edit",
+				fmt.Sprintf("use 'berth disk grow %s SIZE'", r.Name))
+		}
+	}
+}

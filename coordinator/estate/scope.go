@@ -1,0 +1,226 @@
+package estate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// ErrNoCluster is wrapped by the error about a VM that no cluster may take.
+var ErrNoCluster = errors.New("no cluster may take it")
+
+// scope is where a VM may be placed by what its VDC and the VM itself say.
+type scope struct {
+	clusters []cluster.Resource // by name
+	said     string             // what says so, in words: "vdc/web names pod/p1"
+}
+
+func (s *scope) has(clusterName string) bool {
+	return slices.ContainsFunc(s.clusters, func(r cluster.Resource) bool { return r.Name == clusterName })
+}
+
+// named is the cluster of the scope with this name.
+func (s *scope) named(clusterName string) (cluster.Resource, bool) {
+	return first(s.clusters, func(r *cluster.Resource) bool { return r.Name == clusterName })
+}
+
+// places are the links that say where VMs run, narrowest first.
+var places = []Link{
+	{Name: LinkCluster, To: cluster.KindCluster}, {Name: LinkPod, To: cluster.KindPod}, {Name: LinkZone, To: cluster.KindZone},
+}
+
+// scopes finds where VMs may be placed. It looks at all clusters once, and only for those that are bound to no single one.
+type scopes struct {
+	walk
+	clusters []cluster.Resource // all, by name, once they are needed
+	known    map[[2]string]scope
+}
+
+func scopesOf(source Source) *scopes { return &scopes{walk: walk{source: source}} }
+
+// of is where a VM may be placed. The error wraps ErrDangling or ErrNoCluster.
+func (s *scopes) of(vm *cluster.VM) (scope, error) {
+	if found, known := s.known[[2]string{vm.VDC, vm.Within}]; known {
+		return found, nil
+	}
+	s.err = nil
+	subject := ref(cluster.KindVM, vm.Name)
+	vdc := s.follow(subject, LinkVDC, cluster.KindVDC, vm.VDC)
+	var found scope
+	switch {
+	case vm.VDC != "" && vm.Within != "":
+		found = s.narrowed(s.under(vdc), s.within(subject, vm.Within), ref(vdc.Kind, vdc.Name))
+	case vm.Within != "":
+		found = s.within(subject, vm.Within)
+	default:
+		found = s.under(vdc)
+	}
+	if s.err != nil {
+		return scope{}, s.err
+	}
+	if s.known == nil {
+		s.known = make(map[[2]string]scope)
+	}
+	s.known[[2]string{vm.VDC, vm.Within}] = found
+	return found, nil
+}
+
+// under is where the VMs of a VDC may be placed, or of no VDC: that is the default cluster.
+func (s *scopes) under(vdc cluster.Resource) scope {
+	for _, link := range places {
+		if id := vdc.Links[link.Name]; id != "" {
+			return s.in(ref(vdc.Kind, vdc.Name), s.place(ref(vdc.Kind, vdc.Name), link.Name, link.To, id))
+		}
+	}
+	said := "nothing names another cluster"
+	if vdc.ID != "" {
+		said = ref(vdc.Kind, vdc.Name) + " names no other cluster"
+	}
+	return scope{clusters: []cluster.Resource{s.namedCluster(cluster.DefaultCluster)}, said: said}
+}
+
+// within is what a VM itself says.
+func (s *scopes) within(subject, id string) scope {
+	kind := cluster.KindCluster
+	if found, ok := s.source.Resource(id); ok && (found.Kind == cluster.KindPod || found.Kind == cluster.KindZone) {
+		kind = found.Kind
+	}
+	return s.in(subject, s.place(subject, string(kind), kind, id))
+}
+
+// place is the zone, pod or cluster that a link leads to. The default cluster is there without being declared.
+func (s *scopes) place(subject, link string, kind cluster.Kind, id string) cluster.Resource {
+	if kind == cluster.KindCluster && id == cluster.DefaultCluster {
+		return s.namedCluster(cluster.DefaultCluster)
+	}
+	return s.follow(subject, link, kind, id)
+}
+
+// in are the clusters of a zone, a pod or a cluster that somebody names.
+func (s *scopes) in(subject string, place cluster.Resource) scope {
+	if s.err != nil {
+		return scope{}
+	}
+	found := scope{said: subject + " names " + ref(place.Kind, place.Name)}
+	if place.Kind == cluster.KindCluster {
+		found.clusters = []cluster.Resource{place}
+		return found
+	}
+	pods := map[string]bool{place.ID: true}
+	if place.Kind == cluster.KindZone {
+		clear(pods)
+		for _, pod := range allOf(s.source, cluster.KindPod) {
+			pods[pod.ID] = pod.Links[LinkZone] == place.ID
+		}
+	}
+	for _, record := range s.all() {
+		if pods[record.Links[LinkPod]] {
+			found.clusters = append(found.clusters, record)
+		}
+	}
+	if len(found.clusters) == 0 {
+		s.err = fmt.Errorf("%s has no clusters, and %s: %w: put one in with 'berth cluster set NAME --pod POD'",
+			ref(place.Kind, place.Name), found.said, ErrNoCluster)
+	}
+	return found
+}
+
+// all are the clusters that are declared, by name.
+func (s *scopes) all() []cluster.Resource {
+	if s.clusters == nil {
+		s.clusters = allOf(s.source, cluster.KindCluster)
+		slices.SortFunc(s.clusters, func(a, b cluster.Resource) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return s.clusters
+}
+
+// record is the cluster that a VM is in: the one that it is bound to, else the first of those that may take it. A VM that
+// runs, and that more than a cluster's name says where, is asked where it runs first: that needs no look at all clusters.
+func (s *scopes) record(vm *cluster.VM) (cluster.Resource, error) {
+	if node, held := s.source.Node(vm.Holder); held && vm.Holder != "" && s.wide(vm) {
+		record := s.namedCluster(cmp.Or(node.Cluster, cluster.DefaultCluster))
+		return record, s.err
+	}
+	found, err := s.of(vm)
+	if err != nil {
+		return cluster.Resource{}, err
+	}
+	name, _, err := s.settled(vm)
+	if err != nil || name == "" {
+		return found.clusters[0], err
+	}
+	if record, inside := found.named(name); inside {
+		return record, nil
+	}
+	record := s.namedCluster(name)
+	return record, s.err
+}
+
+// wide tells whether a VM may be placed in more than what its VDC alone names.
+func (s *scopes) wide(vm *cluster.VM) bool {
+	if vm.Within != "" {
+		return true
+	}
+	vdc, _ := s.source.Resource(vm.VDC)
+	return vdc.Links[LinkPod] != "" || vdc.Links[LinkZone] != ""
+}
+
+// narrowed is the part of what a VM says that is inside what its VDC says. All of it has to be.
+func (s *scopes) narrowed(outer, inner scope, vdc string) scope {
+	if s.err != nil {
+		return scope{}
+	}
+	for i := range inner.clusters {
+		if !outer.has(inner.clusters[i].Name) {
+			s.err = fmt.Errorf("%s, but %s: %w: name a place inside that, or another VDC than %s", inner.said, outer.said, ErrNoCluster, vdc)
+			return scope{}
+		}
+	}
+	return inner
+}
+
+// settled is the one cluster that a VM is bound to, and why in words. No name: more than one may take it.
+func (s *scopes) settled(vm *cluster.VM) (clusterName, why string, err error) {
+	found, err := s.of(vm)
+	if err != nil {
+		return "", "", err
+	}
+	if len(found.clusters) == 1 {
+		return found.clusters[0].Name, found.said, nil
+	}
+	subject := ref(cluster.KindVM, vm.Name)
+	if node, held := s.source.Node(vm.Holder); held && vm.Holder != "" {
+		return cmp.Or(node.Cluster, cluster.DefaultCluster), "it runs on " + ref(cluster.KindNode, node.Name), nil
+	}
+	for _, id := range vm.Disks {
+		disk, pool := s.poolOf(subject, id)
+		if s.err != nil {
+			return "", "", s.err
+		}
+		if pool.ID == "" {
+			continue
+		}
+		name, _ := clusterNamed(s.source, pool.Links[LinkCluster])
+		why := "is to be made in "
+		if disk.Volume != nil {
+			why = "is in "
+		}
+		return name, fmt.Sprintf("its disk %s %s%s in cluster %s", disk.Name, why, ref(pool.Kind, pool.Name), name), nil
+	}
+	if node, known := s.source.Node(vm.Home); known && vm.Home != "" {
+		return cmp.Or(node.Cluster, cluster.DefaultCluster), "its disk is on " + ref(cluster.KindNode, node.Name), nil
+	}
+	return "", "", nil
+}
+
+// poolOf is the pool that a disk is in or, as somebody wants it, is to be made in; none: any will do.
+func (w *walk) poolOf(subject, id string) (disk, pool cluster.Resource) {
+	disk = w.follow(subject, "disk", cluster.KindDisk, id)
+	if disk.Volume != nil {
+		return disk, w.follow(ref(disk.Kind, disk.Name), LinkPool, cluster.KindPool, disk.Volume.Pool)
+	}
+	return disk, w.link(disk, LinkPool, cluster.KindPool)
+}

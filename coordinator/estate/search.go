@@ -1,0 +1,94 @@
+package estate
+
+import (
+	"cmp"
+	"strconv"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+)
+
+// SearchOf is in which clusters a VM may be placed and what is asked of each, with what the VM resolves to in each of them,
+// by cluster name. A VM that runs is looked at in its own cluster only. Pins, exclusions and the least gain are the caller's
+// to add to each request. The error wraps ErrDangling or ErrNoCluster, or says what of a policy this release cannot do.
+func SearchOf(
+	facts Facts, view *cluster.View, vm cluster.VM, purpose placement.Purpose,
+) (placement.Search, map[string]Resolved, error) {
+	s := scopesOf(facts)
+	where, err := s.of(&vm)
+	if err != nil {
+		return placement.Search{}, nil, err
+	}
+	bound, why, err := s.settled(&vm)
+	if err != nil {
+		return placement.Search{}, nil, err
+	}
+	names := []string{bound}
+	if bound == "" {
+		names = names[:0]
+		for i := range where.clusters {
+			names = append(names, where.clusters[i].Name)
+		}
+	}
+	search := placement.Search{Bound: why}
+	resolved := make(map[string]Resolved, len(names))
+	for _, name := range names {
+		one, err := ResolveIn(facts, vm, name)
+		if err != nil {
+			return placement.Search{}, nil, err
+		}
+		option, err := s.option(one, &vm, purpose)
+		if err != nil {
+			return placement.Search{}, nil, err
+		}
+		search.Options, resolved[name] = append(search.Options, option), one
+	}
+	zone := s.zoneOf(resolved[names[0]].Record) // of all of them
+	settings := cluster.ZoneSettingsOf(&zone)
+	search.Planner = cmp.Or(search.Options[0].Request.Planner, cluster.DefaultPlanner)
+	search.Level, search.Weight, search.Capacity = settings.Level, settings.Weight, settings.Capacity
+	planned := len(where.clusters) > 1
+	if offer, known := facts.Resource(vm.Offer); known && offer.Settings[cluster.SettingPlanner] != "" {
+		planned = true
+	}
+	if last, there := facts.Node(vm.LastNode); planned && purpose == placement.ForStart && there && vm.LastNode != "" {
+		if _, among := resolved[cmp.Or(last.Cluster, cluster.DefaultCluster)]; among {
+			search.LastNode = vm.LastNode
+		}
+	}
+	return search, resolved, nil
+}
+
+// option is what is asked of one cluster.
+func (s *scopes) option(one Resolved, vm *cluster.VM, purpose placement.Purpose) (placement.Option, error) {
+	policy, _, err := PolicyOf(s.source, one.Record)
+	if err != nil {
+		return placement.Option{}, err
+	}
+	pod := s.link(one.Record, LinkPod, cluster.KindPod)
+	zone := s.link(pod, LinkZone, cluster.KindZone)
+	if s.err != nil {
+		return placement.Option{}, s.err
+	}
+	option := placement.Option{Cluster: one.Cluster, Pod: pod.Name, Request: Request(one, *vm, purpose), Policy: policy}
+	if zone.ID != "" {
+		option.Threshold = cluster.ZoneSettingsOf(&zone).CapacityThreshold
+	}
+	if f, err := strconv.ParseFloat(one.Record.Settings[cluster.SettingCapacityLimit], 64); err == nil {
+		option.Threshold = f
+	}
+	return option, nil
+}
+
+// zoneOf is the zone of a cluster; a record without ID if it is in none.
+func (w *walk) zoneOf(record cluster.Resource) cluster.Resource {
+	return w.link(w.link(record, LinkPod, cluster.KindPod), LinkZone, cluster.KindZone)
+}
+
+// plannerOf is the planner that an offer names, or else the zone of a cluster. Empty: neither does.
+func (w *walk) plannerOf(offer, record cluster.Resource) string {
+	if planner := offer.Settings[cluster.SettingPlanner]; planner != "" {
+		return planner
+	}
+	return w.zoneOf(record).Settings[cluster.SettingPlanner]
+}

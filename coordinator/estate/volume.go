@@ -1,0 +1,165 @@
+package estate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement"
+	"berth/shared/units"
+)
+
+// ErrNoVolume is wrapped by the error about a disk that is no volume, or none yet.
+var ErrNoVolume = errors.New("no volume")
+
+// volumeFormat is what the volumes of disks are made as: thin, and copies of images without copying them.
+const volumeFormat = "qcow2"
+
+// IsVolume tells whether a disk is a volume or is to become one. Any other disk is a file that is there.
+func IsVolume(disk *cluster.Resource) bool { return disk.Settings[SettingPath] == "" }
+
+// Kept tells whether a disk stays when its VM is deleted.
+func Kept(disk *cluster.Resource) bool { return disk.Settings[SettingKeep] == "true" }
+
+// volumesOf are the disks of a VM that are volumes, or are to become some, as placement looks at them.
+func (w *walk) volumesOf(subject string, vm *cluster.VM) []placement.Disk {
+	if vm.Spec.XML != "" {
+		return nil
+	}
+	var disks []placement.Disk
+	for _, id := range vm.Disks {
+		if record := w.follow(subject, "disk", cluster.KindDisk, id); record.ID != "" && IsVolume(&record) {
+			disks = append(disks, w.volume(&record))
+		}
+	}
+	return disks
+}
+
+func (w *walk) volume(record *cluster.Resource) placement.Disk {
+	image := w.link(*record, LinkImage, cluster.KindImage)
+	disk := placement.Disk{ID: record.ID, Name: record.Name, Size: sizeOf(record, &image), Wanted: record.Links[LinkPool]}
+	if made := record.Volume; made != nil {
+		disk.Pool, disk.Wanted, disk.Size = made.Pool, "", made.Capacity
+		if len(made.Nodes) > 0 {
+			// It has all that it needs where it is, and takes it along.
+			disk.Node = made.Nodes[0]
+			return disk
+		}
+	}
+	if image.Volume != nil {
+		disk.Image, disk.ImagePool, disk.ImageNodes = image.Name, image.Volume.Pool, slices.Clone(image.Volume.Nodes)
+	}
+	return disk
+}
+
+// sizeOf is how large a disk's volume is, or is to be: as large as its image unless it says more. 0: nothing says.
+func sizeOf(disk, image *cluster.Resource) units.Bytes {
+	if disk.Volume != nil {
+		return disk.Volume.Capacity
+	}
+	if n, err := strconv.ParseInt(disk.Settings[SettingSize], 10, 64); err == nil {
+		return units.Bytes(n)
+	}
+	if image.Volume != nil {
+		return image.Volume.Capacity
+	}
+	return 0
+}
+
+// VolumesOf are the volumes that a VM's disks are: those that a start has to make in the pools that were chosen, and those
+// that are there. A disk that is not there and that no pool was chosen for is in neither. A VM with user data has a seed
+// image too, in the pool of its first volume: every start makes it anew, so it is in both once the VM has volumes. The error wraps ErrDangling or ErrNoVolume.
+func VolumesOf(source Source, vm cluster.VM, pools []placement.PoolChoice) (toMake, there []cluster.VolumeOrder, err error) {
+	if vm.Spec.XML != "" {
+		return nil, nil, nil
+	}
+	w, subject := &walk{source: source}, ref(cluster.KindVM, vm.Name)
+	var first cluster.VolumeOrder
+	for _, id := range vm.Disks {
+		record := w.follow(subject, "disk", cluster.KindDisk, id)
+		if record.ID == "" || !IsVolume(&record) {
+			continue
+		}
+		var order cluster.VolumeOrder
+		if record.Volume != nil {
+			order = w.order(&record, record.Volume.Pool)
+			there = append(there, order)
+		} else if pool := chosen(pools, id); pool != "" {
+			order = w.order(&record, pool)
+			toMake = append(toMake, order)
+		}
+		if first.Pool == "" {
+			first = order
+		}
+	}
+	if vm.Spec.UserData != "" && first.Pool != "" {
+		toMake = append(toMake, seedIn(&vm, first))
+		if len(there) > 0 {
+			there = append(there, seedIn(&vm, first))
+		}
+	}
+	if w.err != nil {
+		return nil, nil, w.err
+	}
+	return toMake, there, nil
+}
+
+func chosen(pools []placement.PoolChoice, disk string) string {
+	for i := range pools {
+		if pools[i].Disk == disk {
+			return pools[i].Pool
+		}
+	}
+	return ""
+}
+
+// seedIn is the seed image of a VM, beside one of its volumes.
+func seedIn(vm *cluster.VM, beside cluster.VolumeOrder) cluster.VolumeOrder {
+	return cluster.VolumeOrder{
+		DiskName: vm.Name + "-seed", Pool: beside.Pool, PoolName: beside.PoolName, Shared: beside.Shared,
+		Name: cluster.VolumeName(cluster.SeedID(vm.ID), cluster.SeedSuffix), Format: cluster.SeedFormat, Capacity: cluster.SeedCapacity,
+	}
+}
+
+// order is a disk's or an image's volume in a pool. Of one that is still to be made it says what it is a copy of.
+func (w *walk) order(record *cluster.Resource, poolID string) cluster.VolumeOrder {
+	subject := ref(record.Kind, record.Name)
+	pool := w.follow(subject, LinkPool, cluster.KindPool, poolID)
+	settings := cluster.PoolSettingsOf(&pool)
+	order := cluster.VolumeOrder{
+		Disk: record.ID, DiskName: record.Name, Pool: pool.ID, PoolName: settings.Source, Shared: settings.Scope == cluster.PoolShared,
+		Name: cluster.VolumeName(record.ID, volumeFormat), Format: volumeFormat,
+	}
+	if made := record.Volume; made != nil {
+		order.Name, order.Format, order.Capacity = made.Name, made.Format, made.Capacity
+		return order
+	}
+	image := w.link(*record, LinkImage, cluster.KindImage)
+	order.Capacity = sizeOf(record, &image)
+	if record.Links[LinkImage] == "" || w.err != nil {
+		return order
+	}
+	if image.Volume == nil || image.Volume.Doomed {
+		w.err = fmt.Errorf("%s: its image %s has %w: import it with 'berth image import'", subject, ref(image.Kind, image.Name), ErrNoVolume)
+		return order
+	}
+	imagePool := w.follow(ref(image.Kind, image.Name), LinkPool, cluster.KindPool, image.Volume.Pool)
+	order.BackingPool = cluster.PoolSettingsOf(&imagePool).Source
+	order.BackingName, order.BackingFormat = image.Volume.Name, image.Volume.Format
+	return order
+}
+
+// DiskOrder is the volume of a disk or an image that has one. The error wraps ErrNoVolume or ErrDangling.
+func DiskOrder(source Source, disk cluster.Resource) (cluster.VolumeOrder, error) {
+	if disk.Volume == nil {
+		return cluster.VolumeOrder{}, fmt.Errorf("%s has %w", ref(disk.Kind, disk.Name), ErrNoVolume)
+	}
+	w := &walk{source: source}
+	order := w.order(&disk, disk.Volume.Pool)
+	if w.err != nil {
+		return cluster.VolumeOrder{}, w.err
+	}
+	return order, nil
+}
