@@ -30,7 +30,7 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 	view := &View{
 		At: at, Index: index, Nodes: make([]*NodeView, 0, len(records.Nodes)),
 		clusters: map[string]*clusterView{DefaultCluster: newClusterView(DefaultClusterRecord())},
-		gathered: newGathered(),
+		gathered: newGathered(), storage: newStorage(&records),
 	}
 	for i := range records.Clusters {
 		view.clusters[records.Clusters[i].Name] = newClusterView(records.Clusters[i])

@@ -20,6 +20,10 @@ type Columns struct {
 	Residents *Residents `json:"-"`
 	// Groups are the cluster's affinity groups. Nil: it has none.
 	Groups *Groups `json:"-"`
+	// Accounts count customers' VMs by node. Nil: nobody has counted.
+	Accounts *Accounts `json:"-"`
+	// around is what there is for requests with needs. Nil in columns that are not of a view.
+	around *around
 	// AtWork is how many CPUs are at work, more than there are if work has to wait: what Load is made of. Nil: what a VM that
 	// comes or goes uses changes nothing.
 	AtWork []float64 `json:"-"`
@@ -69,6 +73,13 @@ type Figures struct {
 	Management []bool `json:"management,omitempty"`
 	CPUs       []int  `json:"cpus,omitempty"`
 	Coming     []int  `json:"coming,omitempty"`
+
+	// What only some requests need (see Around); nil where nobody asked for it. AccountVMs are the VMs of the request's
+	// customer by node. Pools are those of the cluster, by ID.
+	AccountVMs []int           `json:"account_vms,omitempty"`
+	Pools      []PoolColumn    `json:"pools,omitempty"`
+	Networks   []NetworkColumn `json:"networks,omitempty"`
+	Models     *CPUColumn      `json:"models,omitempty"`
 }
 
 // NodeKeyColumn is one declared node key: the value of each node.
@@ -143,6 +154,7 @@ func (f *Figures) Select(nodes []int) Figures {
 		column.Values = pick(column.Values, nodes)
 		picked.NodeKeys = append(picked.NodeKeys, column)
 	}
+	f.selectAround(&picked, nodes)
 	return picked
 }
 
@@ -210,6 +222,7 @@ func (c *Columns) Charge(i int, one Allocation) {
 		c.Residents.Add(i, one.Owner, one.Resident)
 	}
 	c.Groups.charge(&one, c.IDs[i])
+	c.Accounts.charge(i, 1, one.Owner.Customer)
 	c.count(i, 1)
 	c.work(i, 1, &one)
 	c.deriveOne(i)
@@ -224,6 +237,7 @@ func (c *Columns) Discharge(i int, one Allocation) {
 		c.Residents.Remove(i, one.Owner, one.Resident)
 	}
 	c.Groups.discharge(one.VM, c.IDs[i])
+	c.Accounts.charge(i, -1, one.Owner.Customer)
 	c.count(i, -1)
 	c.work(i, -1, &one)
 	c.deriveOne(i)
@@ -269,6 +283,7 @@ func (c *Columns) Clone() *Columns {
 	copied.Load, copied.AtWork = slices.Clone(c.Load), slices.Clone(c.AtWork)
 	copied.Room, copied.RAM, copied.CPU = slices.Clone(c.Room), slices.Clone(c.RAM), slices.Clone(c.CPU)
 	copied.Busy, copied.Residents, copied.Groups = slices.Clone(c.Busy), c.Residents.clone(), c.Groups.clone()
+	copied.Accounts = c.Accounts.clone()
 	return &copied
 }
 

@@ -27,6 +27,9 @@ func (v *View) Columns(name string) *Columns {
 type gathered struct {
 	mu      sync.Mutex
 	columns map[string]*Columns
+
+	pooling sync.Once
+	pools   []PoolView
 }
 
 func newGathered() *gathered { return &gathered{columns: make(map[string]*Columns)} }
@@ -54,9 +57,9 @@ func (v *View) columns(name string) *Columns {
 // reduced is a copy in which a VM is gone from a node: what NodeView.without changes is all that differs.
 func (c *Columns) reduced(at int, node *NodeView, gone *Allocation) *Columns {
 	shared := *c
-	shared.Residents, shared.Groups = nil, nil // they are taken from the shared ones
+	shared.Residents, shared.Groups, shared.Accounts = nil, nil, nil // they are taken from the shared ones
 	copied := shared.Clone()
-	copied.Residents = c.Residents.without(at, gone)
+	copied.Residents, copied.Accounts = c.Residents.without(at, gone), c.Accounts.without(at, gone)
 	copied.Used[at], copied.Free[at], copied.VCPUs[at] = node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed
 	copied.Count[at], copied.Coming[at] = len(node.Allocations), node.coming()
 	copied.Load[at], copied.AtWork[at], _ = loadOf(&node.Facts)
@@ -71,7 +74,10 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 		cluster = newClusterView(Resource{Kind: KindCluster, Name: name})
 	}
 	declared := cluster.Record.NodeKeys
-	c := &Columns{Figures: Figures{Cluster: name}, Residents: residentsOf(nodes), Groups: v.groupsIn(name)}
+	c := &Columns{
+		Figures: Figures{Cluster: name}, Residents: residentsOf(nodes), Groups: v.groupsIn(name), Accounts: accountsOf(nodes),
+		around: &around{view: v, cluster: name, nodes: nodes},
+	}
 	c.grow(len(nodes))
 	c.AtWork = make([]float64, 0, len(nodes))
 	for _, key := range declared {

@@ -14,7 +14,8 @@ type View struct {
 
 	clusters map[string]*clusterView // by name
 	gathered *gathered
-	roster   *roster // nil in a what-if: its base has it
+	roster   *roster  // nil in a what-if: its base has it
+	storage  *storage // likewise
 
 	// A what-if is another view but for one VM that is gone from one node.
 	base    *View

@@ -27,6 +27,14 @@ func (v *View) search(id string) (int, bool) {
 	return slices.BinarySearchFunc(v.Nodes, id, func(n *NodeView, id string) int { return cmp.Compare(n.Node.ID, id) })
 }
 
+// origin is the view that has the records: a what-if has only what differs.
+func (v *View) origin() *View {
+	for v.base != nil {
+		v = v.base
+	}
+	return v
+}
+
 // Without is the view as if the VM were not on the node: the VM left out of its own node's figures, so that staying
 // there is judged like going anywhere else. The view itself is unchanged; the other nodes are shared.
 //

@@ -26,6 +26,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 		facts.DomainTypes = n.inventory.GetDomainTypes()
 		facts.MigrationURI = n.inventory.GetMigrationUri()
 		facts.MigrationHost = n.inventory.GetMigrationAddress()
+		n.around.tell(&facts)
 	}
 	facts.Domains, facts.DomainsKnown = n.shown, n.domainsKnown
 	if n.telemetry != nil {

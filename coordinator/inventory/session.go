@@ -92,6 +92,7 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryReport, now time.Time) {
 	if report.GetNode() != nil {
 		n.inventory, n.inventoryAt, n.inventoryFrom = report.GetNode(), now, n.incarnation
+		n.around = surroundingsOf(report.GetNode())
 	}
 	n.domainsKnown = !report.GetDomainsUnknown()
 	if !n.domainsKnown {

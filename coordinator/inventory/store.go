@@ -49,6 +49,7 @@ type node struct {
 	inventory     *berthv1.NodeInventory
 	inventoryAt   time.Time
 	inventoryFrom string
+	around        surroundings // of the inventory
 	telemetry     *berthv1.NodeTelemetry
 	telemetryAt   time.Time
 

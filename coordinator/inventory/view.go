@@ -33,6 +33,11 @@ func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 			reservations = append(reservations, held)
 		}
 	}
+	pools := snapshot.Resources(cluster.KindPool)
+	var disks []cluster.Resource
+	if len(pools) > 0 { // without a pool there is no volume
+		disks = withVolume(snapshot.Resources(cluster.KindDisk), snapshot.Resources(cluster.KindImage))
+	}
 	made := &picture{snapshot: snapshot}
 	facts := make(map[string]cluster.NodeFacts, len(nodes))
 	s.mu.RLock()
@@ -43,6 +48,7 @@ func (s *Store) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 	s.mu.RUnlock()
 	made.view = cluster.NewView(now, snapshot.Index(), cluster.Records{
 		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations, Groups: snapshot.Groups(),
+		Pools: pools, Pods: snapshot.Resources(cluster.KindPod), Disks: disks,
 	}, facts)
 	s.last.Store(made)
 	return made.view
@@ -52,4 +58,17 @@ func (s *Store) unchanged(since uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.changes == since
+}
+
+// withVolume are those of the disks and images that Berth has made.
+func withVolume(kinds ...[]cluster.Resource) []cluster.Resource {
+	var made []cluster.Resource
+	for _, resources := range kinds {
+		for i := range resources {
+			if resources[i].Volume != nil {
+				made = append(made, resources[i])
+			}
+		}
+	}
+	return made
 }

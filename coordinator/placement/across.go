@@ -1,6 +1,12 @@
 package placement
 
-import "berth/coordinator/cluster"
+import (
+	"cmp"
+	"slices"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/placement/planner"
+)
 
 // Search is a request that more than one cluster may take: which, and how a planner puts them in order.
 type Search struct {
@@ -28,6 +34,19 @@ type Option struct {
 	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: any will do
 }
 
+// Across is how clusters were put in order, kept with the decision.
+type Across struct {
+	Planner  string  `json:"planner,omitempty"`
+	Level    string  `json:"level,omitempty"`
+	Weight   float64 `json:"weight,omitempty"`
+	Capacity string  `json:"capacity,omitempty"`
+	Bound    string  `json:"bound,omitempty"`   // why there was one option only
+	Last     string  `json:"last,omitempty"`    // name of the node that was tried first, because the VM ran there last
+	Refused  string  `json:"refused,omitempty"` // why it was not taken; empty: it was
+	Owned    bool    `json:"owned,omitempty"`   // the VM has a customer
+	Omitted  int     `json:"omitted,omitempty"` // clusters that Tried leaves out
+}
+
 // Tried is what a search found of one cluster, in the order in which they were tried; those left out come last.
 type Tried struct {
 	Cluster    string  `json:"cluster"`
@@ -40,16 +59,241 @@ type Tried struct {
 	LeftOut    string  `json:"left_out,omitempty"`    // why it was not tried, in words
 	Outcome    Outcome `json:"outcome,omitempty"`     // empty: it was not tried
 	Reason     string  `json:"reason,omitempty"`      // of a refusal
+
+	PodUsed   float64 `json:"pod_used,omitempty"`
+	PodWeight float64 `json:"pod_weight,omitempty"`
+	// CPU and RAM are the shares of the cluster that would be used with the VM, where there is a Threshold for them.
+	CPU       float64 `json:"cpu,omitempty"`
+	RAM       float64 `json:"ram,omitempty"`
+	Threshold float64 `json:"threshold,omitempty"`
 }
 
+// MaxTried is how many clusters a decision keeps what it found of, about 200 bytes each, in a record that is replicated.
+const MaxTried = 128
+
 // PlaceAcross decides in which cluster and on which node the VM goes: the options in the planner's order until one has a node.
+// The node that the VM ran on last comes before all of them. A cluster that has no node for the VM is not tried again.
+//
+// The same view, search and seed give the same decision. With one option it is that of Place.
 func PlaceAcross(view *cluster.View, search Search, seed uint64) Decision {
-	var decision Decision
-	for _, option := range search.Options {
-		decision = Place(view, option.Request, option.Policy, seed)
-		if decision.Outcome != Refused {
-			break
-		}
+	s := &searching{view: view, search: &search, seed: seed}
+	s.across = Across{Planner: search.Planner, Bound: search.Bound}
+	if decision, taken := s.onLast(); taken {
+		return decision
 	}
+	switch len(search.Options) {
+	case 0:
+		return Decision{At: view.At, Seed: seed, Outcome: Refused, Reason: "no node fits: there is no cluster that the VM may go to"}
+	case 1:
+		decision := Place(view, search.Options[0].Request, search.Options[0].Policy, seed)
+		if s.across.Bound != "" || s.across.Last != "" {
+			decision.Across = &s.across
+		}
+		return decision
+	}
+	return s.inOrder()
+}
+
+// searching is one search on its way.
+type searching struct {
+	view   *cluster.View
+	search *Search
+	seed   uint64
+	across Across
+	tried  []Tried
+	first  *Option // that was tried and refused
+}
+
+// option finds the option of a cluster.
+func (s *Search) option(name string) *Option {
+	at := slices.IndexFunc(s.Options, func(o Option) bool { return o.Cluster == name })
+	if at < 0 {
+		return nil
+	}
+	return &s.Options[at]
+}
+
+// onLast tries the node that the VM ran on last. What refuses it is kept: the VM is then planned as a new one is.
+func (s *searching) onLast() (Decision, bool) {
+	node := s.view.Node(s.search.LastNode)
+	if node == nil {
+		return Decision{}, false
+	}
+	option := s.search.option(cmp.Or(node.Node.Cluster, cluster.DefaultCluster))
+	if option == nil {
+		return Decision{}, false
+	}
+	request := option.Request
+	request.Last = node.Node.ID
+	decision := Place(s.view, request, option.Policy, s.seed)
+	s.across.Last = cmp.Or(node.Node.Name, node.Node.ID)
+	if decision.Winner == request.Last && decision.Outcome != Refused {
+		decision.Across = &s.across
+		return decision, true
+	}
+	s.across.Refused = refusalOf(&decision, request.Last)
+	return Decision{}, false
+}
+
+// refusalOf says in words what a decision has against a node.
+func refusalOf(decision *Decision, node string) string {
+	answer, err := WhyNot(*decision, node)
+	if err != nil || len(answer.Why) == 0 {
+		return decision.Reason
+	}
+	return answer.Why[0]
+}
+
+// inOrder tries the options in the planner's order.
+func (s *searching) inOrder() Decision {
+	places := s.places()
+	s.across.Level, s.across.Weight, s.across.Capacity = s.search.Level, s.search.Weight, s.search.Capacity
+	s.tried = s.across.order(places)
+	s.leaveOut()
+	for i := range s.tried {
+		one := &s.tried[i]
+		if one.LeftOut != "" {
+			continue
+		}
+		option := s.search.option(one.Cluster)
+		engine, err := NewEngine(option.Policy)
+		if err == nil {
+			err = option.Request.Validate()
+		}
+		if err != nil {
+			one.Outcome, one.Reason = Refused, err.Error()
+			continue
+		}
+		columns := s.view.Columns(cmp.Or(option.Request.Cluster, option.Cluster))
+		choice := engine.Choose(columns, s.view.At, &option.Request, s.seed)
+		if choice.Node < 0 {
+			one.Outcome, one.Reason = Refused, reasonAlone(engine.refusalReason(choice))
+			if s.first == nil {
+				s.first = option
+			}
+			continue
+		}
+		one.Outcome = Placed
+		decision := Decision{
+			At: s.view.At, Policy: option.Policy.Name, Seed: s.seed, Request: option.Request, Outcome: Refused,
+		}
+		engine.record(&decision, choice, s.view)
+		return s.ended(decision)
+	}
+	return s.ended(s.refused())
+}
+
+// places are the clusters of the options as a planner sees them, by used capacity.
+func (s *searching) places() []planner.Place {
+	usage := s.view.Usage()
+	pods := make(map[string]cluster.Usage)
+	request := &s.search.Options[0].Request
+	account := s.view.AccountVMs(request.Owner.Customer)
+	counts := account.Clusters
+	if p, known := planner.ByName(s.planner()); known && p.Kept {
+		counts = s.view.KeptVMs(request.Owner.Customer)
+	}
+	s.across.Owned = request.Owner.Customer != ""
+	podVMs := make(map[string]int)
+	for i := range s.search.Options {
+		one := &s.search.Options[i]
+		pod := podOf(one.Cluster, one.Pod)
+		pods[pod] = pods[pod].Add(usage[one.Cluster])
+		podVMs[pod] += counts[one.Cluster]
+	}
+	places := make([]planner.Place, 0, len(s.search.Options))
+	for i := range s.search.Options {
+		one := &s.search.Options[i]
+		pod := podOf(one.Cluster, one.Pod)
+		places = append(places, planner.Place{
+			Cluster: one.Cluster, Pod: pod, Used: usage[one.Cluster].Share(s.search.Capacity), PodUsed: pods[pod].Share(s.search.Capacity),
+			VMs: counts[one.Cluster], PodVMs: podVMs[pod], Total: account.Total,
+		})
+	}
+	planner.ByCapacity(places)
+	return places
+}
+
+// planner is the name of the one that puts the clusters in order.
+func (s *searching) planner() string { return cmp.Or(s.search.Planner, cluster.DefaultPlanner) }
+
+// podOf is what a cluster's pod is called among all: one in no pod is a pod of its own.
+func podOf(name, pod string) string {
+	if pod == "" {
+		return "cluster/" + name
+	}
+	return "pod/" + pod
+}
+
+// order puts places, which come by used capacity, into the planner's order.
+func (a *Across) order(places []planner.Place) []Tried {
+	if p, known := planner.ByName(cmp.Or(a.Planner, cluster.DefaultPlanner)); known {
+		p.Order(places, planner.Terms{Pods: a.Level == cluster.LevelPod, Weight: a.Weight, Owned: a.Owned})
+	}
+	tried := make([]Tried, 0, len(places))
+	for _, one := range places {
+		tried = append(tried, Tried{
+			Cluster: one.Cluster, Pod: nameOfPod(one.Pod), Used: one.Used, AccountVMs: one.VMs, PodVMs: one.PodVMs, Total: one.Total,
+			Weight: one.Weight, PodUsed: one.PodUsed, PodWeight: one.PodWeight,
+		})
+	}
+	return tried
+}
+
+// leaveOut marks the clusters that the VM would fill beyond their threshold, and puts them last.
+func (s *searching) leaveOut() {
+	usage := s.view.Usage()
+	for i := range s.tried {
+		one := &s.tried[i]
+		option := s.search.option(one.Cluster)
+		if option.Threshold <= 0 || s.search.Bound != "" || option.Request.Purpose.Moves() {
+			continue
+		}
+		with := usage[one.Cluster].Add(cluster.Usage{VCPUs: option.Request.VCPUs, Memory: option.Request.Memory})
+		one.CPU, one.RAM, one.Threshold = with.CPUShare(), with.MemoryShare(), option.Threshold
+		one.LeftOut = one.crossing()
+	}
+	putLast(s.tried)
+}
+
+// putLast puts what is left out behind the others.
+func putLast(tried []Tried) {
+	slices.SortStableFunc(tried, func(a, b Tried) int {
+		switch {
+		case (a.LeftOut == "") == (b.LeftOut == ""):
+			return 0
+		case a.LeftOut == "":
+			return -1
+		default:
+			return 1
+		}
+	})
+}
+
+// refused is the decision when no cluster has a node: that of the first one that was tried.
+func (s *searching) refused() Decision {
+	if s.first != nil {
+		decision := Place(s.view, s.first.Request, s.first.Policy, s.seed)
+		decision.Changes = append(decision.Changes, s.thresholds()...)
+		return decision
+	}
+	option := s.search.option(s.tried[0].Cluster)
+	return Decision{
+		At: s.view.At, Policy: option.Policy.Name, Seed: s.seed, Request: option.Request, Outcome: Refused,
+		FailedPhase: PhaseThreshold, Changes: s.thresholds(),
+	}
+}
+
+// ended completes the decision with what was found of the clusters.
+func (s *searching) ended(decision Decision) Decision {
+	decision.Across, decision.Tried = &s.across, s.tried
+	if len(s.tried) > MaxTried {
+		taken := slices.IndexFunc(s.tried, func(t Tried) bool { return t.Outcome == Placed })
+		if taken >= MaxTried { // it has to be among those that are kept
+			s.tried[MaxTried-1] = s.tried[taken]
+		}
+		decision.Tried, s.across.Omitted = slices.Clip(s.tried[:MaxTried]), len(s.tried)-MaxTried
+	}
+	decision.Reason = decision.acrossReason(decision.Reason)
 	return decision
 }

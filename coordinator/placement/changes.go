@@ -119,7 +119,7 @@ func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
 	least := math.Inf(1)
 	for c := range e.constraints {
 		switch verdict := e.constraints[c].Check(&e.input, node); {
-		case verdict.Unit == rule.Bytes:
+		case verdict.Unit == rule.Bytes && e.constraints[c].InRoom: // of memory
 			least = math.Min(least, verdict.Available)
 		case !verdict.Passed:
 			return 0, false

@@ -21,6 +21,10 @@ func (d *Decision) Clone() Decision {
 	}
 	out.Inputs = d.Inputs.clone()
 	out.Tried, out.Pools = slices.Clone(d.Tried), slices.Clone(d.Pools)
+	if d.Across != nil {
+		across := *d.Across
+		out.Across = &across
+	}
 	out.Nodes = slices.Clone(d.Nodes)
 	for i := range out.Nodes {
 		out.Nodes[i].detach()
@@ -58,6 +62,7 @@ func (in *Inputs) clone() *Inputs {
 	out.VCPULimit, out.VCPUs, out.Load = slices.Clone(in.VCPULimit), slices.Clone(in.VCPUs), slices.Clone(in.Load)
 	out.Count, out.Management = slices.Clone(in.Count), slices.Clone(in.Management)
 	out.CPUs, out.Coming = slices.Clone(in.CPUs), slices.Clone(in.Coming)
+	in.cloneAround(&out)
 	out.NodeKeys = slices.Clone(in.NodeKeys)
 	for i := range out.NodeKeys {
 		out.NodeKeys[i].Values = slices.Clone(out.NodeKeys[i].Values)
@@ -72,6 +77,23 @@ func (in *Inputs) clone() *Inputs {
 		out.Met[i] = cloneMet(out.Met[i])
 	}
 	return &out
+}
+
+// cloneAround copies the columns that only some requests need.
+func (in *Inputs) cloneAround(out *Inputs) {
+	out.AccountVMs = slices.Clone(in.AccountVMs)
+	out.Pools, out.Networks = slices.Clone(in.Pools), slices.Clone(in.Networks)
+	for i := range out.Pools {
+		out.Pools[i].Has, out.Pools[i].Shares = slices.Clone(out.Pools[i].Has), slices.Clone(out.Pools[i].Shares)
+	}
+	for i := range out.Networks {
+		out.Networks[i].Has = slices.Clone(out.Networks[i].Has)
+	}
+	if in.Models != nil {
+		models := *in.Models
+		models.Has, models.Hosts = slices.Clone(models.Has), slices.Clone(models.Hosts)
+		out.Models = &models
+	}
 }
 
 func cloneGroups(groups []rule.Membership) []rule.Membership {

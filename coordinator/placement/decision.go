@@ -5,6 +5,7 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
 
@@ -69,22 +70,12 @@ type Request struct {
 	// CPU is a CPU model that the node has to be able to run; PassedCPU the host CPU that the VM was passed. Empty: any.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
+	// Last is the node ID that the VM ran on last, if that is to be tried before all others.
+	Last string `json:"last,omitempty"`
 }
 
 // Disk is what one disk of a VM needs of a node.
-type Disk struct {
-	ID     string      `json:"id"` // of the resource
-	Name   string      `json:"name"`
-	Size   units.Bytes `json:"size"`
-	Wanted string      `json:"wanted,omitempty"` // ID of the only pool that will do, of a disk that is not made yet; empty: any
-	// Pool and Node are where the disk is, as IDs; no pool: it is to be made. No node: the pool is shared.
-	Pool string `json:"pool,omitempty"`
-	Node string `json:"node,omitempty"`
-	// ImagePool and ImageNodes are where the image is that it is a thin copy of. No nodes: the pool is shared.
-	ImagePool  string   `json:"image_pool,omitempty"`
-	ImageNodes []string `json:"image_nodes,omitempty"`
-	Image      string   `json:"image,omitempty"` // name, for people
-}
+type Disk = rule.Disk
 
 // PoolChoice says which pool a disk that is to be made goes to.
 type PoolChoice struct {
@@ -118,6 +109,7 @@ type Phase string
 const (
 	PhaseConstraint Phase = "constraint" // no node passes all constraints
 	PhaseSystem     Phase = "system"     // no candidate has a system score above the last threshold
+	PhaseThreshold  Phase = "threshold"  // every cluster would be filled beyond its capacity threshold
 )
 
 // Decision records one run of the engine. It is immutable. What is kept is what it was asked, what came of it, and the
@@ -157,6 +149,8 @@ type Decision struct {
 
 	Tried []Tried      `json:"tried,omitempty"` // the clusters that were looked at, when there was more than one
 	Pools []PoolChoice `json:"pools,omitempty"` // where the winner's disks that are to be made go
+
+	Across *Across `json:"across,omitempty"` // how the clusters were put in order, or why they were not
 }
 
 // Change is one thing that alone would turn a refusal into a placement. It was tried out.
@@ -178,6 +172,8 @@ const (
 	ChangeKey      = "key"      // without one system key
 	ChangeFinal    = "final"    // a lower threshold of the last system round
 	ChangeMove     = "move"     // one VM moved away
+
+	ChangeThreshold = "threshold" // a higher capacity threshold of a cluster
 )
 
 // NodeResult is what the engine found of one node.

@@ -19,7 +19,7 @@ type Engine struct {
 	policy      Policy
 	constraints []constraint.Constraint
 	roomy       bool // all constraints that are InRoom are there
-	planner     planner.Planner
+	planner     planner.Planner // of the policy
 	thresholds  []float64       // nil: the gate is off
 	gated       weigher.Weigher // whose score the gate looks at
 	weighers    []weigher.Weigher
@@ -28,6 +28,7 @@ type Engine struct {
 
 	// One decision: what is asked, and what the stages made of it.
 	request    *Request
+	plan       planner.Planner // the request's own, or the policy's
 	at         time.Time
 	seed       uint64
 	input      rule.Input
@@ -81,6 +82,11 @@ func (r *Request) along() []string {
 func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Request, seed uint64) {
 	e.request, e.at, e.seed = request, at, seed
 	in := &e.input
+	e.plan = e.planner
+	if own, known := planner.ByName(request.Planner); known {
+		e.plan = own
+	}
+	columns = columns.Around(e.needs(request))
 	in.Columns, in.Now, in.Memory, in.VCPUs = columns, nanosOf(at), request.Memory, request.VCPUs
 	in.Along, in.ManagerGrace = len(request.along()), e.policy.ManagerGrace
 	if request.Unit != nil {
@@ -93,6 +99,8 @@ func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Reques
 	in.Excluded, in.Current, in.Home = request.Excluded, request.Current, request.Home
 	in.Leave, in.Among, in.Preferred = request.Leave, request.Among, request.Preferred
 	in.SystemKeys, in.CustomerKeys = request.SystemKeys, request.CustomerKeys
+	in.Disks, in.CopyStorage, in.DispersePools = request.Disks, request.CopyStorage, e.plan.Pools
+	in.Networks, in.CPU, in.PassedCPU = request.Networks, e.needs(request).CPU, request.PassedCPU
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
 		e.candidates, e.band = make([]int32, n), make([]int32, n)
@@ -145,7 +153,7 @@ func (e *Engine) choose() Choice {
 	e.several.heard = false
 	e.ranked = e.ranked[:0]
 	var choice Choice
-	if e.planner.Tiers == nil {
+	if !e.tiered() {
 		choice = e.scan()
 	} else {
 		e.ranked = e.order()
@@ -241,6 +249,12 @@ func (r *Request) Validate() error {
 	if unit := r.Unit; unit != nil && (unit.Memory < 0 || unit.VCPUs < 0 || slices.Contains(unit.VMs, r.VM)) {
 		return fmt.Errorf("%s come along with %v and %d vCPUs, want other VMs and amounts that are not negative",
 			count(len(unit.VMs), "VM"), unit.Memory, unit.VCPUs)
+	}
+	if _, known := planner.ByName(r.Planner); !known && r.Planner != "" {
+		return fmt.Errorf("there is no planner %q", r.Planner)
+	}
+	if len(r.Disks) > MaxRequestDisks {
+		return fmt.Errorf("the VM has %d disks, at most %d will do", len(r.Disks), MaxRequestDisks)
 	}
 	if !finite(r.IfBetter) || r.IfBetter < 0 {
 		return fmt.Errorf("a gain of %v is asked for, want a finite number that is not negative", r.IfBetter)

@@ -16,6 +16,9 @@ import (
 func Explain(d Decision) Decision {
 	e, choice, err := d.again()
 	if err != nil {
+		if d.Rules == nil && d.Across != nil { // no cluster was looked at
+			d.Order, d.Counterfactual = d.Across.text(d.Tried), joined(d.Changes)
+		}
 		return d
 	}
 	ordered := e.order()
@@ -23,6 +26,9 @@ func Explain(d Decision) Decision {
 		first(ordered, choice.Node)
 	}
 	d.Order, d.Gate, d.Selector = e.orderText(ordered), e.gateText(choice), e.selectorText()
+	if across := d.Across.text(d.Tried); across != "" {
+		d.Order = across + "; " + d.Order
+	}
 	d.Nodes, d.Ranks = e.results(ordered), e.ranks(choice, ordered)
 	if choice.Node < 0 {
 		d.Counterfactual = joined(d.Changes)

@@ -67,8 +67,8 @@ func (e *Engine) standings() []candidate {
 		admitted = append(admitted, int(node))
 	}
 	tiers := [][]int{admitted}
-	if e.planner.Tiers != nil {
-		tiers = e.planner.Tiers(&e.input, admitted)
+	if e.tiered() {
+		tiers = e.tiers(admitted)
 	}
 	thresholds := e.rounds()
 	if thresholds == nil {
@@ -192,7 +192,10 @@ func (e *Engine) choiceOf(ordered []candidate) Choice {
 	if len(ordered) > 1 && !ordered[1].shut {
 		next := &ordered[1]
 		choice.RunnerUp, choice.Margin = next.node, best.score-next.score
-		if next.band != best.band {
+		switch {
+		case next.tier != best.tier: // no score was compared
+			choice.Margin = 0
+		case next.band != best.band:
 			choice.Margin = best.system - next.system
 		}
 	}

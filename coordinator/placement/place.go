@@ -38,14 +38,19 @@ func place(
 		decision.Reason = err.Error()
 		return decision
 	}
-	choice := engine.Choose(columns, at, &request, seed)
-	engine.fill(&decision, choice)
-	decision.Rules = &policy
-	decision.Inputs, decision.Omitted = engine.keep(choice)
-	if choice.Node < 0 {
-		decision.Changes = engine.changes(choice, view)
-	}
+	engine.record(&decision, engine.Choose(columns, at, &request, seed), view)
 	return decision
+}
+
+// record writes down what came of the decision that was just made, and what it was made on.
+func (e *Engine) record(decision *Decision, choice Choice, view *cluster.View) {
+	e.fill(decision, choice)
+	rules := e.policy
+	decision.Rules = &rules
+	decision.Inputs, decision.Omitted = e.keep(choice)
+	if choice.Node < 0 {
+		decision.Changes = e.changes(choice, view)
+	}
 }
 
 // fill writes down what came of the decision.
@@ -61,4 +66,5 @@ func (e *Engine) fill(decision *Decision, choice Choice) {
 		decision.Outcome = Stay
 	}
 	decision.Margin, decision.Reason = choice.Margin, e.winReason(choice)
+	decision.Pools = e.pools(choice.Node)
 }

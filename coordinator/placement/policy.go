@@ -125,8 +125,12 @@ func (p Policy) Validate() error {
 // NewEngine looks the rules of a policy up. The error wraps ErrInvalidPolicy.
 func NewEngine(policy Policy) (*Engine, error) {
 	for _, c := range constraint.All() {
-		if c.Mandatory && !slices.Contains(policy.Constraints, c.Name) {
+		switch there := slices.Contains(policy.Constraints, c.Name); {
+		case there:
+		case c.Mandatory:
 			return nil, fmt.Errorf("%w: policy %q: constraint %q cannot be left out", ErrInvalidPolicy, policy.Name, c.Name)
+		case c.Implied:
+			policy.Constraints = append(slices.Clip(policy.Constraints), c.Name)
 		}
 	}
 	return engineOf(policy)

@@ -44,8 +44,12 @@ func (e *Engine) winReason(choice Choice) string {
 	case choice.Stays && choice.Margin < 0:
 		text = fmt.Sprintf("%s would gain %s, less than the %s asked for",
 			e.input.Name(choice.RunnerUp), margin(-choice.Margin), figure(e.request.IfBetter))
+	case e.request.Last == e.input.Columns.IDs[choice.Node]:
+		text = name + " is where the VM ran last, and it fits"
 	case choice.Candidates == 1:
 		text = name + " is the only node that fits"
+	case e.accountText(choice) != "" && choice.Band == 1:
+		text = name + " has " + e.accountText(choice)
 	case choice.Band == 1 && choice.Round > 0:
 		text = e.aloneText(choice)
 	case choice.Ties > 1:
@@ -53,6 +57,9 @@ func (e *Engine) winReason(choice Choice) string {
 	default:
 		text = e.scoreText(choice)
 		text += e.bandText(choice)
+	}
+	if account := e.accountText(choice); account != "" && choice.Band > 1 && choice.Candidates > 1 {
+		text += ", of the nodes with " + account
 	}
 	if choice.Stays {
 		text = "the VM stays: " + text
@@ -211,7 +218,7 @@ func (e *Engine) orderText(ordered []candidate) string {
 	for i := range ordered {
 		tiers = max(tiers, ordered[i].tier)
 	}
-	return fmt.Sprintf("%s: %s in %s", e.planner.Name, count(len(ordered), "node"), count(tiers, "tier"))
+	return fmt.Sprintf("%s: %s in %s", e.plan.Name, count(len(ordered), "node"), count(tiers, "tier"))
 }
 
 func (e *Engine) gateText(choice Choice) string {

@@ -15,6 +15,9 @@ var all = []Constraint{
 	leave,
 	nodeAffinity,
 	vmAffinity,
+	storage,
+	network,
+	cpuModel,
 }
 
 // All has every constraint.

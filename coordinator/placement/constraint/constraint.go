@@ -20,6 +20,9 @@ type Constraint struct {
 
 	// Mandatory constraints are part of every policy: no policy may place a VM where it was not asked for.
 	Mandatory bool
+	// Implied constraints are part of every policy too, and need not be listed: they came later than the policies that list
+	// what they have. A decision that is made again has those that it was made with.
+	Implied bool
 
 	// Check judges one node. It is pure and allocates nothing.
 	Check func(in *rule.Input, node int) rule.Verdict

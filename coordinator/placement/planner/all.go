@@ -5,6 +5,8 @@ import "slices"
 // all has every planner.
 var all = []Planner{
 	firstFit,
+	userDispersing,
+	userConcentrated,
 }
 
 // All has every planner.

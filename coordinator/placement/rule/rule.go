@@ -28,6 +28,15 @@ type Input struct {
 	Among      []string // node IDs: beside the current node no other ones will do; none: any
 	Preferred  []string // node IDs that are better than others for a VM that does not run yet
 
+	// Disks are those that are volumes or become some; CopyStorage lets a move take disks of local pools along, and
+	// DispersePools puts the customer's volumes in pools that have few of them. Networks, CPU and PassedCPU are what the VM
+	// needs of that name.
+	Disks          []Disk
+	CopyStorage    bool
+	DispersePools  bool
+	Networks       []string
+	CPU, PassedCPU string
+
 	// ManagerGrace is by how many VMs a node that carries the site's management is to have less than others.
 	ManagerGrace int
 

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"cmp"
+
+	"berth/shared/units"
+)
+
+// Usage is how much of a cluster is used, in flight included: of its nodes that stand well, because the others have nothing
+// to offer.
+type Usage struct {
+	Nodes       int // that stand well
+	VCPUs       int
+	VCPULimit   float64 // CPUs times their contention ratio
+	Memory      units.Bytes
+	MemoryLimit units.Bytes // memory times its contention ratio
+}
+
+// Usage is that of each cluster, by name. A cluster without a node that stands well has none.
+func (v *View) Usage() map[string]Usage {
+	all := make(map[string]Usage)
+	for _, node := range v.Nodes {
+		if standing, _ := standingOf(node); standing != Stands || !node.Facts.Inventory {
+			continue
+		}
+		name := cmp.Or(node.Node.Cluster, DefaultCluster)
+		one := all[name]
+		one.Nodes++
+		one.VCPUs, one.VCPULimit = one.VCPUs+node.VCPUsUsed, one.VCPULimit+node.VCPULimit
+		one.Memory, one.MemoryLimit = add(one.Memory, node.PromisedUsed), add(one.MemoryLimit, node.PromisedLimit)
+		all[name] = one
+	}
+	return all
+}
+
+// Add is what two clusters use together.
+func (u Usage) Add(other Usage) Usage {
+	return Usage{
+		Nodes: u.Nodes + other.Nodes, VCPUs: u.VCPUs + other.VCPUs, VCPULimit: u.VCPULimit + other.VCPULimit,
+		Memory: add(u.Memory, other.Memory), MemoryLimit: add(u.MemoryLimit, other.MemoryLimit),
+	}
+}
+
+// CPUShare is the used share of the vCPUs, which may exceed 1; 1 where there are none at all.
+func (u Usage) CPUShare() float64 {
+	if u.VCPULimit <= 0 {
+		return 1
+	}
+	return float64(u.VCPUs) / u.VCPULimit
+}
+
+// MemoryShare is the used share of the memory, likewise.
+func (u Usage) MemoryShare() float64 {
+	if u.MemoryLimit <= 0 {
+		return 1
+	}
+	return float64(u.Memory) / float64(u.MemoryLimit)
+}
+
+// Share is the used share of one kind of capacity: CapacityCPU, CapacityRAM, or CapacityCombined, which is half of each.
+func (u Usage) Share(capacity string) float64 {
+	switch capacity {
+	case CapacityRAM:
+		return u.MemoryShare()
+	case CapacityCombined:
+		return (u.CPUShare() + u.MemoryShare()) / 2
+	default:
+		return u.CPUShare()
+	}
+}

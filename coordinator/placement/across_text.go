@@ -1,0 +1,140 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"berth/coordinator/cluster"
+)
+
+// mostReasons is how many clusters a reason speaks of.
+const mostReasons = 5
+
+// noNode begins every reason of a refusal.
+const noNode = "no node fits: "
+
+// reasonAlone is a refusal's reason as part of another sentence.
+func reasonAlone(reason string) string { return strings.TrimPrefix(reason, noNode) }
+
+// nameOfPod is the name of a pod, of what podOf made of it; empty if it is a cluster in none.
+func nameOfPod(pod string) string {
+	name, is := strings.CutPrefix(pod, "pod/")
+	if !is {
+		return ""
+	}
+	return name
+}
+
+// crossing says which of the cluster's capacities the VM would fill beyond the threshold, and how far; empty: none.
+func (t *Tried) crossing() string {
+	word, share := "CPU", t.CPU
+	if t.RAM > t.CPU {
+		word, share = "RAM", t.RAM
+	}
+	if !(share > t.Threshold) || t.Threshold <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("with the VM, %s of its %s would be used, more than its threshold of %s", percent(share), word, percent(t.Threshold))
+}
+
+// percent prints a share with at most one decimal.
+func percent(share float64) string { return figure(math.Round(share*1000)/10) + " %" }
+
+// acrossReason is a reason with what has to be said of the clusters.
+func (d *Decision) acrossReason(reason string) string {
+	switch {
+	case len(d.Tried) == 0:
+		return reason
+	case d.Outcome != Refused:
+		at := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Outcome == Placed })
+		all := len(d.Tried) + d.Across.Omitted
+		return fmt.Sprintf("%s; cluster %s is %s of %s by %s", reason, d.Request.Cluster, ordinal(at+1), count(all, "cluster"),
+			cmp.Or(d.Across.Planner, cluster.DefaultPlanner))
+	}
+	var parts []string
+	for i := range d.Tried {
+		if i == mostReasons {
+			parts = append(parts, "and "+count(len(d.Tried)+d.Across.Omitted-mostReasons, "cluster")+" more")
+			break
+		}
+		parts = append(parts, d.Tried[i].Cluster+": "+cmp.Or(d.Tried[i].LeftOut, d.Tried[i].Reason))
+	}
+	return fmt.Sprintf("%sof %s, %s", noNode, count(len(d.Tried)+d.Across.Omitted, "cluster"), strings.Join(parts, "; "))
+}
+
+// ordinal is 1st, 2nd, 3rd, 4th ...
+func ordinal(n int) string {
+	ending := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		switch n % 10 {
+		case 1:
+			ending = "st"
+		case 2:
+			ending = "nd"
+		case 3:
+			ending = "rd"
+		}
+	}
+	return fmt.Sprint(n, ending)
+}
+
+// text says in one line how clusters were put in order; empty where that is not worth a word.
+func (a *Across) text(tried []Tried) string {
+	if a == nil {
+		return ""
+	}
+	var parts []string
+	switch {
+	case a.Last != "" && a.Refused == "":
+		return "no cluster is put in order: the VM ran on " + a.Last + " last"
+	case a.Last != "":
+		parts = append(parts, fmt.Sprintf("%s, where the VM ran last, does not do: %s", a.Last, a.Refused))
+	}
+	if a.Bound != "" {
+		parts = append(parts, "no cluster is put in order: "+a.Bound)
+	}
+	if len(tried) > 0 {
+		parts = append(parts, fmt.Sprintf("%s by %s", count(len(tried)+a.Omitted, "cluster"), a.terms()))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// terms are what the order was made by.
+func (a *Across) terms() string {
+	name := cmp.Or(a.Planner, cluster.DefaultPlanner)
+	text := fmt.Sprintf("%s at %s level, %s", name, cmp.Or(a.Level, cluster.LevelCluster), cmp.Or(a.Capacity, cluster.CapacityCPU))
+	if name == "user-dispersing" {
+		text += ", weight " + figure(a.Weight)
+	}
+	return text
+}
+
+// thresholds are the capacity thresholds that would have let a cluster in which has a node: those that are exceeded least.
+func (s *searching) thresholds() []Change {
+	var left []Tried
+	for _, one := range s.tried {
+		if one.LeftOut != "" {
+			left = append(left, one)
+		}
+	}
+	over := func(t Tried) float64 { return max(t.CPU, t.RAM) - t.Threshold }
+	for _, one := range best(left, maxTries, func(a, b Tried) int {
+		return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(a.Cluster, b.Cluster))
+	}) {
+		option := s.search.option(one.Cluster)
+		decision := Place(s.view, option.Request, option.Policy, s.seed)
+		if decision.Outcome == Refused {
+			continue
+		}
+		enough := math.Ceil(max(one.CPU, one.RAM)*100) / 100
+		return []Change{{
+			Kind: ChangeThreshold, Node: decision.Winner, Figure: enough,
+			Text: fmt.Sprintf("with %s %s of cluster %s, %s would take it",
+				cluster.SettingCapacityLimit, figure(enough), one.Cluster, decision.WinnerName),
+		}}
+	}
+	return nil
+}

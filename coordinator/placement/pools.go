@@ -1,0 +1,44 @@
+package placement
+
+import (
+	"slices"
+
+	"berth/coordinator/cluster"
+)
+
+// MaxRequestDisks is how many disks a request may have.
+const MaxRequestDisks = cluster.MaxDisks
+
+// needs is what the request asks of the nodes' surroundings.
+func (e *Engine) needs(request *Request) cluster.Needs {
+	needs := cluster.Needs{Pools: len(request.Disks) > 0, Networks: request.Networks, HostCPU: request.PassedCPU != ""}
+	if request.CPU != cluster.CPUHostPassthrough {
+		needs.CPU = request.CPU
+	}
+	if e.plan.Accounts {
+		needs.Customer = request.Owner.Customer
+	}
+	return needs
+}
+
+// pools are where the disks go that are to be made on a node.
+func (e *Engine) pools(node int) []PoolChoice {
+	if len(e.input.Disks) == 0 {
+		return nil
+	}
+	allotted, short := e.input.Allot(node)
+	if short.Cause != "" { // a policy that has no constraint of storage places it all the same
+		return nil
+	}
+	var choices []PoolChoice
+	for d := range e.input.Disks {
+		if allotted[d] >= 0 {
+			pool := &e.input.Columns.Pools[allotted[d]]
+			choices = append(choices, PoolChoice{Disk: e.input.Disks[d].ID, Pool: pool.ID, PoolName: pool.Name})
+		}
+	}
+	return choices
+}
+
+// samePools tells whether two decisions put the disks into the same pools.
+func samePools(a, b []PoolChoice) bool { return slices.Equal(a, b) }
