@@ -182,6 +182,9 @@ func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 		{"margin", marginField(d)},
 		{"round", round(d)},
 	}
+	for _, pool := range d.GetPools() {
+		rows = append(rows, [2]string{"disk " + pool.GetDisk(), "goes to pool " + pool.GetPool()})
+	}
 	for _, change := range remedies(d) {
 		rows = append(rows, [2]string{"otherwise", change})
 	}
@@ -202,6 +205,7 @@ func (a *app) explanation(p *page, d *berthv1.Decision, show detail) {
 		p.line("keys of the VM")
 		askedKeys(p, keys)
 	}
+	clustersText(p, d.GetClusters(), show)
 	nodesText(p, d.GetNodes(), show)
 }
 

@@ -18,7 +18,7 @@ import (
 type Engine struct {
 	policy      Policy
 	constraints []constraint.Constraint
-	roomy       bool // all constraints that are InRoom are there
+	roomy       bool            // all constraints that are InRoom are there
 	planner     planner.Planner // of the policy
 	thresholds  []float64       // nil: the gate is off
 	gated       weigher.Weigher // whose score the gate looks at

@@ -59,7 +59,50 @@ func DecisionSummary(d placement.Decision) *berthv1.Decision {
 		Kept:           int32(keptNodes(d)),
 		Omitted:        int32(d.Omitted),
 		Cluster:        d.Request.Cluster,
+		Planner:        plannerOf(d),
+		Clusters:       decisionClusters(d.Tried),
+		Pools:          decisionPools(d),
 	}
+}
+
+// plannerOf is the planner that put clusters and nodes in order: the request's own, or the policy's.
+func plannerOf(d placement.Decision) string {
+	switch {
+	case d.Request.Planner != "":
+		return d.Request.Planner
+	case d.Across != nil && d.Across.Planner != "":
+		return d.Across.Planner
+	case d.Rules != nil:
+		return d.Rules.Planner
+	default:
+		return ""
+	}
+}
+
+func decisionClusters(tried []placement.Tried) []*berthv1.DecisionCluster {
+	messages := make([]*berthv1.DecisionCluster, 0, len(tried))
+	for _, one := range tried {
+		messages = append(messages, &berthv1.DecisionCluster{
+			Cluster: one.Cluster, Pod: one.Pod, Used: one.Used, AccountVms: int32(one.AccountVMs), PodVms: int32(one.PodVMs),
+			TotalVms: int32(one.Total), Weight: one.Weight, LeftOut: one.LeftOut, Outcome: outcome(one.Outcome), Reason: one.Reason,
+		})
+	}
+	return messages
+}
+
+// decisionPools names disks as the request did.
+func decisionPools(d placement.Decision) []*berthv1.DecisionPool {
+	messages := make([]*berthv1.DecisionPool, 0, len(d.Pools))
+	for _, choice := range d.Pools {
+		message := &berthv1.DecisionPool{Disk: choice.Disk, Pool: choice.PoolName}
+		for _, disk := range d.Request.Disks {
+			if disk.ID == choice.Disk {
+				message.Disk = disk.Name
+			}
+		}
+		messages = append(messages, message)
+	}
+	return messages
 }
 
 // keptNodes is of how many nodes the decision holds something. Release 0.1 kept the results themselves.

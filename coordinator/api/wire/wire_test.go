@@ -242,7 +242,13 @@ func TestDecisionIsWhole(t *testing.T) {
 			Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: 1, VCPUs: 1, Pinned: "n1", Excluded: []string{"n9"}, Current: "n2",
 			Cluster: "default", SystemKeys: keys, CustomerKeys: keys, Home: "n2", IfBetter: 5, Leave: true, Among: []string{"n1"},
 			Preferred: []string{"n2"}, Unit: &placement.Unit{VMs: []string{"v2"}, Names: []string{"db"}},
+			Planner: "user-dispersing", Disks: []placement.Disk{{ID: "k1", Name: "web-root"}},
 		},
+		Tried: []placement.Tried{{
+			Cluster: "east", Pod: "a", Used: 0.5, AccountVMs: 1, PodVMs: 2, Total: 3, Weight: 0.25, LeftOut: "full",
+			Outcome: placement.Refused, Reason: "no room",
+		}},
+		Pools: []placement.PoolChoice{{Disk: "k1", Pool: "p1", PoolName: "fast"}},
 		Nodes: []placement.NodeResult{{
 			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Band: 1, SystemScore: 2, CustomerScore: 3,
 			Constraints: []placement.ConstraintResult{{
@@ -269,6 +275,9 @@ func TestDecisionIsWhole(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"hv1", "hv2"}, message.GetRankNodes()); diff != "" || message.GetRanks()[0].GetCells()[1].GetWeight() != 9 {
 		t.Errorf("ranks %v: %s", message.GetRanks(), diff)
+	}
+	if message.GetPools()[0].GetDisk() != "web-root" || message.GetPools()[0].GetPool() != "fast" {
+		t.Errorf("pools %v", message.GetPools())
 	}
 	if message.GetKept() != 2 || message.GetOmitted() != 3 || message.GetChanges()[0] != "smaller" {
 		t.Errorf("kept %d, omitted %d, changes %v", message.GetKept(), message.GetOmitted(), message.GetChanges())
