@@ -10,8 +10,8 @@ import (
 	"berth/coordinator/placement"
 )
 
-// dispersedUnit is that of how unevenly customers' VMs are spread.
-const dispersedUnit = "sum over customers of the standard deviation of their VMs a node"
+// DispersalUnit is the unit of plans that spread customers' VMs, whatever the balancer.
+const DispersalUnit = "sum over customers of the standard deviation of their VMs a node"
 
 // allSpread says that there is nothing to do.
 const allSpread = "the VMs of each customer are spread evenly"
@@ -52,9 +52,9 @@ func (g *ground) crowds(vm, to int) bool {
 
 // uneven is a customer whose VMs could be spread more evenly.
 type uneven struct {
-	customer string // ID
-	counts   []int  // VMs by node
-	gap      int    // between the node with most and the one with fewest
+	customer     string // ID
+	counts       []int  // VMs by node
+	most, fewest int    // nodes
 }
 
 // disperse offers moves that spread a customer's VMs more evenly, those of the customer with the widest gap first: of the VMs on
@@ -66,10 +66,24 @@ func (g *ground) disperse(s *Situation, take func(Proposal) bool) (why string) {
 			return ""
 		}
 		if why == "" {
-			why = fmt.Sprintf("a node has %d VMs of a customer more than another, and none of them may go there now", one.gap)
+			why = fmt.Sprintf("customer %s has %d VMs on %s and %d on %s, and no move would be allowed that spreads them more evenly",
+				g.owner(one.customer), one.counts[one.most], s.name(one.most), one.counts[one.fewest], s.name(one.fewest))
 		}
 	}
 	return why
+}
+
+// gap is how many VMs the node with most has more than the one with fewest.
+func (u *uneven) gap() int { return u.counts[u.most] - u.counts[u.fewest] }
+
+// owner is what people call a customer.
+func (g *ground) owner(customer string) string {
+	for i := range g.VMs {
+		if g.VMs[i].Owner != "" && g.holds[i].Owner.Customer == customer {
+			return g.VMs[i].Owner
+		}
+	}
+	return customer
 }
 
 // unevens are the customers with a gap of two or more, the widest first.
@@ -89,10 +103,10 @@ func (g *ground) unevens(s *Situation) []uneven {
 			}
 		}
 		if most >= 0 && counts[most]-counts[fewest] >= 2 {
-			found = append(found, uneven{customer, counts, counts[most] - counts[fewest]})
+			found = append(found, uneven{customer, counts, most, fewest})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b uneven) int { return cmp.Compare(b.gap, a.gap) })
+	slices.SortStableFunc(found, func(a, b uneven) int { return cmp.Compare(b.gap(), a.gap()) })
 	return found
 }
 
@@ -139,13 +153,7 @@ func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool
 func (g *ground) byAccount(s *Situation, one *uneven, source int) func(target int) string {
 	counts := slices.Clone(one.counts)
 	return func(target int) string {
-		owner := one.customer
-		for _, vm := range s.On[source] {
-			if g.holds[vm].Owner.Customer == one.customer {
-				owner = cmp.Or(g.VMs[vm].Owner, owner)
-			}
-		}
-		return fmt.Sprintf("disperses customer %s: %s has %d of its VMs, %s has %d", owner, s.name(source), counts[source],
+		return fmt.Sprintf("disperses customer %s: %s has %d of its VMs, %s has %d", g.owner(one.customer), s.name(source), counts[source],
 			s.name(target), counts[target])
 	}
 }
@@ -178,7 +186,7 @@ func (g *ground) spread(s *Situation, found *Found) string {
 		}
 		found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
 		found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
-		found.Unit, found.Before = dispersedUnit, g.unevenness(s)
+		found.Unit, found.Before = DispersalUnit, g.unevenness(s)
 		g.move(p.VM, target)
 		found.Predicted = g.unevenness(s)
 		return true

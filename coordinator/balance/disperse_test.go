@@ -76,7 +76,7 @@ func TestWhoIsNotDispersed(t *testing.T) {
 		fleet.VMs[i].Concentrated = true
 	}
 	expect(t, "of an offer that wants them together", Pass(fleet).Idle,
-		"a node has 3 VMs of a customer more than another, and none of them may go there now")
+		"customer acme has 3 VMs on hv1 and 0 on hv2, and no move would be allowed that spreads them more evenly")
 	fleet.VMs[2].Concentrated, fleet.VMs[2].Owner = false, "Acme Ltd"
 	found := Pass(fleet)
 	expect(t, "of one that does not", told(found.Moves), []string{"acme-hv1-c hv1>hv2"})

@@ -30,7 +30,7 @@ func Even(fleet *Fleet, most int) cluster.Plan {
 	balancer, s := g.situation()
 	figure := balancer.Figure
 	if plan.Unit = balancer.Unit; fleet.Balancer.Nothing() {
-		plan.Unit, figure = dispersedUnit, g.unevenness
+		plan.Unit, figure = DispersalUnit, g.unevenness
 	}
 	plan.Before = figure(s)
 	plan.Predicted = plan.Before

@@ -377,7 +377,7 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 			t.Fatalf("%v breaks a hard rule that held: %s", told(found.Moves), b.Text)
 		}
 	}
-	if now := s.squares(g); found.Kind == cluster.PlanBalance && (now > squares || found.Unit == dispersedUnit && now == squares) {
+	if now := s.squares(g); found.Kind == cluster.PlanBalance && (now > squares || found.Unit == DispersalUnit && now == squares) {
 		t.Fatalf("%s: the VMs of customers are no more evenly spread", found.Reason)
 	}
 	if found.Kind == cluster.PlanBalance && found.Predicted >= found.Before {

@@ -30,10 +30,10 @@ func TestRandomSites(t *testing.T) {
 	} else if text := os.Getenv("SEEDS"); text != "" {
 		count = number(t, text)
 	}
-	var repairs, evened atomic.Int64
+	var repairs, evened, dispersed atomic.Int64
 	t.Cleanup(func() {
-		t.Logf("%d sites: %d moves repaired rules, %d evened clusters out", count, repairs.Load(), evened.Load())
-		if count >= seedsByDefault && (repairs.Load() < 100 || evened.Load() < 100) {
+		t.Logf("%d sites: %d moves repaired rules, %d evened clusters out, %d of them spread customers' VMs", count, repairs.Load(), evened.Load(), dispersed.Load())
+		if count >= seedsByDefault && (repairs.Load() < 100 || evened.Load()-dispersed.Load() < 100 || dispersed.Load() < 100) {
 			t.Error("hardly anything moved: the sites prove nothing")
 		}
 	})
@@ -49,6 +49,7 @@ func TestRandomSites(t *testing.T) {
 				}
 				repairs.Add(int64(w.moved[cluster.PlanRepair]))
 				evened.Add(int64(w.moved[cluster.PlanBalance]))
+				dispersed.Add(int64(w.dispersed))
 			}
 		})
 	}
@@ -70,6 +71,7 @@ func watchSite(seed uint64) (w *watched, text string, err error) {
 		return nil, text, err
 	}
 	w = &watched{world: s.checked, last: make(map[string]leg), moved: make(map[cluster.PlanKind]int)}
+	w.disperses = strings.Contains(text, "policy: own") && strings.Contains(text, "disperse_accounts: true")
 	w.facts = estate.Indexed(&w.state)
 	w.groups = estate.GroupsOf(w.facts, cluster.DefaultCluster)
 	w.now = w.shape()
@@ -105,6 +107,9 @@ type watched struct {
 	last   map[string]leg  // the last move of each VM
 	broken map[string]int  // hard rules when nothing was on its way last
 	moved  map[cluster.PlanKind]int
+
+	disperses bool // customers' VMs are kept spread
+	dispersed int  // moves for that
 }
 
 // leg is a move of a VM: what kind of plan made it, from which node, and how many moves were before it.
@@ -306,8 +311,14 @@ func (w *watched) better(e *Entry, source string, where map[string]string) error
 	if !(plan.Predicted < plan.Before) {
 		return fmt.Errorf("%v before and %v predicted", plan.Before, plan.Predicted)
 	}
+	if err := w.spread(e, plan, source, where); err != nil {
+		return err
+	}
 	record, _ := w.state.ResourceByName(cluster.KindCluster, cluster.DefaultCluster)
 	_, chosen, err := estate.PolicyOf(w.facts, record)
+	if plan.Unit == balance.DispersalUnit {
+		return err
+	}
 	if err != nil || chosen.Balancer != "even-vm-count" {
 		return err
 	}
@@ -325,6 +336,32 @@ func (w *watched) better(e *Entry, source string, where map[string]string) error
 	}
 	if from, to := slots(source), slots(w.nodeID(e.To)); from < to {
 		return fmt.Errorf("%d VMs are left and %d are there: the squares have grown", from, to)
+	}
+	return nil
+}
+
+// spread: where customers' VMs are kept spread, no balance move makes those of one less evenly spread, and one that is to
+// spread them makes them more so.
+func (w *watched) spread(e *Entry, plan *cluster.Plan, source string, where map[string]string) error {
+	if !w.disperses {
+		return nil
+	}
+	vm, _ := w.vm(e.VM)
+	customer := vm.Owner.Customer
+	count := func(node string) (n int) {
+		for i := range w.state.VMs {
+			if other := &w.state.VMs[i]; customer != "" && other.Owner.Customer == customer && where[other.ID] == node {
+				n++
+			}
+		}
+		return n
+	}
+	left, there := count(source), count(w.nodeID(e.To))
+	if customer != "" && there > left+1 || plan.Unit == balance.DispersalUnit && there > left {
+		return fmt.Errorf("%s has %d VMs where it came from and %d where it goes", customer, left, there)
+	}
+	if plan.Unit == balance.DispersalUnit {
+		w.dispersed++
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// randomSite writes a scenario of a random cluster: nodes, VMs where they may break rules, groups of all kinds, a policy and
-// settings. The same seed gives the same file.
+// randomSite writes a scenario of a random cluster: nodes, VMs of customers and of nobody, where they may break rules, groups of
+// all kinds, a policy and settings. The same seed gives the same file.
 type randomSite struct {
 	*rand.Rand
 	nodes, vms []string
@@ -49,7 +49,7 @@ func (s *randomSite) line(format string, a ...any) { fmt.Fprintf(&s.text, format
 func (s *randomSite) one(words ...string) string { return words[s.IntN(len(words))] }
 
 func (s *randomSite) policy() {
-	policy := s.one("affinity", "evenly-distributed", "vm-evenly-distributed", "none", "own", "own")
+	policy := s.one("affinity", "evenly-distributed", "vm-evenly-distributed", "none", "own", "own", "own")
 	if policy == "own" {
 		s.line("  policies:")
 		weighers := s.one(
@@ -61,8 +61,12 @@ func (s *randomSite) policy() {
 		if s.IntN(2) == 0 {
 			balancer = fmt.Sprintf("even-load, parameters: {HighCPU: %d, HighMemory: %d, DurationMinutes: %d}", 20+s.IntN(70), 30+s.IntN(60), s.IntN(6))
 		}
-		s.line("    - {name: own, gate: \"%s\", selector: %s, weighers: {%s}, balancer: %s}",
-			s.one("off", "off", "bands"), s.one("rank", "rank", "sum", "percentage-dynamic"), weighers, balancer)
+		if s.IntN(3) == 0 {
+			balancer = s.one("none", fmt.Sprintf("%s, parameters: {Metric: %d, Imbalance: %.2f, Free: %d, Absolute: %d}",
+				s.one("imbalance", "condense"), 1+s.IntN(3), s.Float64(), s.IntN(2), s.IntN(2)))
+		}
+		s.line("    - {name: own, gate: \"%s\", selector: %s, weighers: {%s}, disperse_accounts: %t, balancer: %s}",
+			s.one("off", "off", "bands"), s.one("rank", "rank", "sum", "percentage-dynamic"), weighers, s.IntN(3) > 0, balancer)
 	}
 	s.line("  clusters:")
 	s.line("    - {name: default, policy: %s, enforcement: automatic, balancing: automatic, cooldown: %s, ram_ratio: %s}",
@@ -112,9 +116,12 @@ func (s *randomSite) members() {
 	for i, name := range s.nodes {
 		s.line("    - {name: %s, labels: [%s], management: %t, unbalanced: %t}", name, s.one("left", "right", "middle"), i == management, s.IntN(15) == 0)
 	}
+	s.line("  customers: [{name: acme}, {name: small}]")
+	s.line("  vdcs: [{name: acme, customer: acme}, {name: small, customer: small}]")
 	s.line("  vms:")
 	for _, name := range s.vms {
-		s.line("    - {name: %s, memory: %dG, vcpus: %d, labels: [%s], migration: %s}", name, s.memory[name], 1+s.IntN(4),
+		s.line("    - {name: %s, %smemory: %dG, vcpus: %d, labels: [%s], migration: %s}", name,
+			s.one("vdc: acme, ", "vdc: acme, ", "vdc: small, ", ""), s.memory[name], 1+s.IntN(4),
 			s.one("red", "blue", "green", "grey", "grey"), s.one("automatic", "automatic", "automatic", "automatic", "automatic", "automatic", "automatic", "never", "manual"))
 	}
 }
