@@ -45,8 +45,10 @@ func Disks(xml string) ([]Disk, error) {
 }
 
 func (d *Disk) add(chain *libvirtxml.DomainDiskBackingStore) {
-	for ; chain != nil && chain.Source != nil; chain = chain.BackingStore {
-		d.Others = append(d.Others, sourceOf(chain.Source))
+	for ; chain != nil; chain = chain.BackingStore {
+		if source := sourceOf(chain.Source); source != (Source{}) {
+			d.Others = append(d.Others, source)
+		}
 	}
 }
 

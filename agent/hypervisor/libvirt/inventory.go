@@ -21,19 +21,33 @@ const interfaces = "/sys/class/net"
 // refreshInterval bounds how often the files of all pools are looked at: it costs libvirt opening each.
 const refreshInterval = 20 * time.Second
 
+// overduePatience is how long somebody waits for a listing of pools that others have waited for in vain.
+const overduePatience = 100 * time.Millisecond
+
 // readPools lists the storage pools. While one of them hangs there is no list, which holds up nothing else: the next one
 // who asks waits for the same answer.
 func (h *Hypervisor) readPools(ctx context.Context) ([]hypervisor.Pool, error) {
+	if err := h.watch.state(); err != nil {
+		return nil, err
+	}
 	result := h.listing.DoChan("", func() (any, error) {
-		return browse(context.Background(), h, h.listPools)
+		defer h.overdue.Store(false)
+		// No deadline here: who waits has one, and a second call would hang as well.
+		pools, _, err := ask(context.Background(), &h.storage, h.listPools)
+		return pools, err
 	})
-	limit := time.NewTimer(queryTimeout)
+	patience := queryTimeout
+	if h.overdue.Load() {
+		patience = overduePatience
+	}
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
 	case r := <-result:
 		pools, _ := r.Val.([]hypervisor.Pool)
 		return pools, r.Err
 	case <-limit.C:
+		h.overdue.Store(true)
 		return nil, fmt.Errorf("%w: libvirtd has not listed the storage pools: one of them may hang", hypervisor.ErrUnavailable)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, ctx.Err())

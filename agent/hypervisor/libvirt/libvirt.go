@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -36,6 +37,8 @@ type Hypervisor struct {
 	done    completed
 	jobs    singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 	listing singleflight.Group // of storage pools: one at a time, because a file system may hang
+	overdue atomic.Bool        // the one under way has been waited for in vain
+	gates   sync.Map           // channels by the name of a storage pool: the calls to it that libvirtd works on
 	// refreshed is when the pools' files were looked at. Only the one listing uses it.
 	refreshed time.Time
 	virt      string

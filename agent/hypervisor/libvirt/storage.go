@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	libvirtgo "libvirt.org/go/libvirt"
@@ -22,29 +21,41 @@ const (
 
 	refreshPause    = 50 * time.Millisecond
 	refreshPatience = 10 * time.Second
-)
 
-// filePools are the types of pool whose volumes are files: the only ones that can hold thin copies.
-var filePools = []string{"dir", "fs", "netfs"}
+	// poolCalls bounds the calls to one pool that libvirtd works on at a time. All of them may hang, and it has 20 workers
+	// for everything.
+	poolCalls = 4
+)
 
 // browse runs a question to a storage pool. It may hang with the file system below, so it is never among the queries, whose
 // delay means that libvirtd is stuck.
-func browse[T any](ctx context.Context, h *Hypervisor, do func(*libvirtgo.Connect) (T, error)) (T, error) {
+func browse[T any](ctx context.Context, h *Hypervisor, do func(context.Context, *libvirtgo.Connect) (T, error)) (T, error) {
 	var none T
 	if err := h.watch.state(); err != nil {
 		return none, err
 	}
 	limited, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
-	value, _, err := ask(limited, &h.storage, do)
+	value, _, err := ask(limited, &h.storage, func(conn *libvirtgo.Connect) (T, error) { return do(limited, conn) })
 	if errors.Is(err, errHung) || err != nil && limited.Err() != nil && errors.Is(err, limited.Err()) {
 		err = fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, err)
 	}
 	return value, err
 }
 
-// within runs a call on an active pool.
-func within(conn *libvirtgo.Connect, name string, call func(*libvirtgo.StoragePool) error) error {
+// within runs a call on an active pool, when it is its turn. Turns of two pools are never held at once.
+func (h *Hypervisor) within(ctx context.Context, conn *libvirtgo.Connect, name string, call func(*libvirtgo.StoragePool) error) error {
+	gate, _ := h.gates.LoadOrStore(name, make(chan struct{}, poolCalls))
+	turns := gate.(chan struct{})
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return err // nobody waits any more: better not begun than begun and not known of
+	}
 	pool, err := conn.LookupStoragePoolByName(name)
 	if is(err, libvirtgo.ERR_NO_STORAGE_POOL) {
 		return fmt.Errorf("%w: %q: define it, or see `virsh pool-list --all`", hypervisor.ErrNoPool, name)
@@ -152,17 +163,8 @@ func readVolume(text string) (hypervisor.Volume, error) {
 
 // LookupVolume implements hypervisor.Storage.
 func (h *Hypervisor) LookupVolume(ctx context.Context, pool, name string) (hypervisor.Volume, error) {
-	found, err := browse(ctx, h, func(conn *libvirtgo.Connect) (hypervisor.Volume, error) {
-		var found hypervisor.Volume
-		err := within(conn, pool, func(p *libvirtgo.StoragePool) error {
-			volume, read, err := findVolume(ctx, p, name)
-			if err != nil {
-				return err
-			}
-			found = read
-			return volume.Free()
-		})
-		return found, err
+	found, err := browse(ctx, h, func(ctx context.Context, conn *libvirtgo.Connect) (hypervisor.Volume, error) {
+		return h.lookupVolume(ctx, conn, pool, name)
 	})
 	if err != nil {
 		return hypervisor.Volume{}, fmt.Errorf("look volume %s of pool %s up: %w", name, pool, err)
@@ -170,107 +172,28 @@ func (h *Hypervisor) LookupVolume(ctx context.Context, pool, name string) (hyper
 	return found, nil
 }
 
+func (h *Hypervisor) lookupVolume(ctx context.Context, conn *libvirtgo.Connect, pool, name string) (hypervisor.Volume, error) {
+	var found hypervisor.Volume
+	err := h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error {
+		volume, read, err := findVolume(ctx, p, name)
+		if err != nil {
+			return err
+		}
+		found = read
+		return volume.Free()
+	})
+	return found, err
+}
+
 // change runs a call that changes a volume of an active pool.
 func (h *Hypervisor) change(ctx context.Context, verb, pool, name string, call func(*libvirtgo.Connect, *libvirtgo.StoragePool) error) error {
 	err := act(ctx, h, &h.storage, func(conn *libvirtgo.Connect) error {
-		return within(conn, pool, func(p *libvirtgo.StoragePool) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return call(conn, p)
-		})
+		return h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error { return call(conn, p) })
 	})
 	if err != nil {
 		return fmt.Errorf("%s volume %s of pool %s: %w", verb, name, pool, err)
 	}
 	return nil
-}
-
-// CreateVolume implements hypervisor.Storage.
-func (h *Hypervisor) CreateVolume(ctx context.Context, volume hypervisor.NewVolume) error {
-	return h.change(ctx, "make", volume.Pool, volume.Name, func(conn *libvirtgo.Connect, pool *libvirtgo.StoragePool) error {
-		var backing *hypervisor.Volume
-		if volume.BackingName != "" {
-			err := within(conn, volume.BackingPool, func(p *libvirtgo.StoragePool) error {
-				v, found, err := findVolume(ctx, p, volume.BackingName)
-				if err != nil {
-					return fmt.Errorf("what it is to be a thin copy of, in pool %s: %w", volume.BackingPool, err)
-				}
-				backing = &found
-				return v.Free()
-			})
-			if err != nil {
-				return err
-			}
-		}
-		xml, err := volumeXML(volume, backing)
-		if err != nil {
-			return err
-		}
-		return makeVolume(ctx, pool, volume.Name, xml)
-	})
-}
-
-// volumeXML describes a new volume; backing is what it is a thin copy of, or nil. Nothing of it is allocated beforehand.
-func volumeXML(volume hypervisor.NewVolume, backing *hypervisor.Volume) (string, error) {
-	model := libvirtxml.StorageVolume{
-		Name:       volume.Name,
-		Capacity:   &libvirtxml.StorageVolumeSize{Unit: "bytes", Value: uint64(volume.CapacityBytes)},
-		Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
-		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: volume.Format}},
-	}
-	switch {
-	case volume.CapacityBytes <= 0:
-		return "", fmt.Errorf("%w: a volume of %d bytes", hypervisor.ErrUnsupported, volume.CapacityBytes)
-	case volume.Format == hypervisor.FormatQCOW2:
-		model.Target.Compat = "1.1" // libvirt's default is that of 2010, without cheap discards
-	case volume.Format != hypervisor.FormatRaw:
-		return "", fmt.Errorf("%w: format %q: write raw or qcow2", hypervisor.ErrUnsupported, volume.Format)
-	}
-	if backing != nil {
-		switch {
-		case volume.Format != hypervisor.FormatQCOW2:
-			return "", fmt.Errorf("%w: a thin copy of format %s: write qcow2", hypervisor.ErrUnsupported, volume.Format)
-		case volume.BackingFormat != hypervisor.FormatRaw && volume.BackingFormat != hypervisor.FormatQCOW2:
-			return "", fmt.Errorf("%w: a thin copy of a volume of format %q: write raw or qcow2", hypervisor.ErrUnsupported, volume.BackingFormat)
-		case volume.CapacityBytes < backing.CapacityBytes:
-			return "", fmt.Errorf("%w: %d bytes are less than the %d of %s", hypervisor.ErrUnsupported, volume.CapacityBytes, backing.CapacityBytes, backing.Name)
-		}
-		model.BackingStore = &libvirtxml.StorageVolumeBackingStore{
-			Path: backing.Path, Format: &libvirtxml.StorageVolumeTargetFormat{Type: volume.BackingFormat},
-		}
-	}
-	return model.Marshal()
-}
-
-// makeVolume makes a volume. That the name is taken libvirt knows from what it remembers, or finds out from the file.
-func makeVolume(ctx context.Context, pool *libvirtgo.StoragePool, name, xml string) error {
-	kind, err := poolModel(pool)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(filePools, kind.Type) {
-		return fmt.Errorf("%w: pool %s is of type %s: Berth makes volumes in pools of type dir, fs or netfs", hypervisor.ErrUnsupported, kind.Name, kind.Type)
-	}
-	for attempt := 1; ; attempt++ {
-		volume, err := pool.StorageVolCreateXML(xml, 0)
-		if err == nil {
-			return volume.Free()
-		}
-		if !is(err, libvirtgo.ERR_STORAGE_VOL_EXIST, libvirtgo.ERR_OPERATION_FAILED) {
-			return err
-		}
-		if refreshErr := refresh(ctx, pool); refreshErr != nil {
-			return refreshErr
-		}
-		if other, _, lookErr := lookAt(pool, name); lookErr == nil {
-			_ = other.Free()
-			return fmt.Errorf("%w: %s", hypervisor.ErrExists, name)
-		}
-		if attempt > 1 || !is(err, libvirtgo.ERR_STORAGE_VOL_EXIST) {
-			return err
-		}
-	}
 }
 
 func poolModel(pool *libvirtgo.StoragePool) (libvirtxml.StoragePool, error) {

@@ -16,28 +16,41 @@ const uploadPiece = 256 << 10
 // UploadVolume implements hypervisor.Storage. A call that is left behind at the end of its context takes the volume away
 // as soon as its content says that no more comes.
 func (h *Hypervisor) UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error {
-	return h.change(ctx, "upload", pool, name, func(conn *libvirtgo.Connect, p *libvirtgo.StoragePool) error {
-		xml, err := volumeXML(hypervisor.NewVolume{Name: name, Format: hypervisor.FormatRaw, CapacityBytes: size}, nil)
-		if err != nil {
+	xml, err := volumeXML(hypervisor.NewVolume{Name: name, Format: hypervisor.FormatRaw, CapacityBytes: size}, nil)
+	if err == nil {
+		err = act(ctx, h, &h.storage, func(conn *libvirtgo.Connect) error { return h.upload(ctx, conn, pool, name, xml, size, content) })
+	}
+	if err != nil {
+		return fmt.Errorf("upload volume %s of pool %s: %w", name, pool, err)
+	}
+	return nil
+}
+
+func (h *Hypervisor) upload(ctx context.Context, conn *libvirtgo.Connect, pool, name, xml string, size int64, content io.Reader) error {
+	var volume *libvirtgo.StorageVol
+	err := h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) (err error) {
+		if err = makeVolume(ctx, p, name, xml); err != nil {
 			return err
 		}
-		if err := makeVolume(ctx, p, name, xml); err != nil {
-			return err
-		}
-		volume, err := p.LookupStorageVolByName(name)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = volume.Free() }()
-		if err := send(ctx, conn, volume, size, content); err != nil {
-			if removeErr := volume.Delete(libvirtgo.STORAGE_VOL_DELETE_NORMAL); removeErr != nil {
-				return fmt.Errorf("%w: what has arrived cannot be removed: %w: %w", hypervisor.ErrAmbiguous, explain(removeErr), explain(err))
-			}
-			return err
-		}
-		// Only now does libvirt see what format it is, and how large for a guest.
-		return refresh(ctx, p)
+		volume, err = p.LookupStorageVolByName(name)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = volume.Free() }()
+	err = send(ctx, conn, volume, size, content)
+	if err == nil {
+		// Only now does libvirt see what format it is, and how large for a guest.
+		err = h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error { return refresh(ctx, p) })
+	}
+	if err == nil {
+		return nil
+	}
+	if removeErr := volume.Delete(libvirtgo.STORAGE_VOL_DELETE_NORMAL); removeErr != nil {
+		return fmt.Errorf("%w: what has arrived cannot be removed: %w: %w", hypervisor.ErrAmbiguous, explain(removeErr), explain(err))
+	}
+	return err
 }
 
 // send writes the content into a volume.

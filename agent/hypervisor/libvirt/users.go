@@ -12,7 +12,7 @@ import (
 
 // VolumesInUse implements hypervisor.Storage.
 func (h *Hypervisor) VolumesInUse(ctx context.Context) (map[string]string, error) {
-	users, err := browse(ctx, h, usersOf)
+	users, err := browse(ctx, h, func(_ context.Context, conn *libvirtgo.Connect) (map[string]string, error) { return usersOf(conn) })
 	if err != nil {
 		return nil, fmt.Errorf("read which volumes are in use: %w", err)
 	}
