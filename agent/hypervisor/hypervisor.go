@@ -117,17 +117,19 @@ type Network struct {
 	Active                          bool
 }
 
-// Event is a lifecycle event of a domain, or news of the connection, which has no UUID. It is a hint: look before acting.
+// Event is a lifecycle event of a domain, or news of the node, which has no UUID. It is a hint: look before acting.
 type Event struct {
 	UUID, Name string
-	Kind       string // EventDisconnected, EventReconnected, or the hypervisor's: started, stopped, suspended, resumed, ...
+	Kind       string // EventDisconnected, EventReconnected, EventChanged, or the hypervisor's: started, stopped, suspended, resumed, ...
 	Detail     string // the hypervisor's word for why: booted, migrated, destroyed, crashed, ...
 }
 
-// Kinds of event that tell of the connection. After a reconnect events may be missing: take a full inventory.
+// Kinds of event that tell of the connection and of the node. After a reconnect events may be missing: take a full
+// inventory, as when a storage pool or a network has come or gone.
 const (
 	EventDisconnected = "disconnected"
 	EventReconnected  = "reconnected"
+	EventChanged      = "changed"
 )
 
 // Job is the progress of a migration job, or the final figures of one that completed.

@@ -191,6 +191,8 @@ func TestAPoolThatVanished(t *testing.T) {
 	if err := hv.CreateVolume(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
+	told := make(chan hypervisor.Event, 16)
+	go func() { _ = hv.Subscribe(t.Context(), func(e hypervisor.Event) { told <- e }) }()
 	if _, err := host.Exec(t.Context(), "mv", "/var/lib/libvirt/own", "/var/lib/libvirt/gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +201,14 @@ func TestAPoolThatVanished(t *testing.T) {
 	}
 	if err := hv.CreateVolume(t.Context(), wanted); !errors.Is(err, hypervisor.ErrNoPool) {
 		t.Errorf("CreateVolume: %v", err)
+	}
+	select {
+	case e := <-told:
+		if e.Kind != hypervisor.EventChanged || e.UUID != "" || !strings.Contains(e.Detail, ownPool) {
+			t.Errorf("got %+v", e)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody was told")
 	}
 	active := func() bool {
 		info, err := hv.Host(t.Context())

@@ -77,6 +77,7 @@ func (h *Hypervisor) SetPool(name string, active bool) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.pools[name].Active = active
+	h.Publish(hypervisor.Event{Kind: hypervisor.EventChanged, Detail: "storage pool " + name})
 }
 
 // SetNetworks replaces the libvirt networks and the bridges.
@@ -84,6 +85,7 @@ func (h *Hypervisor) SetNetworks(networks []hypervisor.Network, bridges []string
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.networks, h.bridges = networks, bridges
+	h.Publish(hypervisor.Event{Kind: hypervisor.EventChanged, Detail: "networks"})
 }
 
 // SetCPUs replaces what CPUs guests can have.

@@ -104,12 +104,16 @@ func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
 type watched struct {
 	conn      *libvirtgo.Connect
 	callbacks []int
-	lost      chan string // says why the connection ended, once
+	others    []func() error // take back callbacks that are not of domains
+	lost      chan string    // says why the connection ended, once
 }
 
 func (w *watched) release() {
 	for _, id := range w.callbacks {
 		_ = w.conn.DomainEventDeregister(id)
+	}
+	for _, deregister := range w.others {
+		_ = deregister()
 	}
 	_ = w.conn.UnregisterCloseCallback()
 	_, _ = w.conn.Close()
@@ -168,7 +172,30 @@ func (h *Hypervisor) register(w *watched) error {
 		}
 		w.callbacks = append(w.callbacks, id)
 	}
+	h.registerResources(w)
 	return nil
+}
+
+// registerResources has libvirt tell of pools and networks. Without it they are found out with the next inventory.
+func (h *Hypervisor) registerResources(w *watched) {
+	pools, err := w.conn.StoragePoolEventLifecycleRegister(nil, func(_ *libvirtgo.Connect, pool *libvirtgo.StoragePool, _ *libvirtgo.StoragePoolEventLifecycle) {
+		name, _ := pool.GetName() // only for people
+		h.Publish(hypervisor.Event{Kind: hypervisor.EventChanged, Detail: "storage pool " + name})
+	})
+	if err != nil {
+		h.log.Debug("libvirt does not tell of everything", "what", "storage pools", "error", explain(err))
+	} else {
+		w.others = append(w.others, func() error { return w.conn.StoragePoolEventDeregister(pools) })
+	}
+	networks, err := w.conn.NetworkEventLifecycleRegister(nil, func(_ *libvirtgo.Connect, network *libvirtgo.Network, _ *libvirtgo.NetworkEventLifecycle) {
+		name, _ := network.GetName() // likewise
+		h.Publish(hypervisor.Event{Kind: hypervisor.EventChanged, Detail: "network " + name})
+	})
+	if err != nil {
+		h.log.Debug("libvirt does not tell of everything", "what", "networks", "error", explain(err))
+	} else {
+		w.others = append(w.others, func() error { return w.conn.NetworkEventDeregister(networks) })
+	}
 }
 
 func (h *Hypervisor) onIteration(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMigrationIteration) {
