@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"berth/coordinator/cluster"
@@ -32,25 +33,25 @@ func (c *Control) addOnce(ctx context.Context, request StartVM) (added Added, ag
 	if snapshot.Answered(request.RequestID, addKind) {
 		return addedBefore(snapshot, request.Name)
 	}
+	request.Root = c.rootOf(&request)
 	vm, err := c.addable(snapshot, request)
 	if err != nil {
 		return Added{}, decided, err
 	}
-	from, err := inherit(snapshot, vm)
+	facts := factsOf(snapshot, request.Root)
+	settled := c.settled(snapshot)
+	search, err := c.search(snapshot, facts, vm, placement.ForCreate)
 	if err != nil {
 		return Added{}, decided, err
 	}
-	if _, err := specOf(snapshot, vm); err != nil {
+	if err := describable(facts, vm); err != nil {
 		return Added{}, decided, err
 	}
 	var decision placement.Decision
-	read := from.unchanged(snapshot)
 	switch {
-	case from.local():
-		wanted := estate.Request(from.Resolved, vm, placement.ForCreate)
-		wanted.Pinned = request.Node
-		settled := c.settled(snapshot)
-		decision = c.decide(snapshot, from, wanted, request.Caller)
+	case search.localOnly():
+		search.ask(func(r *placement.Request) { r.Pinned = request.Node })
+		decision = c.decide(search, request.Caller)
 		if decision.Outcome == placement.Refused && !settled {
 			return Added{}, unsettled, nil
 		}
@@ -58,13 +59,18 @@ func (c *Control) addOnce(ctx context.Context, request StartVM) (added Added, ag
 			return Added{Decision: decision}, decided, c.recordRefusal(ctx, decision)
 		}
 		vm.Home, vm.Decision = decision.Winner, decision.ID
-		read = append(read, unmoved(snapshot, decision.Winner))
 	case request.Node != "":
-		return Added{}, decided, &Error{
-			Code: Invalid, Subject: "vm/" + vm.Name,
-			Message:  fmt.Sprintf("cluster %q has shared storage: a VM there has no node before it is started", from.Cluster),
-			NextStep: "leave the node out, and name it when the VM is started",
+		message := fmt.Sprintf("VM %q may go to several clusters: it has no node before it is started", vm.Name)
+		if len(search.Options) == 1 {
+			message = fmt.Sprintf("cluster %q has shared storage: a VM there has no node before it is started", search.Options[0].Cluster)
 		}
+		return Added{}, decided, &Error{
+			Code: Invalid, Subject: "vm/" + vm.Name, Message: message, NextStep: "leave the node out, and name it when the VM is started",
+		}
+	}
+	read := search.unchanged(snapshot, decision)
+	if vm.Home != "" {
+		read = append(read, unmoved(snapshot, vm.Home))
 	}
 	if request.DryRun {
 		decision.DryRun = decision.ID != ""
@@ -75,6 +81,14 @@ func (c *Control) addOnce(ctx context.Context, request StartVM) (added Added, ag
 		return Added{}, again, err
 	}
 	return Added{VM: vm, Decision: decision}, decided, nil
+}
+
+// describable refuses a VM that no node could be given a description of. Disks that its first start makes are in no pool yet.
+func describable(facts estate.Facts, vm cluster.VM) error {
+	if _, err := estate.SpecOf(facts, vm); err != nil && !errors.Is(err, estate.ErrNoVolume) {
+		return unlinked(vm, err)
+	}
+	return nil
 }
 
 // addable is the record to make.
@@ -129,6 +143,9 @@ func (c *Control) add(
 		event.Decision, event.Message = decision.ID, "made; its disk is to be on "+decision.WinnerName
 	}
 	command.VMs, command.Events = []cluster.VM{*vm}, []cluster.Event{event}
+	if request.Root != nil {
+		create(&command, *request.Root)
+	}
 	result, err := c.propose(ctx, command)
 	switch {
 	case err != nil:

@@ -41,6 +41,7 @@ type Control struct {
 	runners map[string]*runner // by operation ID
 
 	executors map[string]*executor // by plan ID
+	storage   map[string]bool      // subjects whose volumes somebody works on
 	passes    map[string]LastPass  // by cluster name
 
 	// evening guards what is remembered from pass to pass.
@@ -53,7 +54,7 @@ func New(config Config) *Control {
 	if config.PassEvery == 0 {
 		config.PassEvery = balance.Interval
 	}
-	return &Control{Config: config, runners: map[string]*runner{}, executors: map[string]*executor{}}
+	return &Control{Config: config, runners: map[string]*runner{}, executors: map[string]*executor{}, storage: map[string]bool{}}
 }
 
 // Lead does the leader's work until the context ends: it takes up every live operation and every plan that is carried out,

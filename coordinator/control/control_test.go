@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +66,16 @@ type nodes struct {
 	away    map[string]bool
 	cancels int
 	takes   time.Duration // a migration
+
+	volumes map[string]string                  // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
+	tasks   []done                             // that were performed
+	task    func(node string, task Task) error // what becomes of a task; nil: it is done
+}
+
+// done is a task that a node did, or refused to.
+type done struct {
+	node string
+	task Task
 }
 
 func (n *nodes) Order(_ uint64, order operation.Order) bool {
@@ -76,6 +87,7 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	n.orders = append(n.orders, order)
 	if answer := n.script(order); answer != nil {
 		answer.Operation, answer.Node, answer.Step = order.Operation, order.Node, order.Step
+		n.keep(order, answer.Outcome)
 		if order.Action == operation.ActMigrate && n.takes > 0 {
 			time.AfterFunc(n.takes, func() { n.control.Answered(*answer) })
 		} else {
@@ -85,8 +97,67 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	return true
 }
 
-func (n *nodes) Perform(context.Context, string, Task) (TaskDone, error) {
-	return TaskDone{}, &TaskError{Code: "unsupported", Message: "not here"}
+// keep does to the nodes' pools what an order does. Of one whose end is in doubt, what it makes is left.
+func (n *nodes) keep(order operation.Order, outcome operation.Outcome) {
+	done := outcome == operation.OutcomeDone
+	for _, volume := range order.Volumes {
+		switch order.Action {
+		case operation.ActStart, operation.ActPrepare:
+			if done || outcome == operation.OutcomeAmbiguous {
+				n.volumes[at(order.Node, volume)] = volume.DiskName
+			}
+		case operation.ActDiscard, operation.ActClear:
+			if done {
+				delete(n.volumes, at(order.Node, volume))
+			}
+		}
+	}
+}
+
+// at is where a volume is that a node works on.
+func at(node string, volume cluster.VolumeOrder) string {
+	if volume.Shared {
+		node = "shared"
+	}
+	return node + "/" + volume.PoolName + "/" + volume.Name
+}
+
+func (n *nodes) Perform(_ context.Context, node string, task Task) (TaskDone, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tasks = append(n.tasks, done{node, task})
+	if n.away[node] {
+		return TaskDone{}, fmt.Errorf("node %s does not answer", node)
+	}
+	if n.task != nil {
+		if err := n.task(node, task); err != nil {
+			return TaskDone{}, err
+		}
+	}
+	for _, volume := range task.Remove {
+		delete(n.volumes, at(node, volume))
+	}
+	if fetch := task.Fetch; fetch != nil {
+		content, err := io.ReadAll(fetch.Content)
+		if err != nil || len(content) != int(fetch.Size) {
+			return TaskDone{}, &TaskError{Code: "invalid", Message: fmt.Sprintf("%d bytes came: %v", len(content), err)}
+		}
+		n.volumes[at(node, fetch.Volume)] = fetch.Volume.DiskName
+	}
+	return TaskDone{}, nil
+}
+
+// left are the volumes that are anywhere, by place and disk.
+func (n *nodes) left() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var found []string
+	for place, disk := range n.volumes {
+		node, _, _ := strings.Cut(place, "/")
+		found = append(found, node+" "+disk)
+	}
+	slices.Sort(found)
+	return found
 }
 
 func (n *nodes) Cancel(string, string, uint32) {
@@ -155,6 +226,11 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 	}
 	return cluster.NewView(now, snapshot.Index(), cluster.Records{
 		Clusters: snapshot.Clusters(), Groups: snapshot.Groups(), Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations,
+		Pools: snapshot.Resources(cluster.KindPool), Pods: snapshot.Resources(cluster.KindPod),
+		Disks: slices.DeleteFunc(
+			append(snapshot.Resources(cluster.KindDisk), snapshot.Resources(cluster.KindImage)...),
+			func(r cluster.Resource) bool { return r.Volume == nil },
+		),
 	}, all)
 }
 
@@ -196,7 +272,7 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
+	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}, volumes: map[string]string{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
 	var random atomic.Uint64
 	w.Control = New(Config{
 		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts,
@@ -210,6 +286,10 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 		w.facts.nodes[id] = cluster.NodeFacts{
 			Liveness: cluster.Up, Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
 			Available: &available, Load1: &load, MigrationURI: "qemu+tls://" + name + "/system",
+			NetworksKnown: true, Networks: []string{"default"}, Bridges: []string{"br0"}, PoolsKnown: true, Pools: []cluster.PoolFacts{
+				{Name: "fast", Active: true, Capacity: 100 * units.GiB, Available: 90 * units.GiB},
+				{Name: "wide", Active: true, Capacity: 100 * units.GiB, Available: 90 * units.GiB},
+			},
 		}
 		w.store(state.Command{
 			Nodes: []cluster.Node{{ID: id, Name: name, Cluster: cluster.DefaultCluster, EnrolledAt: time.Now()}},

@@ -7,7 +7,6 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
-	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
@@ -186,14 +185,14 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm clu
 	if op.Cancel {
 		return abandon("not placed again because it was cancelled")
 	}
-	from, err := inherit(snapshot, vm)
+	settled := c.settled(snapshot)
+	search, err := c.search(snapshot, snapshot, vm, placement.ForStart)
 	if err != nil {
 		return abandon("and " + err.Error())
 	}
-	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
-	wanted.Pinned, wanted.Excluded = op.Pinned, op.Excluded
-	settled := c.settled(snapshot)
-	decision := c.decide(snapshot, from, wanted, op.Caller)
+	search.ask(func(r *placement.Request) { r.Pinned, r.Excluded = op.Pinned, op.Excluded })
+	search.only(snapshot, op.Pinned)
+	decision := c.decide(search, op.Caller)
 	decision.Operation = op.ID
 	if decision.Outcome == placement.Refused && !settled {
 		return unsettled
@@ -201,14 +200,12 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm clu
 	if decision.Outcome == placement.Refused {
 		return abandon("and "+decision.Reason, decision)
 	}
-	spec, err := specOf(snapshot, vm)
+	target, err := search.target(snapshot, decision)
 	if err != nil {
 		return abandon("and " + err.Error())
 	}
-	target := from.target(snapshot, decision)
-	target.Spec, target.MakesHome = spec, from.local() && vm.Home == ""
 	next := operation.Place(op, vm, target, at)
-	r.commit(ctx, op, vm, next, append(from.unchanged(snapshot), unmoved(snapshot, decision.Winner)), decision)
+	r.commit(ctx, op, vm, next, append(search.unchanged(snapshot, decision), unmoved(snapshot, decision.Winner)), decision)
 	return decided
 }
 

@@ -86,9 +86,24 @@ func (c *Control) asShown(snapshot *state.Snapshot, vm cluster.VM, copies []copy
 			Kind:    "vm.moved-elsewhere",
 			Message: fmt.Sprintf("was moved from %s to %s by somebody else", nodeName(snapshot, vm.Holder), here.node.Name),
 		}
-		after.Holder, after.LastNode, after.MovedAt, after.Condition = here.node.ID, here.node.ID, c.Now(), ""
+		after.Holder, after.LastNode, after.MovedAt = here.node.ID, here.node.ID, c.Now()
+		after.Condition = strayed(snapshot, vm, here.node)
 	}
 	return after, event
+}
+
+// strayed says which disk of a VM that somebody else has moved is recorded on another node's local pool: nobody but who moved
+// it knows what its content is now. Empty: none is.
+func strayed(snapshot *state.Snapshot, vm cluster.VM, node cluster.Node) string {
+	for _, id := range vm.Disks {
+		disk, _ := snapshot.Resource(id)
+		if disk.Volume == nil || len(disk.Volume.Nodes) == 0 || slices.Contains(disk.Volume.Nodes, node.ID) {
+			continue
+		}
+		return fmt.Sprintf("somebody else moved it to %s, and its disk %s is recorded on %s: move it back there before it is stopped",
+			node.Name, disk.Name, nodeName(snapshot, disk.Volume.Nodes[0]))
+	}
+	return ""
 }
 
 const stopOne = ": stop one copy by hand"

@@ -173,3 +173,24 @@ func TestNothingIsFollowedInAQuarantine(t *testing.T) {
 		}
 	})
 }
+
+// The disk of such a VM may be anywhere: its record is not changed, and people are told.
+func TestAVMThatWasMovedAwayFromItsLocalDiskIsToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		vm := w.began("p-fast")
+		time.Sleep(time.Minute)
+		w.facts.change(vm.Holder, without(vm.ID))
+		w.shows(other(vm.Holder), vm, nil)
+		time.Sleep(3 * followEvery)
+		after := w.vm("web1")
+		if after.Holder != other(vm.Holder) || !strings.Contains(after.Condition, "its disk web1-root is recorded on node") {
+			t.Errorf("on %s: %q", after.Holder, after.Condition)
+		}
+		if disk := w.disk("web1-root"); !slices.Equal(disk.Volume.Nodes, []string{vm.Holder}) {
+			t.Errorf("its disk is on %v", disk.Volume.Nodes)
+		}
+	})
+}

@@ -9,7 +9,6 @@ import (
 
 	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
-	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
@@ -52,28 +51,38 @@ func (c *Control) migrateOnce(ctx context.Context, request wantedMove) (migratio
 	if err != nil {
 		return Migration{}, decided, err
 	}
-	from, err := inherit(snapshot, vm)
-	if err != nil {
-		return Migration{}, decided, err
-	}
 	if err := worthIt(request.MigrateVM, vm); err != nil {
 		return Migration{}, decided, err
 	}
-	if err := c.movable(snapshot, vm, from, request.Node); err != nil {
+	if err := usable(snapshot, vm); err != nil {
+		return Migration{}, decided, err
+	}
+	search, err := c.search(snapshot, snapshot, vm, cmp.Or(request.Purpose, placement.ForMigrate))
+	if err != nil {
+		return Migration{}, decided, err
+	}
+	if err := c.movable(snapshot, vm, &search, request); err != nil {
 		if !settled {
 			return Migration{}, unsettled, nil
 		}
 		return Migration{}, decided, err
 	}
-	wanted := estate.Request(from.Resolved, vm, cmp.Or(request.Purpose, placement.ForMigrate))
-	wanted.Memory, wanted.VCPUs = c.sizeNow(vm)
-	wanted.Pinned, wanted.IfBetter = request.Node, request.IfBetter
-	wanted.Leave, wanted.Among, wanted.Excluded, wanted.Unit = request.Leave, request.Among, request.Excluded, request.Unit
+	memory, vcpus := c.sizeNow(vm)
+	search.ask(func(r *placement.Request) {
+		r.Memory, r.VCPUs = memory, vcpus
+		r.Pinned, r.IfBetter = request.Node, request.IfBetter
+		r.Leave, r.Among, r.Excluded, r.Unit = request.Leave, request.Among, request.Excluded, request.Unit
+		if request.CopyStorage {
+			r.CopyStorage, r.Home = len(localDisks(r)) > 0, "" // its home is where its disks are, and they go along
+		}
+	})
 	if request.freely {
-		from.policy = balance.WithoutVMRules(from.policy)
+		for i := range search.Options {
+			search.Options[i].Policy = balance.WithoutVMRules(search.Options[i].Policy)
+		}
 	}
-	decision := c.decide(snapshot, from, wanted, request.Caller)
-	read := from.unchanged(snapshot)
+	decision := c.decide(search, request.Caller)
+	read := search.unchanged(snapshot, decision)
 	switch plan, planned := snapshot.Plan(request.Plan); {
 	case decision.Outcome == placement.Refused && !settled:
 		return Migration{}, unsettled, nil
@@ -104,11 +113,18 @@ func (c *Control) migrateOnce(ctx context.Context, request wantedMove) (migratio
 		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
 		Epoch: vm.LastEpoch,
 		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
-		Memory: wanted.Memory, VCPUs: wanted.VCPUs, Bandwidth: request.Bandwidth, Deadline: copyDeadline(wanted.Memory),
+		Memory: memory, VCPUs: vcpus, Bandwidth: request.Bandwidth, Deadline: copyDeadline(memory),
 		CreatedAt: at, UpdatedAt: at, Plan: request.Plan,
 	}
+	if decision.Request.CopyStorage {
+		if err := takeAlong(&op, snapshot, vm, decision); err != nil {
+			return Migration{}, decided, unlinked(vm, err)
+		}
+	}
 	vm.Operation, vm.Decision = op.ID, decision.ID
-	started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, decision, expected, read)
+	started, again, err := c.begin(ctx, snapshot, beginning{
+		Next: operation.Next{Operation: op, VM: vm}, decision: decision, vmRevision: expected, read: read,
+	})
 	return Migration{Operation: started.Operation, Decision: started.Decision}, again, err
 }
 
@@ -125,9 +141,14 @@ func (c *Control) sizeNow(vm cluster.VM) (units.Bytes, int) {
 	return memory, vcpus
 }
 
-// copyDeadline is how long a copy may take: 150 s a GiB, at least 60 s, as Nova and KubeVirt have it.
+// How long a copy may take, as Nova and KubeVirt have it, of memory and disks alike.
+const (
+	copySecondsPerGiB = 150
+	leastCopy         = 60 * time.Second
+)
+
 func copyDeadline(memory units.Bytes) time.Duration {
-	return max(60*time.Second, time.Duration(float64(memory)/float64(units.GiB)*150*float64(time.Second)))
+	return max(leastCopy, time.Duration(float64(memory)/float64(units.GiB)*copySecondsPerGiB*float64(time.Second)))
 }
 
 // worthIt refuses a least gain that is none.
@@ -145,10 +166,10 @@ func worthIt(request MigrateVM, vm cluster.VM) error {
 }
 
 // movable refuses what a migration could only fail at.
-func (c *Control) movable(snapshot *state.Snapshot, vm cluster.VM, from inherited, target string) error {
+func (c *Control) movable(snapshot *state.Snapshot, vm cluster.VM, search *searched, request wantedMove) error {
 	subject := "vm/" + vm.Name
 	source := nodeName(snapshot, vm.Holder)
-	if target == vm.Holder {
+	if request.Node == vm.Holder {
 		return &Error{
 			Code: Conflict, Subject: subject, Message: fmt.Sprintf("VM %q runs on %s already", vm.Name, source),
 			NextStep: "name another node, or let --best choose",
@@ -160,13 +181,8 @@ func (c *Control) movable(snapshot *state.Snapshot, vm cluster.VM, from inherite
 			NextStep: fmt.Sprintf("allow it with 'berth vm set %s --migration manual', or stop it and start it elsewhere", vm.Name),
 		}
 	}
-	if from.local() {
-		return &Error{
-			Code: Conflict, Subject: subject,
-			Message: fmt.Sprintf("VM %q is in cluster %q, which has local storage: its disk is on %s, and a live migration moves no disk",
-				vm.Name, from.Cluster, source),
-			NextStep: "let it run where it is; VMs move between the nodes of clusters with shared storage",
-		}
+	if err := portable(snapshot, vm, search, request.CopyStorage); err != nil {
+		return err
 	}
 	facts := c.Inventory.Facts(vm.Holder, c.Now())
 	if facts.Liveness != cluster.Up {

@@ -52,24 +52,37 @@ func (c *Control) settled(snapshot *state.Snapshot) bool {
 	return c.Inventory.Settled(snapshot, c.Now())
 }
 
+// beginning is the first record of an operation.
+type beginning struct {
+	operation.Next
+	decision   placement.Decision // ID is empty if none was made
+	vmRevision uint64             // that the operation was decided on
+	read       []state.Expectation
+	made       *cluster.Resource  // a disk that is made with the VM's record
+	changed    []cluster.Resource // resources that the operation changes at once
+}
+
 // begin commits the first record of an operation and sets its runner going. It reports again when the decision was made
 // on a state that is no more: the VM, the target or something else that was read has changed.
-func (c *Control) begin(
-	ctx context.Context, snapshot *state.Snapshot, next operation.Next, decision placement.Decision, vmRevision uint64,
-	read []state.Expectation,
-) (started Started, again retry, err error) {
-	op := next.Operation
+func (c *Control) begin(ctx context.Context, snapshot *state.Snapshot, first beginning) (started Started, again retry, err error) {
+	op, decision := first.Operation, first.decision
 	command := state.Command{
 		Key: op.Request, Kind: string(op.Kind) + " vm", Caller: op.Caller, At: op.UpdatedAt,
 		Expect: append([]state.Expectation{
-			{Table: state.VMs, ID: op.VM, Revision: vmRevision},
+			{Table: state.VMs, ID: op.VM, Revision: first.vmRevision},
 			{Table: state.Operations, ID: op.ID},
-		}, read...),
-		VMs: []cluster.VM{next.VM}, Operations: []operation.Operation{op},
+		}, first.read...),
+		VMs: []cluster.VM{first.VM}, Operations: []operation.Operation{op},
 		Events: []cluster.Event{c.event(op, op.Caller, "vm."+string(op.Kind), beginText(op))},
 	}
 	if command.Key == "" {
 		command.Key = op.ID
+	}
+	if first.made != nil {
+		create(&command, *first.made)
+	}
+	for i := range first.changed {
+		change(&command, first.changed[i])
 	}
 	if decision.ID != "" {
 		decision.Operation = op.ID
@@ -86,9 +99,9 @@ func (c *Control) begin(
 		}
 		return Started{}, decided, fromRefusal(result.Refusal, op.VMName)
 	}
-	op.Revision, next.VM.Revision = result.Index, result.Index
+	op.Revision, first.VM.Revision = result.Index, result.Index
 	c.drive(op.ID)
-	return Started{Operation: op, Decision: decision, VM: next.VM}, decided, nil
+	return Started{Operation: op, Decision: decision, VM: first.VM}, decided, nil
 }
 
 // unmoved expects the record of a node that was decided for.
@@ -132,7 +145,7 @@ func refusalOf(decision placement.Decision) error {
 	}
 }
 
-func fromRefusal(refusal *state.Refusal, vm string) error {
+func fromRefusal(refusal *state.Refusal, vm string) *Error {
 	code, next := Invalid, "this is a defect of berth: please report it with 'berth operation list' and the coordinator's log"
 	switch refusal.Code {
 	case state.NameTaken:

@@ -114,9 +114,14 @@ type Error struct {
 	NextStep  string
 	Operation string              // ID of the operation in the way, if one is
 	Decision  *placement.Decision // of a refusal by placement
+
+	cause error // what an agent answered
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Unwrap is an agent's answer, if that is what stands behind it: a *TaskError.
+func (e *Error) Unwrap() error { return e.cause }
 
 // DeleteVM asks for a stopped VM to be forgotten, with its disks that are volumes.
 type DeleteVM struct {

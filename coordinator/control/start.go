@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"berth/coordinator/cluster"
-	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
@@ -38,6 +37,7 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	if err := quarantined(snapshot); err != nil {
 		return Started{}, decided, err
 	}
+	request.Root = c.rootOf(&request.StartVM)
 	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 		vm, _ := snapshot.VM(op.VM)
 		decision, _ := snapshot.Decision(op.Decision)
@@ -47,17 +47,19 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	if err != nil {
 		return Started{}, decided, err
 	}
-	from, err := inherit(snapshot, vm)
+	facts := factsOf(snapshot, request.Root)
+	if err := usable(facts, vm); err != nil {
+		return Started{}, decided, err
+	}
+	search, err := c.search(snapshot, facts, vm, placement.ForStart)
 	if err != nil {
 		return Started{}, decided, err
 	}
-	spec, err := specOf(snapshot, vm)
-	if err != nil {
-		return Started{}, decided, err
-	}
-	wanted := estate.Request(from.Resolved, vm, placement.ForStart)
-	wanted.Pinned, wanted.Unit, wanted.Among = request.Node, request.unit, request.among
-	decision := c.decide(snapshot, from, wanted, request.Caller)
+	search.ask(func(r *placement.Request) {
+		r.Pinned, r.Unit, r.Among = request.Node, request.unit, request.among
+	})
+	search.only(snapshot, request.Node)
+	decision := c.decide(search, request.Caller)
 	if decision.Outcome == placement.Refused && !settled {
 		return Started{}, unsettled, nil
 	}
@@ -68,30 +70,24 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	if decision.Outcome == placement.Refused {
 		return Started{Decision: decision}, decided, c.recordRefusal(ctx, decision)
 	}
+	target, err := search.target(snapshot, decision)
+	if err != nil {
+		return Started{}, decided, err
+	}
 	expected, at := vm.Revision, c.Now()
 	op := operation.Operation{
 		ID: c.newID(), Kind: operation.Start, Caller: request.Caller, Request: request.RequestID,
 		VM: vm.ID, VMName: vm.Name, Pinned: request.Node, Created: expected == 0,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
 	}
-	target := from.target(snapshot, decision)
-	target.Spec, target.MakesHome = spec, from.local() && vm.Home == ""
+	if request.Root != nil {
+		op.Disks = []string{request.Root.ID}
+	}
 	next := operation.Place(op, vm, target, at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
-	started, again, err = c.begin(ctx, snapshot, next, decision, expected, from.unchanged(snapshot))
-	return started, again, err
-}
-
-// specOf is what a start gives to the node when the VM's own description does not say it all; else nil.
-func specOf(snapshot *state.Snapshot, vm cluster.VM) (*cluster.VMSpec, error) {
-	spec, err := estate.SpecOf(snapshot, vm)
-	if err != nil {
-		return nil, unlinked(vm, err)
-	}
-	if vm.Image == "" && len(vm.Disks)+len(vm.NICs) == 0 {
-		return nil, nil
-	}
-	return &spec, nil
+	return c.begin(ctx, snapshot, beginning{
+		Next: next, decision: decision, vmRevision: expected, read: search.unchanged(snapshot, decision), made: request.Root,
+	})
 }
 
 // startable is the VM to start: a new record, or the one that exists.
@@ -128,7 +124,7 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 
 // linked tells whether the request says what a new VM belongs to.
 func (r *StartVM) linked() bool {
-	return r.VDC != "" || r.Offer != "" || r.Image != "" || r.Migration != "" ||
+	return r.VDC != "" || r.Offer != "" || r.Image != "" || r.Migration != "" || r.Within != "" || r.Root != nil ||
 		len(r.Disks)+len(r.NICs)+len(r.Keys)+len(r.Labels)+len(r.Preferred) > 0
 }
 
@@ -158,12 +154,16 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 			NextStep: "remove <uuid> from the XML, or start that VM",
 		}
 	}
+	disks := request.Disks
+	if request.Root != nil {
+		disks = append([]string{request.Root.ID}, disks...)
+	}
 	// A VM of this UUID may have been here before: agents remember its epochs.
 	last := snapshot.LastEpoch(id)
 	return cluster.VM{
 		ID: id, Name: request.Name, Spec: *request.Spec, Epoch: last, LastEpoch: last, CreatedAt: c.Now(),
-		VDC: request.VDC, Offer: request.Offer, Image: request.Image, Disks: request.Disks, NICs: request.NICs, Keys: request.Keys,
-		Labels: request.Labels, Preferred: request.Preferred, Migration: request.Migration,
+		VDC: request.VDC, Offer: request.Offer, Image: request.Image, Disks: disks, NICs: request.NICs, Keys: request.Keys,
+		Labels: request.Labels, Preferred: request.Preferred, Migration: request.Migration, Within: request.Within,
 	}, nil
 }
 

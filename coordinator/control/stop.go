@@ -6,7 +6,6 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
-	"berth/coordinator/placement"
 	"berth/coordinator/state"
 )
 
@@ -34,7 +33,7 @@ func (c *Control) StopVM(ctx context.Context, request StopVM) (operation.Operati
 		}
 		expected := vm.Revision
 		vm.Operation = op.ID
-		started, again, err := c.begin(ctx, snapshot, operation.Next{Operation: op, VM: vm}, placement.Decision{}, expected, nil)
+		started, again, err := c.begin(ctx, snapshot, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
 		if again == decided {
 			return started.Operation, err
 		}

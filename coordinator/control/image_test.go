@@ -1,0 +1,247 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/shared/units"
+)
+
+// imported asks for an image of 2 GiB that is a file of eight bytes.
+func imported(pool string) ImportImage {
+	return ImportImage{
+		Name: "debian", Pool: pool, Format: "qcow2", Size: 8, Capacity: 2 * units.GiB, Checksum: "abc", RequestID: "i", Caller: "operator/test",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(make([]byte, 8))), nil },
+	}
+}
+
+func (w *world) image() cluster.Resource {
+	found, _ := w.Store.Snapshot().ResourceByName(cluster.KindImage, "debian")
+	return found
+}
+
+func TestAnImageComesToEveryNodeOfALocalPoolAndOnceIntoASharedOne(t *testing.T) {
+	for pool, want := range map[string][]string{"p-fast": {"n1 debian", "n2 debian", "n3 debian"}, "p-wide": {"shared debian"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.put(pools()...)
+			image, err := w.ImportImage(t.Context(), imported(pool))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if volume := image.Volume; volume.Doomed || volume.Capacity != 2*units.GiB || volume.Checksum != "abc" || len(volume.Nodes)%3 != 0 {
+				t.Errorf("%s: %+v", pool, volume)
+			}
+			w.wantLeft(want...)
+			tasks := len(w.agents.tasks)
+			if again, err := w.ImportImage(t.Context(), imported(pool)); err != nil || again.ID != image.ID || len(w.agents.tasks) != tasks {
+				t.Errorf("%s: the same request again: %v, %d tasks", pool, err, len(w.agents.tasks)-tasks)
+			}
+			other := imported(pool)
+			other.RequestID = "j"
+			_, err = w.ImportImage(t.Context(), other)
+			refusedAs(t, "another request", err, Exists, "imported already")
+
+			request := disked(pool)
+			request.Root.Links = map[string]string{"image": image.ID}
+			request.Root.Settings = nil
+			w.must(request)
+			synctest.Wait()
+			if order := w.agents.ordered(operation.ActStart)[0]; order.Volumes[0].BackingName != image.Volume.Name || order.Volumes[0].Capacity != 2*units.GiB {
+				t.Errorf("%s: made as %+v", pool, order.Volumes[0])
+			}
+			refusedAs(t, "of a disk", w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}), Conflict, `disk "web1-root" is a copy of it`)
+		})
+	}
+}
+
+func TestAnImportThatFailsLeavesNothing(t *testing.T) {
+	broken := func(node string) func(string, Task) error {
+		return func(at string, task Task) error {
+			if at == node && task.Fetch != nil {
+				return &TaskError{Code: "no_space", Message: "the disk is full"}
+			}
+			return nil
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		w.agents.task = broken("n2")
+		_, err := w.ImportImage(t.Context(), imported("p-fast"))
+		refusedAs(t, "on the second node", err, Conflict, "node node2: the disk is full")
+		if image := w.image(); image.ID != "" {
+			t.Errorf("left %+v", image)
+		}
+		w.wantLeft()
+		// One that was declared before stays declared.
+		w.put(cluster.Resource{ID: "i1", Kind: cluster.KindImage, Name: "debian"})
+		_, err = w.ImportImage(t.Context(), imported("p-fast"))
+		refusedAs(t, "of one that is declared", err, Conflict, "the disk is full")
+		if image := w.image(); image.ID != "i1" || image.Volume != nil {
+			t.Errorf("left %+v", image)
+		}
+		w.agents.task = nil
+		if image, err := w.ImportImage(t.Context(), imported("p-fast")); err != nil || image.ID != "i1" || len(image.Volume.Nodes) != 3 {
+			t.Errorf("%+v, %v", image, err)
+		}
+	})
+}
+
+// A node that falls silent may have the image: it stays written down, of no use to anybody, until that is known.
+func TestAnImportInDoubtIsFinishedOrRemoved(t *testing.T) {
+	for _, finish := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.put(pools()...)
+			w.agents.task = func(node string, task Task) error {
+				if node == "n2" && task.Fetch != nil {
+					w.agents.away["n2"] = true
+					return errors.New("the session ended")
+				}
+				return nil
+			}
+			large := imported("p-fast")
+			large.Capacity = 60 * units.GiB // its room is taken once
+			_, err := w.ImportImage(t.Context(), large)
+			refusedAs(t, "in doubt", err, Unavailable, "the session ended")
+			image := w.image()
+			if image.Volume == nil || !image.Volume.Doomed {
+				t.Fatalf("left %+v", image.Volume)
+			}
+			request := disked("p-fast")
+			request.Root.Links = map[string]string{"image": image.ID}
+			if _, err := w.StartVM(t.Context(), request); err == nil {
+				t.Error("a disk was made of half an image")
+			}
+			w.agents.task, w.agents.away = nil, map[string]bool{}
+			other := imported("p-fast")
+			other.Checksum = "def"
+			_, err = w.ImportImage(t.Context(), other)
+			refusedAs(t, "another file", err, Conflict, "another file or pool")
+			if !finish {
+				if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}); err != nil {
+					t.Fatal(err)
+				}
+				w.wantLeft()
+				return
+			}
+			if image, err = w.ImportImage(t.Context(), large); err != nil || image.Volume.Doomed {
+				t.Errorf("%+v, %v", image.Volume, err)
+			}
+			w.wantLeft("n1 debian", "n2 debian", "n3 debian")
+		})
+	}
+}
+
+func TestImagesThatNoPoolCanTakeAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world, *ImportImage)
+		code   Code
+		saying string
+	}{
+		"no pool":    {func(_ *world, r *ImportImage) { r.Pool = "nope" }, NotFound, "no storage pool"},
+		"name":       {func(_ *world, r *ImportImage) { r.Name = "a b" }, Invalid, "name"},
+		"too large":  {func(_ *world, r *ImportImage) { r.Capacity = 200 * units.GiB }, Conflict, "100 GiB in all"},
+		"no size":    {func(_ *world, r *ImportImage) { r.Capacity = 0 }, Invalid, "as a guest sees it"},
+		"large file": {func(_ *world, r *ImportImage) { r.Size, r.Capacity = 95*units.GiB, 96*units.GiB }, Conflict, "90 GiB free"},
+		"vanished": {func(w *world, _ *ImportImage) {
+			for _, node := range []string{"n1", "n2", "n3"} {
+				w.facts.change(node, func(f *cluster.NodeFacts) { f.Pools = nil })
+			}
+		}, Unavailable, "no node of cluster default"},
+		"full": {func(w *world, _ *ImportImage) {
+			w.facts.change("n3", func(f *cluster.NodeFacts) { f.Pools = []cluster.PoolFacts{{Name: "fast", Active: true, Capacity: units.TiB}} })
+		}, Conflict, "pool fast of node3 is full"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.put(pools()...)
+			request := imported("p-fast")
+			c.change(w, &request)
+			_, err := w.ImportImage(t.Context(), request)
+			refusedAs(t, name, err, c.code, c.saying)
+			if len(w.agents.tasks) > 0 || w.image().ID != "" {
+				t.Errorf("%s: %d tasks, image %+v", name, len(w.agents.tasks), w.image())
+			}
+		})
+	}
+}
+
+// A node without the pool does without the image: it is refused for disks of it, and no reason to have no image at all.
+func TestAnImageGoesWhereThePoolIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Pools = nil })
+		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		image, err := w.ImportImage(t.Context(), imported("p-fast"))
+		if err != nil || !slices.Equal(image.Volume.Nodes, []string{"n1"}) {
+			t.Errorf("%+v, %v", image.Volume, err)
+		}
+		if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID, RequestID: "d"}); err != nil {
+			t.Fatal(err)
+		}
+		w.wantLeft()
+	})
+}
+
+// Only one works on the volumes of an image at a time.
+func TestAnImageThatComesIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		request := imported("p-wide")
+		request.Open = func() (io.ReadCloser, error) {
+			_, err := w.ImportImage(context.Background(), imported("p-wide"))
+			refusedAs(t, "a second import", err, Busy, "is being worked on")
+			refusedAs(t, "a deletion", w.DeleteImage(context.Background(), DeleteImage{Image: w.image().ID}), Busy, "is being worked on")
+			return imported("p-wide").Open()
+		}
+		if _, err := w.ImportImage(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The leadership goes while an image comes: the next leader finds it written down.
+func TestAnImportSurvivesItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		w.put(pools()...)
+		request := imported("p-wide")
+		request.Open = func() (io.ReadCloser, error) {
+			w.log.mu.Lock()
+			w.log.stopped = true
+			w.log.mu.Unlock()
+			return imported("p-wide").Open()
+		}
+		if _, err := w.ImportImage(t.Context(), request); err == nil {
+			t.Fatal("imported by nobody's leader")
+		}
+		w.lose()
+		w.log.stopped = false
+		w.lead(2)
+		defer func() { w.lose() }()
+		if image := w.image(); image.Volume == nil || !image.Volume.Doomed {
+			t.Fatalf("left %+v", image.Volume)
+		}
+		if image, err := w.ImportImage(t.Context(), imported("p-wide")); err != nil || image.Volume.Doomed {
+			t.Errorf("%+v, %v", image, err)
+		}
+		w.wantLeft("shared debian")
+	})
+}

@@ -1,0 +1,503 @@
+package control
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// pools are a local pool and a shared one of the default cluster.
+func pools() []cluster.Resource {
+	in := map[string]string{"cluster": cluster.DefaultCluster}
+	return []cluster.Resource{
+		{ID: "p-fast", Kind: cluster.KindPool, Name: "fast", Links: in, Settings: map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}},
+		{ID: "p-wide", Kind: cluster.KindPool, Name: "wide", Links: in, Settings: map[string]string{cluster.SettingScope: string(cluster.PoolShared)}},
+	}
+}
+
+// root is the disk that a new VM is made with.
+func root(pool string, size units.Bytes) *cluster.Resource {
+	return &cluster.Resource{
+		Kind: cluster.KindDisk, Name: "web1-root", Links: map[string]string{"pool": pool}, Settings: map[string]string{"size": sizeText(size)},
+	}
+}
+
+// disked asks for a VM with a root disk of 10 GiB.
+func disked(pool string) StartVM {
+	return StartVM{
+		Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1}, Root: root(pool, 10*units.GiB), RequestID: "start web1",
+		Caller: "operator/test",
+	}
+}
+
+func (w *world) disk(name string) cluster.Resource {
+	found, _ := w.Store.Snapshot().ResourceByName(cluster.KindDisk, name)
+	return found
+}
+
+func (w *world) wantLeft(want ...string) {
+	w.Helper()
+	if diff := cmp.Diff(want, w.agents.left()); diff != "" {
+		w.Errorf("volumes (-want +got):\n%s", diff)
+	}
+}
+
+// began starts a VM with a root disk and waits until it runs.
+func (w *world) began(pool string) cluster.VM {
+	w.Helper()
+	started := w.must(disked(pool))
+	synctest.Wait()
+	vm := w.vm("web1")
+	if vm.Holder == "" || vm.Operation != "" {
+		w.Fatalf("it does not run: %+v", w.operation(started.Operation.ID))
+	}
+	w.show(vm)
+	return vm
+}
+
+// halted is a VM with a root disk that ran.
+func (w *world) halted(pool string) cluster.VM {
+	w.Helper()
+	vm := w.began(pool)
+	if _, err := w.StopVM(w.Context(), StopVM{VM: vm.ID}); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
+	return w.vm("web1")
+}
+
+// answers makes a script that says this to one action, and else obeys.
+func answers(action operation.Action, outcome operation.Outcome, seen cluster.DomainState) func(operation.Order) *operation.Answer {
+	return func(order operation.Order) *operation.Answer {
+		if order.Action == action {
+			return &operation.Answer{Outcome: outcome, Error: "it broke", Seen: operation.Observation{State: seen, Epoch: order.Epoch}}
+		}
+		if order.Action == operation.ActInspect {
+			return &operation.Answer{Outcome: operation.OutcomeDone, Seen: operation.Observation{State: cluster.DomainAbsent}}
+		}
+		return obedient(order)
+	}
+}
+
+func refusedAs(t *testing.T, what string, err error, code Code, saying string) {
+	t.Helper()
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Code != code || !strings.Contains(refused.Message, saying) {
+		t.Errorf("%s: %v; want %s saying %q", what, err, code, saying)
+	}
+	if refused != nil && refused.NextStep == "" {
+		t.Errorf("%s: no next step", what)
+	}
+}
+
+func TestAStartMakesItsDisk(t *testing.T) {
+	for pool, place := range map[string]string{"p-fast": "", "p-wide": "shared"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.put(pools()...)
+			vm := w.began(pool)
+			disk, order := w.disk("web1-root"), w.agents.ordered(operation.ActStart)[0]
+			if disk.Volume == nil || disk.Volume.Pool != pool || disk.Volume.Capacity != 10*units.GiB || !slices.Equal(vm.Disks, []string{disk.ID}) {
+				t.Fatalf("disk %+v of %+v", disk.Volume, vm.Disks)
+			}
+			if len(order.Spec.Disks) != 1 || order.Spec.Disks[0].Volume != disk.Volume.Name || order.Volumes[0].Name != disk.Volume.Name {
+				t.Errorf("ordered %+v with %+v", order.Spec.Disks, order.Volumes)
+			}
+			if place == "" {
+				place = vm.Holder
+				if !slices.Equal(disk.Volume.Nodes, []string{vm.Holder}) {
+					t.Errorf("on %v, started on %s", disk.Volume.Nodes, vm.Holder)
+				}
+			}
+			w.wantLeft(place + " web1-root")
+		})
+	}
+}
+
+func TestAStartThatFailsLeavesNeitherDiskNorVolume(t *testing.T) {
+	for name, script := range map[string]func(operation.Order) *operation.Answer{
+		"failed":   answers(operation.ActStart, operation.OutcomeFailed, cluster.DomainAbsent),
+		"in doubt": answers(operation.ActStart, operation.OutcomeAmbiguous, cluster.DomainAbsent),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, script)
+			defer w.lose()
+			w.put(pools()...)
+			before := w.agents.left()
+			started := w.must(disked("p-wide"))
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if op := w.operation(started.Operation.ID); op.Result != operation.Failed || op.Attempt != operation.MaxAttempts {
+				t.Fatalf("%s: %+v", name, op)
+			}
+			if vm, disk := w.vm("web1"), w.disk("web1-root"); vm.ID != "" || disk.ID != "" {
+				t.Errorf("%s: left VM %+v, disk %+v", name, vm, disk)
+			}
+			if diff := cmp.Diff(before, w.agents.left()); diff != "" {
+				t.Errorf("%s: volumes:\n%s", name, diff)
+			}
+		})
+	}
+}
+
+// A start that is cancelled while its end is in doubt removes what it may have made.
+func TestACancelledStartClears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := true
+		w := newWorld(t, func(order operation.Order) *operation.Answer {
+			if order.Action == operation.ActClear && silent {
+				return nil
+			}
+			return answers(operation.ActStart, operation.OutcomeAmbiguous, cluster.DomainUnknown)(order)
+		})
+		defer w.lose()
+		w.put(pools()...)
+		started := w.must(disked("p-fast"))
+		synctest.Wait()
+		if op := w.operation(started.Operation.ID); op.Phase != operation.Clearing {
+			t.Fatalf("%+v", op)
+		}
+		w.wantLeft(started.Operation.Target + " web1-root")
+		if _, err := w.CancelOperation(t.Context(), started.Operation.ID, "operator/test"); err != nil {
+			t.Fatal(err)
+		}
+		silent = false
+		time.Sleep(5 * time.Second)
+		if op := w.operation(started.Operation.ID); op.Result != operation.Failed || op.Attempt != 1 {
+			t.Errorf("%+v", op)
+		}
+		w.wantLeft()
+	})
+}
+
+// What is being made counts before it is there.
+func TestWhatIsBeingMadeTakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(operation.Order) *operation.Answer { return nil })
+		defer w.lose()
+		w.put(pools()...)
+		first := disked("p-wide")
+		first.Root.Settings["size"] = sizeText(60 * units.GiB)
+		w.must(first)
+		second := disked("p-wide")
+		second.Name, second.RequestID, second.Root.Name = "web2", "start web2", "web2-root"
+		second.Root.Settings["size"] = sizeText(60 * units.GiB)
+		_, err := w.StartVM(t.Context(), second)
+		refusedAs(t, "a second disk of 60 GiB in 100", err, NoNodeFits, "40 GiB left to promise")
+		second.Root.Settings["size"] = sizeText(40 * units.GiB)
+		w.must(second)
+		second.Name, second.RequestID, second.Root.Name = "web3", "start web3", "web3-root"
+		second.Root.Settings["size"] = sizeText(200 * units.GiB)
+		_, err = w.StartVM(t.Context(), second)
+		refusedAs(t, "a disk larger than its pool", err, NoNodeFits, "in all")
+		if disk := w.disk("web3-root"); disk.ID != "" {
+			t.Errorf("a refused start leaves disk %+v", disk)
+		}
+	})
+}
+
+func TestADiskInALocalPoolKeepsItsVMUnlessItGoesAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		vm := w.began("p-fast")
+		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder)})
+		refusedAs(t, "without its disk", err, Conflict, "its disk web1-root is in the local pool fast of node")
+		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		op, after := w.operation(moved.Operation.ID), w.vm("web1")
+		if op.Result != operation.Done || after.Holder != other(vm.Holder) || after.Condition != "" {
+			t.Fatalf("%+v of %+v", op, after)
+		}
+		if disk := w.disk("web1-root"); !slices.Equal(disk.Volume.Nodes, []string{after.Holder}) {
+			t.Errorf("its disk is on %v", disk.Volume.Nodes)
+		}
+		order := w.agents.ordered(operation.ActMigrate)[0]
+		if !order.CopyStorage || len(order.Volumes) != 1 || order.Volumes[0].BackingName != "" || order.Deadline < 25*time.Minute {
+			t.Errorf("ordered %+v", order)
+		}
+		w.wantLeft(after.Holder + " web1-root")
+	})
+}
+
+func TestACopyThatBreaksLeavesTheDiskWhereItWas(t *testing.T) {
+	for name, script := range map[string]func(operation.Order) *operation.Answer{
+		"prepare failed":   answers(operation.ActPrepare, operation.OutcomeFailed, cluster.DomainAbsent),
+		"prepare in doubt": answers(operation.ActPrepare, operation.OutcomeAmbiguous, cluster.DomainAbsent),
+		"copy refused":     answers(operation.ActMigrate, operation.OutcomeRefused, cluster.DomainRunning),
+		"copy failed":      answers(operation.ActMigrate, operation.OutcomeFailed, cluster.DomainRunning),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, script)
+			defer w.lose()
+			w.put(pools()...)
+			vm := w.began("p-fast")
+			moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if op := w.operation(moved.Operation.ID); op.Result != operation.Failed || w.vm("web1").Holder != vm.Holder {
+				t.Errorf("%s: %+v", name, op)
+			}
+			if disk := w.disk("web1-root"); !slices.Equal(disk.Volume.Nodes, []string{vm.Holder}) {
+				t.Errorf("%s: its disk is on %v", name, disk.Volume.Nodes)
+			}
+			w.wantLeft(vm.Holder + " web1-root")
+		})
+	}
+}
+
+// In a cluster with local storage a VM whose disks are volumes has a new home where they go.
+func TestAHomeGoesAlongWithTheDisks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(append(pools(), defaultCluster(map[string]string{cluster.SettingStorage: string(cluster.LocalStorage)}))...)
+		vm := w.began("p-fast")
+		if vm.Home != vm.Holder {
+			t.Fatalf("home %q, on %s", vm.Home, vm.Holder)
+		}
+		if _, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, CopyStorage: true, Node: other(vm.Holder)}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if after := w.vm("web1"); after.Holder != other(vm.Holder) || after.Home != after.Holder {
+			t.Errorf("on %s, home %s", after.Holder, after.Home)
+		}
+		plain := w.running("web2")
+		w.record(plain.ID, func(vm *cluster.VM) { vm.Spec.Disks = []cluster.Disk{{Path: "/srv/web2.qcow2", Format: "qcow2"}} })
+		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, CopyStorage: true})
+		refusedAs(t, "a disk that is a file", err, Conflict, "/srv/web2.qcow2 is a file")
+	})
+}
+
+func TestADeletedVMTakesItsVolumesAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		vm := w.began("p-fast")
+		_, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
+		refusedAs(t, "while it runs", err, Conflict, "is not stopped")
+		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		_, err = w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
+		refusedAs(t, "while its node shows it", err, Conflict, "a domain with the UUID")
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
+		op, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID, RequestID: "d"})
+		if err != nil || op.ID == "" {
+			t.Fatal(op, err)
+		}
+		synctest.Wait()
+		if done := w.operation(op.ID); done.Result != operation.Done || w.vm("web1").ID != "" || w.disk("web1-root").ID != "" {
+			t.Errorf("%+v", done)
+		}
+		w.wantLeft()
+		if again, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID, RequestID: "d"}); err != nil || again.ID != op.ID {
+			t.Errorf("again: %s, %v", again.ID, err)
+		}
+	})
+}
+
+func TestDisksThatAreKeptOutliveTheirVM(t *testing.T) {
+	for name, keep := range map[string]bool{"by request": true, "by themselves": false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.put(pools()...)
+			vm := w.halted("p-wide")
+			if disk := w.disk("web1-root"); !keep {
+				disk.Settings["keep"] = "true"
+				w.put(disk)
+			}
+			op, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID, KeepDisks: keep})
+			if err != nil || op.ID != "" || w.vm("web1").ID != "" || w.disk("web1-root").Volume.Doomed {
+				t.Errorf("%s: %+v, %v", name, op, err)
+			}
+			w.wantLeft("shared web1-root")
+			if err := w.DeleteDisk(t.Context(), DeleteDisk{Disk: w.disk("web1-root").ID}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			w.wantLeft()
+		})
+	}
+}
+
+func TestADeletionWaitsForItsNodeAndCanBeRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := false
+		w := newWorld(t, func(order operation.Order) *operation.Answer {
+			if silent {
+				return nil
+			}
+			return obedient(order)
+		})
+		defer w.lose()
+		w.put(pools()...)
+		vm := w.halted("p-fast")
+		silent = true
+		op, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if w.operation(op.ID).Phase != operation.Clearing || w.vm("web1").ID == "" {
+			t.Fatalf("did not wait: %+v", w.operation(op.ID))
+		}
+		if _, err := w.CancelOperation(t.Context(), op.ID, "operator/test"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if ended := w.operation(op.ID); ended.Result != operation.Failed {
+			t.Fatalf("cancelled: %+v", ended)
+		}
+		_, err = w.StartVM(t.Context(), StartVM{Name: "web1"})
+		refusedAs(t, "a start with half a disk", err, Conflict, `disk "web1-root" of VM "web1" is being removed`)
+		silent = false
+		if _, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if w.vm("web1").ID != "" {
+			t.Error("it is still there")
+		}
+		w.wantLeft()
+	})
+}
+
+func TestDisksInUseAreNotDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		vm := w.halted("p-wide")
+		disk := w.disk("web1-root")
+		refusedAs(t, "of a VM", w.DeleteDisk(t.Context(), DeleteDisk{Disk: disk.ID}), Conflict, `in use by VM "web1"`)
+		refusedAs(t, "none", w.DeleteDisk(t.Context(), DeleteDisk{Disk: "nope"}), NotFound, "no disk")
+		w.record(vm.ID, func(vm *cluster.VM) { vm.Disks = nil })
+		for _, node := range []string{"n1", "n2", "n3"} {
+			w.agents.away[node] = true
+		}
+		refusedAs(t, "by a silent node", w.DeleteDisk(t.Context(), DeleteDisk{Disk: disk.ID, RequestID: "d"}), Unavailable, "does not answer")
+		if !w.disk("web1-root").Volume.Doomed {
+			t.Error("something may still use it")
+		}
+		w.agents.away = map[string]bool{}
+		for range 2 {
+			if err := w.DeleteDisk(t.Context(), DeleteDisk{Disk: disk.ID, RequestID: "d"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wantLeft()
+		for _, node := range []string{"n1", "n2", "n3"} {
+			w.facts.change(node, func(f *cluster.NodeFacts) { f.Pools = nil })
+		}
+		lost := cluster.Resource{ID: "d-lost", Kind: cluster.KindDisk, Name: "lost", Volume: &cluster.Volume{Pool: "p-wide", Name: "x", Format: "qcow2", Capacity: units.GiB}}
+		w.put(lost)
+		refusedAs(t, "of a pool that vanished", w.DeleteDisk(t.Context(), DeleteDisk{Disk: "d-lost"}), Unavailable, "pool wide")
+	})
+}
+
+func TestADiskGrowsAndNeverShrinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		vm := w.began("p-fast")
+		disk := w.disk("web1-root")
+		grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 20 * units.GiB, RequestID: "g"})
+		if err != nil || grown.Volume.Capacity != 20*units.GiB || sizeWanted(grown) != 20*units.GiB {
+			t.Fatal(grown, err)
+		}
+		task := w.agents.tasks[0]
+		if task.node != vm.Holder || task.task.Grow.VM != vm.ID || task.task.Grow.Volume.Capacity != 20*units.GiB {
+			t.Errorf("%s did %+v", task.node, task.task.Grow)
+		}
+		if _, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 20 * units.GiB, RequestID: "g"}); err != nil || len(w.agents.tasks) != 1 {
+			t.Errorf("again: %v after %d tasks", err, len(w.agents.tasks))
+		}
+		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 5 * units.GiB})
+		refusedAs(t, "smaller", err, Invalid, "never shrinks")
+		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 200 * units.GiB})
+		refusedAs(t, "larger than its pool", err, Conflict, "pool fast of node")
+		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 2 * cluster.MaxVolume})
+		refusedAs(t, "absurd", err, Invalid, "more than a disk can have")
+		w.put(cluster.Resource{ID: "f", Kind: cluster.KindDisk, Name: "file", Settings: map[string]string{"path": "/srv/x", "format": "raw"}})
+		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: "f", Size: units.GiB})
+		refusedAs(t, "a file", err, Invalid, "/srv/x")
+		w.put(cluster.Resource{ID: "n", Kind: cluster.KindDisk, Name: "new", Settings: map[string]string{"size": sizeText(units.GiB)}})
+		if grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: "n", Size: 2 * units.GiB}); err != nil || sizeWanted(grown) != 2*units.GiB || len(w.agents.tasks) != 1 {
+			t.Errorf("one that is not made yet: %+v, %v", grown, err)
+		}
+	})
+}
+
+func TestAGrowthThatFailedChangesNothingAndOneInDoubtIsFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		w.halted("p-wide")
+		disk := w.disk("web1-root")
+		grow := func(size units.Bytes) error {
+			_, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: size})
+			return err
+		}
+		w.agents.task = func(string, Task) error { return &TaskError{Code: "no_space", Message: "the disk is full"} }
+		refusedAs(t, "refused by the node", grow(20*units.GiB), Conflict, "the disk is full")
+		if after := w.disk("web1-root"); sizeWanted(after) != 10*units.GiB || after.Volume.Capacity != 10*units.GiB {
+			t.Errorf("after that: %+v, %+v", after.Settings, after.Volume)
+		}
+		w.agents.task = func(string, Task) error { return errors.New("the session ended") }
+		refusedAs(t, "in doubt", grow(20*units.GiB), Unavailable, "the session ended")
+		_, err := w.StartVM(t.Context(), StartVM{Name: "web1"})
+		refusedAs(t, "a start meanwhile", err, Busy, "is being made larger")
+		refusedAs(t, "another size meanwhile", grow(30*units.GiB), Busy, "is being made larger, to 20 GiB")
+		w.agents.task = nil
+		if err := grow(20 * units.GiB); err != nil {
+			t.Fatal(err)
+		}
+		w.must(StartVM{Name: "web1"})
+		refusedAs(t, "while it starts", grow(30*units.GiB), Busy, "works on VM")
+	})
+}
+
+// Starts and growths of the same disk exclude each other also when they are asked for at the same moment.
+func TestAStartIsDecidedAnewWhenItsDiskChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		w.halted("p-wide")
+		done := false
+		w.log.before = func(command state.Command) {
+			if command.Kind == "start vm" && !done {
+				done = true
+				disk := w.disk("web1-root")
+				disk.Settings["size"] = sizeText(20 * units.GiB)
+				w.put(disk)
+			}
+		}
+		_, err := w.StartVM(t.Context(), StartVM{Name: "web1"})
+		refusedAs(t, "a start", err, Busy, "is being made larger")
+	})
+}
