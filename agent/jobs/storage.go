@@ -55,7 +55,7 @@ func (j *Jobs) unlessLeft(command *berthv1.Command, d done, err error) done {
 		return d
 	}
 	unknown := j.startUnknown(command, err)
-	unknown.obeyFrom = d.obeyFrom
+	unknown.obeyFrom, unknown.result.ErrorCode = d.obeyFrom, d.result.GetErrorCode()
 	return unknown
 }
 

@@ -23,7 +23,8 @@ import (
 type leader struct {
 	berthv1connect.UnimplementedAgentServiceHandler
 
-	serve func(context.Context, *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error
+	serve  func(context.Context, *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error
+	tunnel func(context.Context, *connect.BidiStream[berthv1.TunnelRequest, berthv1.TunnelResponse]) error
 }
 
 func (l *leader) Session(ctx context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
@@ -67,13 +68,22 @@ type agent struct {
 
 func run(t *testing.T, client *http.Client, remember func([]string), addresses ...string) *agent {
 	t.Helper()
+	return runWith(t, client, nil, remember, addresses...)
+}
+
+// runWith runs an agent with its own tasks, or, with nil, the real ones.
+func runWith(t *testing.T, client *http.Client, own Tasks, remember func([]string), addresses ...string) *agent {
+	t.Helper()
 	node := fake.NewWire().Host("node1")
+	if own == nil {
+		own = &tasks.Tasks{Hypervisor: node, Logger: hclog.NewNullLogger()}
+	}
 	w := &work{results: make(chan *berthv1.CommandResult, 8), cancels: make(chan string, 8)}
 	s := New(Config{
 		NodeID: "n1", ClusterID: "c", Incarnation: "boot/1", Version: "test", Addresses: addresses, Remember: remember, Client: client,
 		Hypervisor: node, Sampler: telemetry.NewSampler(node, hoststat.New()),
 		Collector: &telemetry.Collector{Hypervisor: node, MigrationURI: "qemu+tls://node1/system"},
-		Jobs:      w, Tasks: &tasks.Tasks{Hypervisor: node, Logger: hclog.NewNullLogger()}, Logger: hclog.NewNullLogger(),
+		Jobs:      w, Tasks: own, Logger: hclog.NewNullLogger(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
