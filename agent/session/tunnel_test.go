@@ -32,7 +32,14 @@ func assign(given <-chan *berthv1.Task, answers chan<- *berthv1.TaskResult) func
 		if err := stream.Send(welcome()); err != nil {
 			return err
 		}
+		ctx, cancel := context.WithCancel(ctx)
+		sent := make(chan struct{})
+		defer func() {
+			cancel()
+			<-sent
+		}()
 		go func() {
+			defer close(sent)
 			for {
 				select {
 				case task := <-given:
