@@ -1,5 +1,5 @@
-// Package qcow2 reads the header of a disk image in the format qcow2, to tell from its first bytes how large the disk is and
-// whether it is whole in itself.
+// Package qcow2 tells from the first bytes of a disk image, above all one in the format qcow2, how large the disk is and whether
+// the image is whole in itself.
 package qcow2
 
 import (
@@ -17,8 +17,8 @@ const (
 )
 
 var (
-	// ErrFormat reports that something is not an image of this format, or is a broken one.
-	ErrFormat = errors.New("not a qcow2 image")
+	// ErrFormat reports that something is not an image of the format that is looked for, or is a broken one.
+	ErrFormat = errors.New("not a good image")
 	// ErrUnfit reports an image that cannot be used as it is: it is not whole in itself, or nobody could read it.
 	ErrUnfit = errors.New("cannot be used")
 )
@@ -71,7 +71,7 @@ const (
 // of QEMU's specification "The QCOW2 image format" (docs/interop/qcow2). The error is ErrFormat.
 func Parse(begin []byte) (Header, error) {
 	if !Is(begin) {
-		return Header{}, fmt.Errorf("%w: it does not begin like one", ErrFormat)
+		return Header{}, fmt.Errorf("%w: it does not begin like a qcow2 image", ErrFormat)
 	}
 	if len(begin) < lengthOf2 {
 		return Header{}, fmt.Errorf("%w: it ends within its header", ErrFormat)
@@ -81,7 +81,7 @@ func Parse(begin []byte) (Header, error) {
 	h := Header{Version: int(short(4)), Backing: long(8) != 0, Encrypted: short(32) != 0}
 	switch bits := short(20); {
 	case h.Version != 2 && h.Version != 3:
-		return Header{}, fmt.Errorf("%w of version 2 or 3: it says version %d", ErrFormat, short(4))
+		return Header{}, fmt.Errorf("%w: it is of version %d, and only 2 and 3 are known", ErrFormat, short(4))
 	case bits < minClusterBits || bits > maxClusterBits:
 		return Header{}, fmt.Errorf("%w: clusters of 2^%d bytes", ErrFormat, bits)
 	case long(24) > MaxSize:

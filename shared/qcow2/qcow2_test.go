@@ -63,8 +63,8 @@ func TestImagesThatAreRefused(t *testing.T) {
 		want  error
 		say   string
 	}{
-		"nothing":            {nil, ErrFormat, "does not begin like one"},
-		"something else":     {[]byte("MZ and so on"), ErrFormat, "does not begin like one"},
+		"nothing":            {nil, ErrFormat, "does not begin like a qcow2 image"},
+		"something else":     {[]byte("MZ and so on"), ErrFormat, "does not begin like a qcow2 image"},
 		"cut short":          {header(3, nil)[:50], ErrFormat, "ends within its header"},
 		"version 3 cut":      {header(3, nil)[:90], ErrFormat, "ends within its header"},
 		"version 1":          {header(1, nil), ErrFormat, "version 1"},
@@ -97,6 +97,33 @@ func TestImagesThatAreRefused(t *testing.T) {
 		}
 		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.say) {
 			t.Errorf("%s: %v, want %v with %q", name, err, tc.want, tc.say)
+		}
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	good := header(3, nil)
+	for _, tc := range []struct {
+		format string
+		begin  []byte
+		file   int64
+		want   int64
+		err    error
+	}{
+		{FormatQCOW2, good, testFile, testSize, nil},
+		{FormatQCOW2, make([]byte, 512), 512, 0, ErrFormat},
+		{FormatQCOW2, good, 512, testSize, ErrFormat},
+		{FormatRaw, make([]byte, 512), 1024, 1024, nil},
+		{FormatRaw, nil, 0, 0, ErrUnfit},
+		{FormatRaw, make([]byte, 512), 1000, 0, ErrUnfit},
+		{FormatRaw, make([]byte, 512), MaxSize + 512, 0, ErrUnfit},
+		{FormatRaw, good, testFile, 0, ErrFormat},
+		{"vmdk", good, testFile, 0, ErrFormat},
+		{"", good, testFile, 0, ErrFormat},
+	} {
+		got, err := Capacity(tc.format, tc.begin, tc.file)
+		if got != tc.want || !errors.Is(err, tc.err) || err != nil && NextStep(err) == "" {
+			t.Errorf("%q of %d bytes: %d, %v; want %d, %v", tc.format, tc.file, got, err, tc.want, tc.err)
 		}
 	}
 }
