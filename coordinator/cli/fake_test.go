@@ -45,6 +45,7 @@ type fake struct {
 
 	estateFake
 	planFake
+	storageFake
 
 	status      func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error)
 	listNodes   func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)

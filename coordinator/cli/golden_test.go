@@ -19,7 +19,9 @@ func steady() *fake {
 	return &fake{
 		estateFake: cannedEstate(),
 		planFake:   cannedPlans(),
-		status:     func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) { return cannedStatus(), nil },
+
+		storageFake: cannedStorage(),
+		status:      func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) { return cannedStatus(), nil },
 		listNodes: func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
 			return &berthv1.ListNodesResponse{SchemaVersion: "1", Nodes: cannedNodes()}, nil
 		},

@@ -81,14 +81,22 @@ func beginning(op *berthv1.Operation) string {
 		return "starting on " + op.GetTarget()
 	case op.GetKind() == "stop" && op.GetSource() != "":
 		return "stopping on " + op.GetSource()
+	case op.GetKind() == "delete":
+		return "removing its disks"
 	}
 	return op.GetKind()
 }
 
-// transfer is the state of a running migration in words.
+// transfer is the state of a running migration in words. Disks that are copied are told apart from the memory.
 func transfer(stats *berthv1.MigrationStats) string {
-	return fmt.Sprintf("%v sent, %v left, %v/s, %s", units.Bytes(stats.GetDataProcessedBytes()),
-		units.Bytes(stats.GetDataRemainingBytes()), units.Bytes(stats.GetMemoryBps()), span(seconds(stats.GetElapsedSeconds())))
+	sent, left := stats.GetDataProcessedBytes(), stats.GetDataRemainingBytes()
+	speed := fmt.Sprintf("%v/s, %s", units.Bytes(stats.GetMemoryBps()), span(seconds(stats.GetElapsedSeconds())))
+	if stats.GetDiskTotalBytes() == 0 {
+		return fmt.Sprintf("%v sent, %v left, %s", units.Bytes(sent), units.Bytes(left), speed)
+	}
+	return fmt.Sprintf("disks %v of %v, memory %v sent, %v left, %s",
+		units.Bytes(stats.GetDiskProcessedBytes()), units.Bytes(stats.GetDiskTotalBytes()),
+		units.Bytes(max(sent-stats.GetDiskProcessedBytes(), 0)), units.Bytes(max(left-stats.GetDiskRemainingBytes(), 0)), speed)
 }
 
 // whole is the length of a bar. A migration's own figures will not do: what is to be sent grows while the guest runs.

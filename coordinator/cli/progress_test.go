@@ -159,7 +159,7 @@ func TestConfirmation(t *testing.T) {
 		}
 		w.in = tty
 		said := w.run("vm", "delete", "web1")
-		if said.exit != want || !strings.HasPrefix(said.errOut, "Forget vm/web1? Its disks stay. [y/N] ") {
+		if said.exit != want || !strings.HasPrefix(said.errOut, "Forget vm/web1? Disks that were made for it go with it. [y/N] ") {
 			t.Errorf("%q: exit %d, %q", reply, said.exit, said.errOut)
 		}
 		if deleted := len(asked[berthv1.DeleteVMRequest](f)) == 1; deleted != (want == Done) {

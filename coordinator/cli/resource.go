@@ -25,12 +25,24 @@ func (a *app) estateCommands() []*cobra.Command {
 }
 
 func (a *app) resourceCommand(form estate.Form) *cobra.Command {
-	verbs := []*cobra.Command{a.resourceAddCommand(form), a.resourceListCommand(form), a.resourceShowCommand(form)}
+	verbs := []*cobra.Command{a.resourceAddCommand(form)}
+	if form.Kind == cluster.KindPool {
+		verbs = append(verbs, a.poolListCommand(), a.poolShowCommand())
+	} else {
+		verbs = append(verbs, a.resourceListCommand(form), a.resourceShowCommand(form))
+	}
 	if len(changeable(form)) > 0 {
 		verbs = append(verbs, a.resourceSetCommand(form))
 	}
-	if form.Kind == cluster.KindPolicy {
+	switch form.Kind {
+	case cluster.KindPolicy:
 		verbs = append(verbs, a.policyCopyCommand(form))
+	case cluster.KindImage:
+		verbs = append(verbs, a.imageImportCommand())
+	case cluster.KindDisk:
+		verbs = append(verbs, a.diskGrowCommand())
+	case cluster.KindCustomer:
+		verbs = append(verbs, a.customerSpreadCommand())
 	}
 	verbs = append(verbs, a.resourceDeleteCommand(form))
 	if form.HasNodeKeys {

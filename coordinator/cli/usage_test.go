@@ -153,6 +153,15 @@ func TestWrongUsage(t *testing.T) {
 		{"vm migrate web1 --best --if-better NaN", "--if-better NaN: want a gain of score", migrate},
 		{"vm migrate web1 --best --full", "--full is for --dry-run", migrate},
 
+		{"image import", "FILE is missing", "usage: berth image import FILE --pool POOL [flags]"},
+		{"image import -  --pool p", "it cannot come from the standard input", "usage: berth image import FILE --pool POOL [flags]"},
+		{"image import x.qcow2", "--pool is missing: the storage pool that it goes into", "usage: berth image import FILE --pool POOL [flags]"},
+		{"image import x.qcow2 --pool p --format vmdk", "--format vmdk: use qcow2 or raw", "usage: berth image import FILE --pool POOL [flags]"},
+		{"image import a+b.qcow2 --pool p", "--name gives it another one", "usage: berth image import FILE --pool POOL [flags]"},
+		{"disk grow d1", "SIZE is missing", "usage: berth disk grow NAME SIZE [flags]"},
+		{"disk grow d1 lots", `size "lots": want a number with a unit`, "usage: berth disk grow NAME SIZE [flags]"},
+		{"disk grow d1 0", "SIZE 0: want more than nothing", "usage: berth disk grow NAME SIZE [flags]"},
+
 		{"vm stop web1 --force --grace 5s", "--force and --grace exclude each other", "usage: berth vm stop NAME [flags]"},
 		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME [flags]"},
 		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME [flags]"},

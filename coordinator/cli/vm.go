@@ -18,7 +18,7 @@ func (a *app) vmCommand() *cobra.Command {
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
 'berth node show', and never touched. 'berth vm why' and 'berth vm why-not' tell why it is where it is.`,
 		a.vmAddCommand(), a.vmSetCommand(), a.vmStartCommand(), a.vmStopCommand(), a.vmListCommand(), a.vmShowCommand(),
-		a.vmMigrateCommand(), a.vmDeleteCommand(), a.vmWhyCommand(), a.vmWhyNotCommand())
+		a.vmMigrateCommand(), a.vmConsoleCommand(), a.vmDeleteCommand(), a.vmWhyCommand(), a.vmWhyNotCommand())
 }
 
 func (a *app) vmListCommand() *cobra.Command {
@@ -244,35 +244,60 @@ func took(op *berthv1.Operation) string {
 }
 
 func (a *app) vmDeleteCommand() *cobra.Command {
-	var yes bool
+	var (
+		yes  bool
+		keep bool
+		wait waiting
+	)
 	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Forget a stopped VM; its disks stay", Args: arguments(1, "NAME"),
-		Long: `Forget a stopped VM: its description, its keys and its place in groups. Its disks are not touched.`,
+		Use: "delete NAME", Short: "Forget a stopped VM, with the disks that were made for it", Args: arguments(1, "NAME"),
+		Long: `Forget a stopped VM: its description, its keys and its place in groups. Disks that Berth has made in a storage pool are
+removed with it, but for those that are to be kept; --keep-disks keeps all. Disks that are files are not touched.`,
 		Example: `  berth vm delete web1
+  berth vm delete web1 --keep-disks
   berth vm delete web1 --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := confirm(cmd, yes, fmt.Sprintf("Forget vm/%s? Its disks stay.", args[0])); err != nil {
+			question := "Disks that were made for it go with it."
+			if keep {
+				question = "Its disks stay."
+			}
+			if err := confirm(cmd, yes, fmt.Sprintf("Forget vm/%s? %s", args[0], question)); err != nil {
 				return err
 			}
-			s, err := a.connect()
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.DeleteVM,
-				&berthv1.DeleteVMRequest{Vm: args[0], RequestId: requestID()})
-			if err != nil {
-				return err
-			}
-			return a.print(cmd, result{
-				message: answer, names: []string{"vm/" + args[0]},
-				text: func(p *page, _ bool) { p.line("vm/%s deleted; its disks stay where they are", args[0]) },
-			})
+			return a.vmDelete(cmd, &berthv1.DeleteVMRequest{Vm: args[0], KeepDisks: keep, RequestId: requestID()}, wait)
 		},
 		ValidArgsFunction: first(a.vmNames()),
 	}
+	cmd.Flags().BoolVar(&keep, "keep-disks", false, "all of its disks stay, as disks of no VM")
 	confirmFlag(cmd, &yes)
+	wait.flags(cmd)
 	return cmd
+}
+
+func (a *app) vmDelete(cmd *cobra.Command, request *berthv1.DeleteVMRequest, wait waiting) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.DeleteVM, request)
+	if err != nil {
+		return err
+	}
+	said := fmt.Sprintf("vm/%s deleted; its disks stay where they are", request.GetVm())
+	if op := answer.GetOperation(); op != nil {
+		said = fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), beginning(op), op.GetId())
+		if wait.wait {
+			if op, err = a.await(cmd, s, op, wait.timeout); err != nil {
+				return err
+			}
+			answer.Operation = op
+			said = fmt.Sprintf("vm/%s deleted, and its disks removed, after %s", op.GetVm(), took(op))
+		}
+	}
+	return a.print(cmd, result{
+		message: answer, names: []string{"vm/" + request.GetVm()}, text: func(p *page, _ bool) { p.line("%s", said) },
+	})
 }
 
 // cpu and rss are of the VM's last telemetry, if there is any.

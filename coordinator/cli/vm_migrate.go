@@ -21,6 +21,7 @@ func (a *app) vmMigrateCommand() *cobra.Command {
 		full      bool
 		ifBetter  float64
 		bandwidth string
+		copies    bool
 	)
 	cmd := &cobra.Command{
 		Use: "migrate NAME (--best | --to NODE)", Short: "Move a running VM to another node, live", Args: arguments(1, "NAME"),
@@ -28,13 +29,17 @@ func (a *app) vmMigrateCommand() *cobra.Command {
 
 --best asks for the best node. The one that it runs on takes part, and when it is the best one the VM stays. With
 --if-better N it also stays unless the best node scores at least N more. --to asks for one node, which has to fit as
-well. On a terminal a bar shows how the migration gets on.`,
+well. On a terminal a bar shows how the migration gets on.
+
+A VM with disks in a local pool moves with --copy-storage only: they are copied into a local pool of the other node
+while it runs.`,
 		Example: `  berth vm migrate web1 --best
   berth vm migrate web1 --best --if-better 10
   berth vm migrate web1 --to node3 --bandwidth 100M
+  berth vm migrate web1 --to node3 --copy-storage --timeout 1h
   berth vm migrate web1 --best --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			request := &berthv1.MigrateVMRequest{Vm: args[0], Node: to, DryRun: dryRun, RequestId: requestID()}
+			request := &berthv1.MigrateVMRequest{Vm: args[0], Node: to, DryRun: dryRun, CopyStorage: copies, RequestId: requestID()}
 			switch {
 			case best && cmd.Flags().Changed("to"):
 				return Usagef(cmd, "--best and --to exclude each other")
@@ -63,6 +68,7 @@ well. On a terminal a bar shows how the migration gets on.`,
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, move nothing")
 	cmd.Flags().BoolVar(&full, "full", false, "with --dry-run: every figure of every node")
 	cmd.Flags().Float64Var(&ifBetter, "if-better", 0, "with --best: move only if the score gains at least this `NUMBER`")
+	cmd.Flags().BoolVar(&copies, "copy-storage", false, "take disks of local pools along")
 	cmd.Flags().StringVar(&bandwidth, "bandwidth", "", "bytes a second at most: a `SIZE`, for instance 100M")
 	complete(cmd, "to", a.nodeNames())
 	complete(cmd, "if-better", cobra.NoFileCompletions)
@@ -111,6 +117,9 @@ func moved(stats *berthv1.MigrationStats) string {
 		return "no figures were kept"
 	}
 	parts := []string{units.Bytes(stats.GetDataProcessedBytes()).String() + " sent"}
+	if disks := stats.GetDiskProcessedBytes(); disks > 0 {
+		parts[0] += fmt.Sprintf(", %v of it from disks", units.Bytes(disks))
+	}
 	if stats.GetMemoryBps() > 0 {
 		parts = append(parts, fmt.Sprintf("%v/s", units.Bytes(stats.GetMemoryBps())))
 	}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+func (a *app) poolListCommand() *cobra.Command {
+	var in string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List storage pools: how large they are and how full", Args: arguments(0),
+		Long: `List storage pools. CAPACITY and FREE are what the nodes show, of a local pool on all of them together. PROMISED is what
+its disks and images may grow to, and LIMIT the most that may be promised. NODES are those that have it now, of those
+that should.`,
+		Example: `  berth pool list
+  berth pool list --cluster prod -o wide`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answer, err := a.pools(cmd, &berthv1.ListPoolsRequest{Cluster: in})
+			if err != nil {
+				return err
+			}
+			a.nothing(cmd, len(answer.GetPools()), "no storage pools: 'berth pool add --help' shows how to declare one")
+			return a.print(cmd, result{
+				message: answer, names: prefixed("pool/", answer.GetPools(), (*berthv1.Pool).GetName),
+				text: func(p *page, wide bool) { poolTable(p, answer.GetPools(), wide) },
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&in, "cluster", "", "only those of `CLUSTER`")
+	complete(cmd, "cluster", a.resourceNames(cluster.KindCluster))
+	return cmd
+}
+
+func (a *app) pools(cmd *cobra.Command, request *berthv1.ListPoolsRequest) (*berthv1.ListPoolsResponse, error) {
+	s, err := a.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return ask(cmd.Context(), s, repeatable, client.ListPools, request)
+}
+
+func poolTable(p *page, pools []*berthv1.Pool, wide bool) {
+	headings := []string{"NAME", "CLUSTER", "SCOPE", "CAPACITY", "FREE", "PROMISED", "LIMIT", "DISKS", "IMAGES", "NODES"}
+	if wide {
+		headings = append(headings, "SOURCE", "OVER-PROVISIONING")
+	}
+	rows := make([][]string, 0, len(pools))
+	for _, pool := range pools {
+		whole, nodes := summed(pool)
+		row := []string{
+			pool.GetName(), pool.GetCluster(), pool.GetScope(), size(whole.GetCapacityBytes()), size(whole.GetAvailableBytes()),
+			size(whole.GetPromisedBytes()), size(whole.GetLimitBytes()), strconv.Itoa(int(pool.GetDisks())),
+			strconv.Itoa(int(pool.GetImages())), fmt.Sprintf("%d/%d", len(whole.GetNodes()), nodes),
+		}
+		if wide {
+			row = append(row, pool.GetSource(), number(pool.GetOverProvisioning()))
+		}
+		rows = append(rows, row)
+	}
+	p.table(headings, rows)
+}
+
+// summed is a pool's shares together, and how many nodes should have it.
+func summed(pool *berthv1.Pool) (whole *berthv1.PoolShare, nodes int) {
+	whole = &berthv1.PoolShare{}
+	for _, share := range pool.GetShares() {
+		whole.CapacityBytes += share.GetCapacityBytes()
+		whole.AvailableBytes += share.GetAvailableBytes()
+		whole.PromisedBytes += share.GetPromisedBytes()
+		whole.LimitBytes += share.GetLimitBytes()
+		whole.Nodes = append(whole.Nodes, share.GetNodes()...)
+		nodes += len(share.GetNodes()) + len(share.GetMissing())
+	}
+	return whole, nodes
+}
+
+func (a *app) poolShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a storage pool: its settings, and how full it is where", Args: arguments(1, "NAME"),
+		Example: `  berth pool show fast
+  berth pool show fast -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := a.pools(cmd, &berthv1.ListPoolsRequest{Pool: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.print(cmd, result{
+				message: answer, names: prefixed("pool/", answer.GetPools(), (*berthv1.Pool).GetName),
+				text: func(p *page, _ bool) {
+					for _, pool := range answer.GetPools() {
+						poolText(p, pool)
+					}
+				},
+			})
+		},
+		ValidArgsFunction: first(a.resourceNames(cluster.KindPool)),
+	}
+}
+
+func poolText(p *page, pool *berthv1.Pool) {
+	p.line("pool/%s", pool.GetName())
+	p.fields("  ",
+		[2]string{"cluster", pool.GetCluster()},
+		[2]string{"scope", pool.GetScope()},
+		[2]string{"source", pool.GetSource()},
+		[2]string{"over_provisioning", number(pool.GetOverProvisioning())},
+		[2]string{"disks", strconv.Itoa(int(pool.GetDisks()))},
+		[2]string{"images", strconv.Itoa(int(pool.GetImages()))},
+	)
+	var rows [][]string
+	var missing []string
+	for _, share := range pool.GetShares() {
+		missing = append(missing, share.GetMissing()...)
+		if len(share.GetNodes()) == 0 {
+			continue
+		}
+		rows = append(rows, []string{
+			strings.Join(share.GetNodes(), ","), size(share.GetCapacityBytes()), size(share.GetAvailableBytes()),
+			size(share.GetPromisedBytes()), size(share.GetLimitBytes()), strconv.Itoa(int(share.GetDisks())),
+		})
+	}
+	if len(rows) > 0 {
+		p.blank()
+		p.indented("  ", []string{"NODES", "CAPACITY", "FREE", "PROMISED", "LIMIT", "DISKS"}, rows)
+	}
+	if len(missing) > 0 {
+		p.blank()
+		p.line("not on")
+		for _, why := range missing {
+			p.line("  %s", why)
+		}
+	}
+}
