@@ -36,6 +36,5 @@ func (c *Control) Console(ctx context.Context, vmID string, force bool, stream i
 	if !force {
 		next = "wait until it is free, or take it with --force"
 	}
-	_, err := c.perform(ctx, snapshot, vm.Holder, "vm/"+vm.Name, next, Task{Console: &OpenConsole{VM: vm.ID, Epoch: vm.Epoch, Force: force, Stream: stream}})
-	return err
+	return c.perform(ctx, snapshot, vm.Holder, "vm/"+vm.Name, next, Task{Console: &OpenConsole{VM: vm.ID, Epoch: vm.Epoch, Force: force, Stream: stream}})
 }

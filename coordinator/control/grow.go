@@ -67,8 +67,7 @@ func (c *Control) grow(ctx context.Context, wanted wantedSize, size units.Bytes,
 		}
 		node, task.VM = nodes[0], ""
 	}
-	_, err = c.perform(ctx, snapshot, node, nameOf(wanted.disk), again, Task{Grow: &task})
-	return err
+	return c.perform(ctx, snapshot, node, nameOf(wanted.disk), again, Task{Grow: &task})
 }
 
 // wantedSize is a disk whose record asks for a new size.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -18,7 +17,8 @@ const takeBackPatience = 30 * time.Second
 
 // ImportImage puts a file into a pool as an image: once into a shared pool, and on each node of a local one that answers. The
 // image is written down first, as one that nothing can use, and can be used once all have it. When it fails, nothing is left;
-// what a crash or a silent node leaves goes with the image or is finished by doing it again. Refusals are of type *Error.
+// what a crash or a silent node leaves goes with the image or is finished by doing it again. Importing the same file again
+// brings it to the nodes of a local pool that have come since. Refusals are of type *Error.
 func (c *Control) ImportImage(ctx context.Context, request ImportImage) (cluster.Resource, error) {
 	leave, err := c.alone("image/" + request.Name)
 	if err != nil {
@@ -31,12 +31,16 @@ func (c *Control) ImportImage(ctx context.Context, request ImportImage) (cluster
 	}
 	image := coming.image
 	again := fmt.Sprintf("import it again, or remove what there is with 'berth image delete %s'", image.Name)
-	if err := c.fetch(ctx, image, request, again); err != nil {
+	if err := c.fetch(ctx, coming, request, again); err != nil {
 		c.takeBack(ctx, coming, request.Caller)
 		return cluster.Resource{}, err
 	}
 	volume := *image.Volume
 	volume.Doomed = false
+	if coming.more {
+		volume.Nodes = append(slices.Clone(volume.Nodes), coming.nodes...)
+		slices.Sort(volume.Nodes)
+	}
 	image.Volume = &volume
 	command := c.storageCommand(importKind, request.RequestID, request.Caller)
 	change(&command, image)
@@ -57,6 +61,9 @@ type announced struct {
 	pool  string // name
 	made  bool   // the record was made for it
 	done  bool   // it is there: the same request has imported it before
+
+	nodes []string // IDs of those of a local pool that get it
+	more  bool     // others have it already, and it is in use
 }
 
 // announce writes an image down before the first byte of it goes anywhere.
@@ -81,9 +88,11 @@ func (c *Control) announce(ctx context.Context, request ImportImage) (coming ann
 			return decided, err
 		}
 		coming.pool = pool.Record.Name
-		nodes, err := c.takers(snapshot, &pool, image, request)
-		if err != nil {
+		if coming.nodes, err = c.takers(snapshot, &pool, image, request); err != nil {
 			return decided, err
+		}
+		if coming.more = exists && image.Volume != nil && !image.Volume.Doomed; coming.more {
+			return decided, nil
 		}
 		if !exists {
 			image = cluster.Resource{ID: c.newID(), Kind: cluster.KindImage, Name: request.Name, CreatedAt: c.Now()}
@@ -92,7 +101,7 @@ func (c *Control) announce(ctx context.Context, request ImportImage) (coming ann
 			}
 		}
 		image.Volume = &cluster.Volume{
-			Pool: request.Pool, Nodes: nodes, Name: cluster.VolumeName(image.ID, request.Format), Format: request.Format,
+			Pool: request.Pool, Nodes: coming.nodes, Name: cluster.VolumeName(image.ID, request.Format), Format: request.Format,
 			Capacity: request.Capacity, Checksum: request.Checksum, Doomed: true,
 		}
 		command := c.storageCommand("announce image", "", request.Caller)
@@ -125,7 +134,7 @@ func importable(image cluster.Resource, exists bool, request ImportImage) error 
 		return refuse(Exists, "choose another name", "image %q is a file on the nodes (%s)", image.Name, image.Settings[estate.SettingPath])
 	case volume == nil:
 		return nil // declared, for its keys or offer, and not filled yet
-	case !volume.Doomed:
+	case !volume.Doomed && (len(volume.Nodes) == 0 || volume.Checksum != request.Checksum || volume.Pool != request.Pool):
 		return refuse(Exists, fmt.Sprintf("choose another name, or delete it first with 'berth image delete %s'", image.Name),
 			"image %q has been imported already", image.Name)
 	case volume.Checksum != request.Checksum || volume.Pool != request.Pool || volume.Format != request.Format:
@@ -143,30 +152,24 @@ func (c *Control) takers(snapshot *state.Snapshot, pool *cluster.PoolView, image
 	if len(seen) == 0 {
 		return nil, vanished(snapshot, pool)
 	}
-	for _, node := range seen {
-		share, _ := shareOf(pool, node)
-		where := ""
-		if pool.Settings.Scope == cluster.PoolLocal {
-			where = " of " + nodeName(snapshot, node)
-		}
-		counted := *share
-		if before := image.Volume; before != nil && (len(before.Nodes) == 0 || slices.Contains(before.Nodes, node)) {
-			counted.Promised -= before.Capacity // begun before
-		}
-		if err := room(pool, &counted, request.Capacity, where); err != nil {
-			return nil, err
-		}
-		if share.Available < request.Size {
+	if before := image.Volume; before != nil && !before.Doomed {
+		seen = slices.DeleteFunc(seen, func(node string) bool { return slices.Contains(before.Nodes, node) })
+		if len(seen) == 0 {
 			return nil, &Error{
-				Code: Conflict, Subject: nameOf(pool.Record), Message: fmt.Sprintf("pool %s%s has %s free, and the file has %s", pool.Record.Name, where, share.Available, request.Size),
-				NextStep: "make room, or choose another pool",
+				Code: Exists, Subject: nameOf(image), Message: fmt.Sprintf("image %q has been imported already, and every node of pool %s that answers has it", image.Name, pool.Record.Name),
+				NextStep: fmt.Sprintf("see 'berth image show %s'", image.Name),
 			}
+		}
+	}
+	for _, node := range seen {
+		if err := c.takes(snapshot, pool, node, image.Volume, request); err != nil {
+			return nil, err
 		}
 	}
 	if pool.Settings.Scope == cluster.PoolShared {
 		return nil, nil
 	}
-	if image.Volume != nil {
+	if image.Volume != nil && image.Volume.Doomed {
 		seen = append(seen, image.Volume.Nodes...) // one that had begun has to finish, or it would keep what it has
 		slices.Sort(seen)
 		seen = slices.Compact(seen)
@@ -174,19 +177,47 @@ func (c *Control) takers(snapshot *state.Snapshot, pool *cluster.PoolView, image
 	return seen, nil
 }
 
+// takes refuses an image that a node's pool has no room for. What was begun before has its room already.
+func (c *Control) takes(snapshot *state.Snapshot, pool *cluster.PoolView, node string, before *cluster.Volume, request ImportImage) error {
+	share, known := shareOf(pool, node)
+	if !known {
+		return vanished(snapshot, pool)
+	}
+	where := ""
+	if pool.Settings.Scope == cluster.PoolLocal {
+		where = " of " + nodeName(snapshot, node)
+	}
+	counted := *share
+	if before != nil && (len(before.Nodes) == 0 || slices.Contains(before.Nodes, node)) {
+		counted.Promised -= before.Capacity
+	}
+	if err := room(pool, &counted, request.Capacity, where); err != nil {
+		return err
+	}
+	if share.Available < request.Size {
+		return &Error{
+			Code: Conflict, Subject: nameOf(pool.Record), Message: fmt.Sprintf("pool %s%s has %s free, and the file has %s", pool.Record.Name, where, share.Available, request.Size),
+			NextStep: "make room, or choose another pool",
+		}
+	}
+	return nil
+}
+
 // fetch has every node take the file, one after another. What an earlier try left there goes before.
-func (c *Control) fetch(ctx context.Context, image cluster.Resource, request ImportImage, again string) error {
-	snapshot := c.Store.Snapshot()
+func (c *Control) fetch(ctx context.Context, coming announced, request ImportImage, again string) error {
+	snapshot, image := c.Store.Snapshot(), coming.image
 	order, err := estate.DiskOrder(snapshot, image)
 	if err != nil {
 		return &Error{Code: Invalid, Subject: nameOf(image), Message: err.Error(), NextStep: again}
 	}
-	nodes, err := c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), image.Volume)
-	if err != nil {
-		return err
+	nodes := coming.nodes
+	if len(nodes) == 0 {
+		if nodes, err = c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), image.Volume); err != nil {
+			return err
+		}
 	}
 	for _, node := range nodes {
-		if _, err := c.perform(ctx, snapshot, node, nameOf(image), again, Task{Remove: []cluster.VolumeOrder{order}}); err != nil {
+		if err := c.perform(ctx, snapshot, node, nameOf(image), again, Task{Remove: []cluster.VolumeOrder{order}}); err != nil {
 			return err
 		}
 		if err := c.fetchTo(ctx, snapshot, node, image, order, request, again); err != nil {
@@ -204,10 +235,9 @@ func (c *Control) fetchTo(
 		return fmt.Errorf("open the file of image %s: %w", image.Name, err)
 	}
 	defer func() { err = errors.Join(err, content.Close()) }()
-	_, err = c.perform(ctx, snapshot, node, nameOf(image), again, Task{Fetch: &FetchVolume{
-		Volume: order, Size: request.Size, Checksum: request.Checksum, Content: io.Reader(content),
+	return c.perform(ctx, snapshot, node, nameOf(image), again, Task{Fetch: &FetchVolume{
+		Volume: order, Size: request.Size, Checksum: request.Checksum, Content: content,
 	}})
-	return err
 }
 
 // takeBack removes what an import that failed has left. What it cannot be sure of stays written down, as what nothing can use.
@@ -215,8 +245,8 @@ func (c *Control) takeBack(ctx context.Context, coming announced, caller string)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackPatience)
 	defer cancel()
 	image := coming.image
-	err := c.clearVolumes(ctx, c.Store.Snapshot(), image, "")
-	if err == nil {
+	err := c.clearVolumes(ctx, c.Store.Snapshot(), image, "", coming.nodes...)
+	if err == nil && !coming.more {
 		command := c.storageCommand("take image back", "", caller)
 		if coming.made {
 			remove(&command, image)

@@ -161,7 +161,9 @@ func TestImagesThatNoPoolCanTakeAreRefused(t *testing.T) {
 			}
 		}, Unavailable, "no node of cluster default"},
 		"full": {func(w *world, _ *ImportImage) {
-			w.facts.change("n3", func(f *cluster.NodeFacts) { f.Pools = []cluster.PoolFacts{{Name: "fast", Active: true, Capacity: units.TiB}} })
+			w.facts.change("n3", func(f *cluster.NodeFacts) {
+				f.Pools = []cluster.PoolFacts{{Name: "fast", Active: true, Capacity: units.TiB}}
+			})
 		}, Conflict, "pool fast of node3 is full"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,6 +193,33 @@ func TestAnImageGoesWhereThePoolIs(t *testing.T) {
 		if err != nil || !slices.Equal(image.Volume.Nodes, []string{"n1"}) {
 			t.Errorf("%+v, %v", image.Volume, err)
 		}
+		// It comes to those that have the pool later by the same file once more, and is of use meanwhile.
+		again := imported("p-fast")
+		again.RequestID = "again"
+		_, err = w.ImportImage(t.Context(), again)
+		refusedAs(t, "while nobody else has the pool", err, Exists, "every node of pool fast that answers has it")
+		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
+		w.agents.task = func(_ string, task Task) error {
+			if task.Fetch == nil {
+				return nil
+			}
+			return &TaskError{Code: "no_space", Message: "the disk is full"}
+		}
+		_, err = w.ImportImage(t.Context(), again)
+		refusedAs(t, "to one that is full", err, Conflict, "node node3: the disk is full")
+		if image := w.image(); image.Volume.Doomed || !slices.Equal(image.Volume.Nodes, []string{"n1"}) {
+			t.Errorf("%+v", image.Volume)
+		}
+		w.wantLeft("n1 debian")
+		w.agents.task = nil
+		other := again
+		other.Checksum = "def"
+		_, err = w.ImportImage(t.Context(), other)
+		refusedAs(t, "another file", err, Exists, "imported already")
+		if image, err = w.ImportImage(t.Context(), again); err != nil || !slices.Equal(image.Volume.Nodes, []string{"n1", "n3"}) || image.Volume.Doomed {
+			t.Errorf("%+v, %v", image.Volume, err)
+		}
+		w.wantLeft("n1 debian", "n3 debian")
 		if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID, RequestID: "d"}); err != nil {
 			t.Fatal(err)
 		}

@@ -117,21 +117,21 @@ func vanished(snapshot *state.Snapshot, pool *cluster.PoolView) error {
 }
 
 // perform has a node do a task, and tells in words what became of it if it was not done.
-func (c *Control) perform(ctx context.Context, snapshot *state.Snapshot, node, subject, again string, task Task) (TaskDone, error) {
-	done, err := c.Agents.Perform(ctx, node, task)
+func (c *Control) perform(ctx context.Context, snapshot *state.Snapshot, node, subject, again string, task Task) error {
+	_, err := c.Agents.Perform(ctx, node, task)
 	var refused *TaskError
 	switch {
 	case err == nil:
-		return done, nil
+		return nil
 	case errors.As(err, &refused):
-		return done, &Error{
+		return &Error{
 			Code: codeOf(refused.Code), Subject: subject, Message: fmt.Sprintf("node %s: %s", nodeName(snapshot, node), refused.Message), NextStep: again,
 			cause: refused,
 		}
 	case ctx.Err() != nil:
-		return done, ctx.Err()
+		return ctx.Err()
 	default:
-		return done, &Error{Code: Unavailable, Subject: subject, Message: err.Error(), NextStep: again}
+		return &Error{Code: Unavailable, Subject: subject, Message: err.Error(), NextStep: again}
 	}
 }
 
@@ -149,18 +149,20 @@ func codeOf(word string) Code {
 	}
 }
 
-// clearVolumes removes a disk's or an image's volume from wherever it is. A volume that is not there is removed.
-func (c *Control) clearVolumes(ctx context.Context, snapshot *state.Snapshot, record cluster.Resource, again string) error {
+// clearVolumes removes a disk's or an image's volume from nodes, by ID, or from wherever it is. A volume that is not there is
+// removed.
+func (c *Control) clearVolumes(ctx context.Context, snapshot *state.Snapshot, record cluster.Resource, again string, nodes ...string) error {
 	order, err := estate.DiskOrder(snapshot, record)
 	if err != nil {
 		return &Error{Code: Invalid, Subject: nameOf(record), Message: err.Error(), NextStep: "this is a defect of berth: please report it"}
 	}
-	nodes, err := c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), record.Volume)
-	if err != nil {
-		return err
+	if len(nodes) == 0 {
+		if nodes, err = c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), record.Volume); err != nil {
+			return err
+		}
 	}
 	for _, node := range nodes {
-		if _, err := c.perform(ctx, snapshot, node, nameOf(record), again, Task{Remove: []cluster.VolumeOrder{order}}); err != nil {
+		if err := c.perform(ctx, snapshot, node, nameOf(record), again, Task{Remove: []cluster.VolumeOrder{order}}); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -210,8 +211,9 @@ func TestAConsoleIsOfAVMThatRuns(t *testing.T) {
 		w.agents.task = func(string, Task) error { return &TaskError{Code: "busy", Message: "somebody else has the console"} }
 		err := w.Console(t.Context(), vm.ID, false, noStream{})
 		refusedAs(t, "taken", err, Busy, "somebody else has the console")
-		if !strings.Contains(err.(*Error).NextStep, "--force") {
-			t.Errorf("next: %s", err.(*Error).NextStep)
+		var refused *Error
+		if errors.As(err, &refused); !strings.Contains(refused.NextStep, "--force") {
+			t.Errorf("next: %s", refused.NextStep)
 		}
 		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
 			t.Fatal(err)

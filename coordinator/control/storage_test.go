@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,6 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
-	"berth/coordinator/state"
 	"berth/shared/units"
 )
 
@@ -155,9 +155,10 @@ func TestAStartThatFailsLeavesNeitherDiskNorVolume(t *testing.T) {
 // A start that is cancelled while its end is in doubt removes what it may have made.
 func TestACancelledStartClears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		silent := true
+		var silent atomic.Bool
+		silent.Store(true)
 		w := newWorld(t, func(order operation.Order) *operation.Answer {
-			if order.Action == operation.ActClear && silent {
+			if order.Action == operation.ActClear && silent.Load() {
 				return nil
 			}
 			return answers(operation.ActStart, operation.OutcomeAmbiguous, cluster.DomainUnknown)(order)
@@ -173,7 +174,7 @@ func TestACancelledStartClears(t *testing.T) {
 		if _, err := w.CancelOperation(t.Context(), started.Operation.ID, "operator/test"); err != nil {
 			t.Fatal(err)
 		}
-		silent = false
+		silent.Store(false)
 		time.Sleep(5 * time.Second)
 		if op := w.operation(started.Operation.ID); op.Result != operation.Failed || op.Attempt != 1 {
 			t.Errorf("%+v", op)
@@ -285,219 +286,5 @@ func TestAHomeGoesAlongWithTheDisks(t *testing.T) {
 		w.record(plain.ID, func(vm *cluster.VM) { vm.Spec.Disks = []cluster.Disk{{Path: "/srv/web2.qcow2", Format: "qcow2"}} })
 		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, CopyStorage: true})
 		refusedAs(t, "a disk that is a file", err, Conflict, "/srv/web2.qcow2 is a file")
-	})
-}
-
-func TestADeletedVMTakesItsVolumesAlong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, obedient)
-		defer w.lose()
-		w.put(pools()...)
-		vm := w.began("p-fast")
-		_, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
-		refusedAs(t, "while it runs", err, Conflict, "is not stopped")
-		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		_, err = w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
-		refusedAs(t, "while its node shows it", err, Conflict, "a domain with the UUID")
-		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
-		op, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID, RequestID: "d"})
-		if err != nil || op.ID == "" {
-			t.Fatal(op, err)
-		}
-		synctest.Wait()
-		if done := w.operation(op.ID); done.Result != operation.Done || w.vm("web1").ID != "" || w.disk("web1-root").ID != "" {
-			t.Errorf("%+v", done)
-		}
-		w.wantLeft()
-		if again, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID, RequestID: "d"}); err != nil || again.ID != op.ID {
-			t.Errorf("again: %s, %v", again.ID, err)
-		}
-	})
-}
-
-func TestDisksThatAreKeptOutliveTheirVM(t *testing.T) {
-	for name, keep := range map[string]bool{"by request": true, "by themselves": false} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, obedient)
-			defer w.lose()
-			w.put(pools()...)
-			vm := w.halted("p-wide")
-			if disk := w.disk("web1-root"); !keep {
-				disk.Settings["keep"] = "true"
-				w.put(disk)
-			}
-			op, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID, KeepDisks: keep})
-			if err != nil || op.ID != "" || w.vm("web1").ID != "" || w.disk("web1-root").Volume.Doomed {
-				t.Errorf("%s: %+v, %v", name, op, err)
-			}
-			w.wantLeft("shared web1-root")
-			if err := w.DeleteDisk(t.Context(), DeleteDisk{Disk: w.disk("web1-root").ID}); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			w.wantLeft()
-		})
-	}
-}
-
-func TestADeletionWaitsForItsNodeAndCanBeRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		silent := false
-		w := newWorld(t, func(order operation.Order) *operation.Answer {
-			if silent {
-				return nil
-			}
-			return obedient(order)
-		})
-		defer w.lose()
-		w.put(pools()...)
-		vm := w.halted("p-fast")
-		silent = true
-		op, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(10 * time.Minute)
-		if w.operation(op.ID).Phase != operation.Clearing || w.vm("web1").ID == "" {
-			t.Fatalf("did not wait: %+v", w.operation(op.ID))
-		}
-		if _, err := w.CancelOperation(t.Context(), op.ID, "operator/test"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if ended := w.operation(op.ID); ended.Result != operation.Failed {
-			t.Fatalf("cancelled: %+v", ended)
-		}
-		_, err = w.StartVM(t.Context(), StartVM{Name: "web1"})
-		refusedAs(t, "a start with half a disk", err, Conflict, `disk "web1-root" of VM "web1" is being removed`)
-		silent = false
-		if _, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if w.vm("web1").ID != "" {
-			t.Error("it is still there")
-		}
-		w.wantLeft()
-	})
-}
-
-func TestDisksInUseAreNotDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, obedient)
-		defer w.lose()
-		w.put(pools()...)
-		vm := w.halted("p-wide")
-		disk := w.disk("web1-root")
-		refusedAs(t, "of a VM", w.DeleteDisk(t.Context(), DeleteDisk{Disk: disk.ID}), Conflict, `in use by VM "web1"`)
-		refusedAs(t, "none", w.DeleteDisk(t.Context(), DeleteDisk{Disk: "nope"}), NotFound, "no disk")
-		w.record(vm.ID, func(vm *cluster.VM) { vm.Disks = nil })
-		for _, node := range []string{"n1", "n2", "n3"} {
-			w.agents.away[node] = true
-		}
-		refusedAs(t, "by a silent node", w.DeleteDisk(t.Context(), DeleteDisk{Disk: disk.ID, RequestID: "d"}), Unavailable, "does not answer")
-		if !w.disk("web1-root").Volume.Doomed {
-			t.Error("something may still use it")
-		}
-		w.agents.away = map[string]bool{}
-		for range 2 {
-			if err := w.DeleteDisk(t.Context(), DeleteDisk{Disk: disk.ID, RequestID: "d"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.wantLeft()
-		for _, node := range []string{"n1", "n2", "n3"} {
-			w.facts.change(node, func(f *cluster.NodeFacts) { f.Pools = nil })
-		}
-		lost := cluster.Resource{ID: "d-lost", Kind: cluster.KindDisk, Name: "lost", Volume: &cluster.Volume{Pool: "p-wide", Name: "x", Format: "qcow2", Capacity: units.GiB}}
-		w.put(lost)
-		refusedAs(t, "of a pool that vanished", w.DeleteDisk(t.Context(), DeleteDisk{Disk: "d-lost"}), Unavailable, "pool wide")
-	})
-}
-
-func TestADiskGrowsAndNeverShrinks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, obedient)
-		defer w.lose()
-		w.put(pools()...)
-		vm := w.began("p-fast")
-		disk := w.disk("web1-root")
-		grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 20 * units.GiB, RequestID: "g"})
-		if err != nil || grown.Volume.Capacity != 20*units.GiB || sizeWanted(grown) != 20*units.GiB {
-			t.Fatal(grown, err)
-		}
-		task := w.agents.tasks[0]
-		if task.node != vm.Holder || task.task.Grow.VM != vm.ID || task.task.Grow.Volume.Capacity != 20*units.GiB {
-			t.Errorf("%s did %+v", task.node, task.task.Grow)
-		}
-		if _, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 20 * units.GiB, RequestID: "g"}); err != nil || len(w.agents.tasks) != 1 {
-			t.Errorf("again: %v after %d tasks", err, len(w.agents.tasks))
-		}
-		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 5 * units.GiB})
-		refusedAs(t, "smaller", err, Invalid, "never shrinks")
-		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 200 * units.GiB})
-		refusedAs(t, "larger than its pool", err, Conflict, "pool fast of node")
-		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 2 * cluster.MaxVolume})
-		refusedAs(t, "absurd", err, Invalid, "more than a disk can have")
-		w.put(cluster.Resource{ID: "f", Kind: cluster.KindDisk, Name: "file", Settings: map[string]string{"path": "/srv/x", "format": "raw"}})
-		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: "f", Size: units.GiB})
-		refusedAs(t, "a file", err, Invalid, "/srv/x")
-		w.put(cluster.Resource{ID: "n", Kind: cluster.KindDisk, Name: "new", Settings: map[string]string{"size": sizeText(units.GiB)}})
-		if grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: "n", Size: 2 * units.GiB}); err != nil || sizeWanted(grown) != 2*units.GiB || len(w.agents.tasks) != 1 {
-			t.Errorf("one that is not made yet: %+v, %v", grown, err)
-		}
-	})
-}
-
-func TestAGrowthThatFailedChangesNothingAndOneInDoubtIsFinished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, obedient)
-		defer w.lose()
-		w.put(pools()...)
-		w.halted("p-wide")
-		disk := w.disk("web1-root")
-		grow := func(size units.Bytes) error {
-			_, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: size})
-			return err
-		}
-		w.agents.task = func(string, Task) error { return &TaskError{Code: "no_space", Message: "the disk is full"} }
-		refusedAs(t, "refused by the node", grow(20*units.GiB), Conflict, "the disk is full")
-		if after := w.disk("web1-root"); sizeWanted(after) != 10*units.GiB || after.Volume.Capacity != 10*units.GiB {
-			t.Errorf("after that: %+v, %+v", after.Settings, after.Volume)
-		}
-		w.agents.task = func(string, Task) error { return errors.New("the session ended") }
-		refusedAs(t, "in doubt", grow(20*units.GiB), Unavailable, "the session ended")
-		_, err := w.StartVM(t.Context(), StartVM{Name: "web1"})
-		refusedAs(t, "a start meanwhile", err, Busy, "is being made larger")
-		refusedAs(t, "another size meanwhile", grow(30*units.GiB), Busy, "is being made larger, to 20 GiB")
-		w.agents.task = nil
-		if err := grow(20 * units.GiB); err != nil {
-			t.Fatal(err)
-		}
-		w.must(StartVM{Name: "web1"})
-		refusedAs(t, "while it starts", grow(30*units.GiB), Busy, "works on VM")
-	})
-}
-
-// Starts and growths of the same disk exclude each other also when they are asked for at the same moment.
-func TestAStartIsDecidedAnewWhenItsDiskChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, obedient)
-		defer w.lose()
-		w.put(pools()...)
-		w.halted("p-wide")
-		done := false
-		w.log.before = func(command state.Command) {
-			if command.Kind == "start vm" && !done {
-				done = true
-				disk := w.disk("web1-root")
-				disk.Settings["size"] = sizeText(20 * units.GiB)
-				w.put(disk)
-			}
-		}
-		_, err := w.StartVM(t.Context(), StartVM{Name: "web1"})
-		refusedAs(t, "a start", err, Busy, "is being made larger")
 	})
 }

@@ -32,7 +32,7 @@ type estate struct {
 func (e *estate) carry(order Order) Answer {
 	breaks, doubt := rapid.Bool().Draw(e.T, "breaks"), rapid.Bool().Draw(e.T, "doubt")
 	here, source := e.volumes[order.Node], e.op.Source
-	make := func() {
+	fill := func() {
 		for _, volume := range order.Volumes {
 			here[volume.Name] = true
 		}
@@ -48,7 +48,7 @@ func (e *estate) carry(order Order) Answer {
 	outcome := OutcomeDone
 	switch order.Action {
 	case ActStart:
-		make()
+		fill()
 		switch {
 		case !breaks:
 			e.domains[order.Node], e.home = Observation{State: cluster.DomainRunning, Epoch: order.Epoch}, order.Node
@@ -58,7 +58,7 @@ func (e *estate) carry(order Order) Answer {
 			remove()
 		}
 	case ActPrepare:
-		if make(); breaks && !doubt {
+		if fill(); breaks && !doubt {
 			outcome = OutcomeFailed
 			remove()
 		}
