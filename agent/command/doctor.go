@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent/hoststat"
+	"berth/agent/hypervisor"
 	"berth/shared/domxml"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -169,6 +171,7 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 		return []finding{{"libvirt", err.Error(), "virsh -c " + settings.LibvirtURI + " nodeinfo", bad}}
 	}
 	findings := []finding{{"libvirt", fmt.Sprintf("%s, hypervisor %s, host UUID %s", info.LibVersion, info.HypervisorVersion, info.HostUUID), "", good}}
+	findings = append(findings, examineStorage(info, exec.LookPath)...)
 	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
 	if err != nil {
 		return append(findings, finding{"capabilities", err.Error(), "virsh capabilities", bad})
@@ -178,6 +181,30 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 		return append(findings, finding{"virtualisation", types + "; virt_type " + settings.VirtType, "", good})
 	}
 	return append(findings, finding{"virtualisation", types + ": no KVM, guests are emulated and slow", "enable virtualisation in the firmware; ls -l /dev/kvm", warning})
+}
+
+// examineStorage tells of what disks need; a node whose guests have none does without.
+func examineStorage(info hypervisor.HostInfo, find func(string) (string, error)) []finding {
+	var findings []finding
+	for _, failure := range info.Errors {
+		findings = append(findings, finding{failure.Reading, failure.Err.Error(), "the node takes no VM that needs it", warning})
+	}
+	var active []string
+	for _, pool := range info.Pools {
+		if pool.Active {
+			active = append(active, pool.Name)
+		} else {
+			findings = append(findings, finding{"storage pool", pool.Name + " is not active", "virsh pool-start " + pool.Name, warning})
+		}
+	}
+	if len(active) == 0 {
+		return findings
+	}
+	findings = append(findings, finding{"storage pools", strings.Join(active, ", "), "", good})
+	if _, err := find("qemu-img"); err != nil {
+		findings = append(findings, finding{"qemu-img", "not found: libvirt makes no qcow2 volumes without it", "install qemu-utils (Debian) or qemu-img", warning})
+	}
+	return findings
 }
 
 func examineMigration(ctx context.Context, settings *Settings) []finding {
