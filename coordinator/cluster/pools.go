@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"berth/shared/units"
 )
@@ -99,7 +98,7 @@ func (v *View) pools() []PoolView {
 	for i := range v.storage.pools {
 		record := v.storage.pools[i]
 		one := PoolView{
-			Record: record, Settings: poolSettings(&record),
+			Record: record, Settings: PoolSettingsOf(&record),
 			Cluster: cmp.Or(v.storage.clusters[record.Links[LinkCluster]], DefaultCluster),
 		}
 		one.look(members[one.Cluster])
@@ -307,19 +306,4 @@ func (a *around) lookAtPools() []PoolColumn {
 	}
 	slices.SortFunc(columns, func(a, b PoolColumn) int { return cmp.Compare(a.ID, b.ID) })
 	return columns
-}
-
-// poolSettings are those of a pool's record.
-func poolSettings(record *Resource) PoolSettings {
-	s := PoolSettings{Scope: PoolLocal, Source: record.Name, OverProvisioning: DefaultOverProvisioning}
-	if record.Settings[SettingScope] == string(PoolShared) {
-		s.Scope = PoolShared
-	}
-	if source := record.Settings[SettingPoolSource]; source != "" {
-		s.Source = source
-	}
-	if f, err := strconv.ParseFloat(record.Settings[SettingOverProvisioning], 64); err == nil {
-		s.OverProvisioning = f
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"berth/shared/units"
@@ -61,6 +62,7 @@ const (
 	SettingHeuristicsTo     = "apply_planner_heuristics_to" // LevelPod or LevelCluster
 	SettingDispersionWeight = "user_vm_dispersion_weight"   // 0 to 1
 	SettingCapacityType     = "capacity_type"               // CapacityCPU, CapacityRAM or CapacityCombined
+	SettingSpecialLabels    = "special_labels"              // of nodes that are kept for VMs that need them, with commas between
 )
 
 // Words of a zone's settings.
@@ -77,6 +79,7 @@ const (
 	DefaultPlanner           = "first-fit"
 	DefaultDispersionWeight  = 1.0
 	DefaultCapacityThreshold = 0.85
+	DefaultSpecialLabels     = "gpu"
 )
 
 // MaxCapacityThreshold bounds the used share above which planners leave a cluster out; 0 leaves none out.
@@ -89,6 +92,9 @@ type ZoneSettings struct {
 	Weight            float64 // of dispersion, 0 to 1; used capacity weighs 1 less that
 	Capacity          string  // CapacityCPU, CapacityRAM or CapacityCombined
 	CapacityThreshold float64 // used share above which a cluster is left out; 0: none is
+
+	// Special are labels of nodes that have something that few VMs need: clusters with such nodes come last for the others.
+	Special []string
 }
 
 // ZoneSettingsOf reads the settings of a zone's record, nil for none; what it does not set, or sets to what cannot be read,
@@ -96,6 +102,7 @@ type ZoneSettings struct {
 func ZoneSettingsOf(record *Resource) ZoneSettings {
 	s := ZoneSettings{
 		Level: LevelCluster, Weight: DefaultDispersionWeight, Capacity: CapacityCPU, CapacityThreshold: DefaultCapacityThreshold,
+		Special: splitLabels(DefaultSpecialLabels),
 	}
 	if record == nil {
 		return s
@@ -113,7 +120,21 @@ func ZoneSettingsOf(record *Resource) ZoneSettings {
 	if f, err := strconv.ParseFloat(record.Settings[SettingCapacityLimit], 64); err == nil {
 		s.CapacityThreshold = f
 	}
+	if labels, set := record.Settings[SettingSpecialLabels]; set {
+		s.Special = splitLabels(labels)
+	}
 	return s
+}
+
+// NoLabels stands for a list of no label.
+const NoLabels = "none"
+
+// splitLabels reads labels with commas between.
+func splitLabels(text string) []string {
+	if text == NoLabels {
+		return nil
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Mode is what a loop of the leader does with the moves that it finds.

@@ -71,6 +71,7 @@ var settings = map[string][]string{
 	"for":     {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
 	"source":  {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
 	"planner": {"first-fit"}, "balance_window": {"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00"}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
+	"special_labels":            {"gpu", "fpga,gpu", "none"},
 	"user_vm_dispersion_weight": {"0", "0.75", "1"}, "capacity_threshold": {"0", "0.85", "10"}, "over_provisioning": {"1", "2.5", "100"},
 	"cpu_model": {"null", "1.5", "EPYC-Rome"}, "size": {"1048576", "1048577", "21474836480"},
 	"parallel_moves": {"1", "16"}, "priority": {"0.0000001", "1", "2.5", "1000000"},

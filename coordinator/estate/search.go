@@ -46,7 +46,7 @@ func SearchOf(
 	zone := s.zoneOf(resolved[names[0]].Record) // of all of them
 	settings := cluster.ZoneSettingsOf(&zone)
 	search.Planner = cmp.Or(search.Options[0].Request.Planner, cluster.DefaultPlanner)
-	search.Level, search.Weight, search.Capacity = settings.Level, settings.Weight, settings.Capacity
+	search.Level, search.Weight, search.Capacity, search.Special = settings.Level, settings.Weight, settings.Capacity, settings.Special
 	planned := len(where.clusters) > 1
 	if offer, known := facts.Resource(vm.Offer); known && offer.Settings[cluster.SettingPlanner] != "" {
 		planned = true

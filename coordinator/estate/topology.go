@@ -2,6 +2,8 @@ package estate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"berth/coordinator/cluster"
 )
@@ -23,6 +25,10 @@ var zoneForm = Form{
 			Name: cluster.SettingCapacityType, Default: cluster.CapacityCPU,
 			Words: []string{cluster.CapacityCPU, cluster.CapacityRAM, cluster.CapacityCombined},
 			Doc:   "which used share orders clusters: cpu, ram or combined, half of each",
+		},
+		{
+			Name: cluster.SettingSpecialLabels, Default: cluster.DefaultSpecialLabels, check: labelList(cluster.SettingSpecialLabels),
+			Doc: "labels of nodes that few VMs need, with commas between, or none: clusters with such nodes come last for VMs without these labels",
 		},
 		capacityThreshold("used share of CPU or RAM above which planners leave a cluster out, 0 for never", figure(cluster.DefaultCapacityThreshold)),
 	},
@@ -83,5 +89,23 @@ func word64(field string) func(string) (string, error) {
 			return "", refuse(field, value, "1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit")
 		}
 		return value, nil
+	}
+}
+
+// labelList reads labels with commas between.
+func labelList(field string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		labels := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		slices.Sort(labels)
+		labels = slices.Compact(labels)
+		if len(labels) == 0 {
+			return "", refuse(field, value, "labels of nodes with commas between, or "+cluster.NoLabels)
+		}
+		for _, label := range labels {
+			if cluster.ValidateLabel(label) != nil {
+				return "", refuse(field, value, "labels of nodes with commas between, or "+cluster.NoLabels)
+			}
+		}
+		return strings.Join(labels, ","), nil
 	}
 }

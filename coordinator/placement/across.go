@@ -23,6 +23,9 @@ type Search struct {
 	// Bound tells why there is one option only, in words: "vdc/a names cluster east", "its root disk is in cluster east".
 	// Then nothing is put in order and no threshold is looked at. Empty: nothing binds the VM.
 	Bound string
+	// Special are labels of nodes that few VMs need: for a VM that has none of them the clusters with fewer of them come first,
+	// whatever the planner's order.
+	Special []string
 }
 
 // Option is one cluster of a search: what is asked of its nodes, and by which policy.
@@ -66,6 +69,7 @@ type Tried struct {
 	CPU       float64 `json:"cpu,omitempty"`
 	RAM       float64 `json:"ram,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
+	Special   int     `json:"special,omitempty"` // labels of its nodes that few VMs need
 }
 
 // MaxTried is how many clusters a decision keeps what it found of, about 200 bytes each, in a record that is replicated.
@@ -194,7 +198,7 @@ func (s *searching) places() []planner.Place {
 		counts = s.view.KeptVMs(request.Owner.Customer)
 	}
 	s.across.Owned = request.Owner.Customer != ""
-	podVMs := make(map[string]int)
+	podVMs, special := make(map[string]int), s.special(request.Labels)
 	for i := range s.search.Options {
 		one := &s.search.Options[i]
 		pod := podOf(one.Cluster, one.Pod)
@@ -207,11 +211,32 @@ func (s *searching) places() []planner.Place {
 		pod := podOf(one.Cluster, one.Pod)
 		places = append(places, planner.Place{
 			Cluster: one.Cluster, Pod: pod, Used: usage[one.Cluster].Share(s.search.Capacity), PodUsed: pods[pod].Share(s.search.Capacity),
-			VMs: counts[one.Cluster], PodVMs: podVMs[pod], Total: account.Total,
+			VMs: counts[one.Cluster], PodVMs: podVMs[pod], Total: account.Total, Special: special[one.Cluster],
 		})
 	}
 	planner.ByCapacity(places)
 	return places
+}
+
+// special counts the labels of nodes that few VMs need, by cluster. A VM that has one of them needs such a node.
+func (s *searching) special(labels []string) map[string]int {
+	if slices.ContainsFunc(s.search.Special, func(label string) bool { return slices.Contains(labels, label) }) {
+		return nil
+	}
+	found := make(map[string][]string)
+	for _, node := range s.view.Nodes {
+		name := cmp.Or(node.Node.Cluster, cluster.DefaultCluster)
+		for _, label := range node.Node.Labels {
+			if slices.Contains(s.search.Special, label) && !slices.Contains(found[name], label) {
+				found[name] = append(found[name], label)
+			}
+		}
+	}
+	counts := make(map[string]int, len(found))
+	for name, labels := range found {
+		counts[name] = len(labels)
+	}
+	return counts
 }
 
 // planner is the name of the one that puts the clusters in order.
@@ -230,11 +255,13 @@ func (a *Across) order(places []planner.Place) []Tried {
 	if p, known := planner.ByName(cmp.Or(a.Planner, cluster.DefaultPlanner)); known {
 		p.Order(places, planner.Terms{Pods: a.Level == cluster.LevelPod, Weight: a.Weight, Owned: a.Owned})
 	}
+	slices.SortStableFunc(places, func(a, b planner.Place) int { return cmp.Compare(a.Special, b.Special) })
 	tried := make([]Tried, 0, len(places))
 	for _, one := range places {
 		tried = append(tried, Tried{
 			Cluster: one.Cluster, Pod: nameOfPod(one.Pod), Used: one.Used, AccountVMs: one.VMs, PodVMs: one.PodVMs, Total: one.Total,
 			Weight: one.Weight, PodUsed: one.PodUsed, PodWeight: one.PodWeight,
+			Special: one.Special,
 		})
 	}
 	return tried

@@ -86,7 +86,7 @@ func (d *Decision) replayOrder() (differences []string) {
 		one := &d.Tried[i]
 		places = append(places, planner.Place{
 			Cluster: one.Cluster, Pod: podOf(one.Cluster, one.Pod), Used: one.Used, PodUsed: one.PodUsed,
-			VMs: one.AccountVMs, PodVMs: one.PodVMs, Total: one.Total,
+			VMs: one.AccountVMs, PodVMs: one.PodVMs, Total: one.Total, Special: one.Special,
 		})
 	}
 	planner.ByCapacity(places)

@@ -19,6 +19,23 @@ var cloudStackRunners = map[string]runner{
 	"drs_needs":        runDRSNeeds,
 	"drs_metric_value": runDRSMetricValue,
 	"drs_both":         runDRSBoth,
+
+	"disperse":          runDisperse,
+	"disperse_no_owner": runDisperse,
+	"count_states":      runCountStates,
+	"pods":              runPods,
+	"capacity_order":    runCapacityOrder,
+	"combined_capacity": runCombinedCapacity,
+	"implicit_tags":     runImplicitTags,
+	"host_tag":          runHostTag,
+	"cluster_threshold": runClusterThreshold,
+	"host_order":        runHostOrder,
+	"failover":          runFailover,
+	"bypass":            runBypass,
+	"sequence":          runSequence,
+	"sequence_accounts": runSequenceAccounts,
+	"user_concentrated": runUserConcentrated,
+	"planner_choice":    runPlannerChoice,
 }
 
 // drsBalancers are ours of CloudStack's algorithms, and drsMetrics the value of the parameter that is ours of its metrics. One
@@ -272,6 +289,18 @@ var cloudStackDefaults = map[string]func(c *checker) any{
 		}
 		return nil
 	},
+
+	"vm.deployment.planner":                              func(*checker) any { return csPlannerDefault() },
+	"deployment_planner default":                         func(*checker) any { return csPlannerDefault() },
+	"vm.user.dispersion.weight":                          func(*checker) any { return cluster.ZoneSettingsOf(nil).Weight },
+	"user.vm.dispersion.weight":                          func(*checker) any { return cluster.ZoneSettingsOf(nil).Weight },
+	"apply.allocation.algorithm.to.pods":                 func(*checker) any { return cluster.ZoneSettingsOf(nil).Level == cluster.LevelPod },
+	"apply.planner.heuristics.to":                        func(*checker) any { return cluster.ZoneSettingsOf(nil).Level },
+	"vm.allocation.algorithm":                            csAllocation,
+	"host.capacityType.to.order.clusters":                func(*checker) any { return strings.ToUpper(cluster.ZoneSettingsOf(nil).Capacity) },
+	"cluster.cpu.allocated.capacity.disablethreshold":    func(*checker) any { return cluster.ZoneSettingsOf(nil).CapacityThreshold },
+	"cluster.memory.allocated.capacity.disablethreshold": func(*checker) any { return cluster.ZoneSettingsOf(nil).CapacityThreshold },
+	"implicit.host.tags":                                 func(*checker) any { return strings.ToUpper(strings.Join(cluster.ZoneSettingsOf(nil).Special, ",")) },
 }
 
 // drsDefault is the default of a parameter of imbalance.

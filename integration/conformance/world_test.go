@@ -131,7 +131,7 @@ func idle(memory units.Bytes, cpus int) cluster.NodeFacts {
 	load := 0.0
 	return cluster.NodeFacts{
 		Liveness: cluster.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: memory, CPUs: cpus,
-		Telemetry: true, TelemetryAt: noon, Available: &memory, Load1: &load,
+		Telemetry: true, TelemetryAt: noon, Available: &memory, Load1: &load, Networks: []string{"default"}, NetworksKnown: true,
 	}
 }
 

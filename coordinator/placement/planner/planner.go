@@ -41,6 +41,8 @@ type Place struct {
 	Used, PodUsed      float64 // shares of capacity, of the cluster and of its pod
 	VMs, PodVMs, Total int     // of the customer: in the cluster, in its pod, everywhere
 
+	Special int // labels of its nodes that few VMs need: not the planner's matter
+
 	// Weight is what the planner makes of the cluster, and PodWeight, if it looks at pods, of its pod; lower is tried first.
 	Weight, PodWeight float64
 }
