@@ -6,4 +6,7 @@
 // five calls a connection at a time and a call can hang: on a stopped guest, on a slow disk, on libvirtd itself. A C call
 // cannot be interrupted, so each runs on a goroutine that is left behind at the caller's deadline; keepalive ends it 30 s
 // later at the latest if libvirtd is the one that hangs, and a bound on all of them keeps the agent small if a guest is.
+//
+// Calls to storage pools are apart from all others and few a pool: libvirtd works on each with one of its 20 threads, and
+// holds the pool's lock, for as long as the file system below it does not answer.
 package libvirt
