@@ -181,6 +181,13 @@ func (c *Control) movable(snapshot *state.Snapshot, vm cluster.VM, search *searc
 			NextStep: fmt.Sprintf("allow it with 'berth vm set %s --migration manual', or stop it and start it elsewhere", vm.Name),
 		}
 	}
+	if vm.CPU == cluster.CPUHostPassthrough && vm.PassedCPU == "" {
+		return &Error{
+			Code: Conflict, Subject: subject,
+			Message:  fmt.Sprintf("VM %q has the CPU of %s passed through, and that node did not tell which it is: no other is known to be the same", vm.Name, source),
+			NextStep: "stop it and start it elsewhere",
+		}
+	}
 	if err := portable(snapshot, vm, search, request.CopyStorage); err != nil {
 		return err
 	}

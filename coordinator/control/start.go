@@ -63,16 +63,16 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	if decision.Outcome == placement.Refused && !settled {
 		return Started{}, unsettled, nil
 	}
-	if request.DryRun {
-		decision.DryRun = true
+	decision.DryRun = request.DryRun
+	switch {
+	case decision.Outcome == placement.Refused && request.DryRun:
 		return Started{Decision: decision, VM: vm}, decided, refusalOf(decision)
-	}
-	if decision.Outcome == placement.Refused {
+	case decision.Outcome == placement.Refused:
 		return Started{Decision: decision}, decided, c.recordRefusal(ctx, decision)
 	}
 	target, err := search.target(snapshot, decision)
-	if err != nil {
-		return Started{}, decided, err
+	if err != nil || request.DryRun {
+		return Started{Decision: decision, VM: vm}, decided, err
 	}
 	expected, at := vm.Revision, c.Now()
 	op := operation.Operation{

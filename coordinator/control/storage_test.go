@@ -288,3 +288,64 @@ func TestAHomeGoesAlongWithTheDisks(t *testing.T) {
 		refusedAs(t, "a disk that is a file", err, Conflict, "/srv/web2.qcow2 is a file")
 	})
 }
+
+// Whoever leads goes on from the records.
+func TestTheNextLeaderGoesOnWithVolumes(t *testing.T) {
+	for _, stopAt := range []operation.Action{operation.ActPrepare, operation.ActMigrate, operation.ActResume, operation.ActClear} {
+		synctest.Test(t, func(t *testing.T) {
+			var silent atomic.Bool
+			silent.Store(true)
+			w := newWorld(t, func(order operation.Order) *operation.Answer {
+				if silent.Load() && order.Action == stopAt {
+					return nil
+				}
+				return obedient(order)
+			})
+			w.put(pools()...)
+			vm := w.began("p-fast")
+			moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if op := w.operation(moved.Operation.ID); !op.Live() {
+				t.Fatalf("%s: ended: %+v", stopAt, op)
+			}
+			w.lose()
+			silent.Store(false)
+			w.lead(2)
+			defer func() { w.lose() }()
+			if op := w.operation(moved.Operation.ID); op.Result != operation.Done {
+				t.Errorf("%s: %+v", stopAt, op)
+			}
+			w.wantLeft(other(vm.Holder) + " web1-root")
+		})
+	}
+}
+
+func TestAStartTellsTheCPUThatItsVMHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		for node, models := range map[string][]string{"n1": {"Haswell", "Nehalem"}, "n2": {"Haswell", "Nehalem"}, "n3": {"Nehalem"}} {
+			w.facts.change(node, func(f *cluster.NodeFacts) { f.CPUModels, f.HostCPU = models, "cpu of "+node })
+		}
+		w.must(StartVM{Name: "named", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: "Haswell"}})
+		synctest.Wait()
+		if named := w.vm("named"); named.CPU != "Haswell" || named.Holder == "n3" {
+			t.Errorf("named: has %q on %s", named.CPU, named.Holder)
+		}
+		w.must(StartVM{Name: "passed", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: cluster.CPUHostPassthrough}})
+		synctest.Wait()
+		passed := w.vm("passed")
+		w.show(passed)
+		if passed.CPU != cluster.CPUHostPassthrough || passed.PassedCPU != "cpu of "+passed.Holder {
+			t.Errorf("passed through: %q, %q", passed.CPU, passed.PassedCPU)
+		}
+		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: passed.ID, Node: other(passed.Holder)})
+		refusedAs(t, "to another CPU", err, NoNodeFits, "the node has another CPU")
+		w.record(passed.ID, func(vm *cluster.VM) { vm.PassedCPU = "" })
+		_, err = w.MigrateVM(t.Context(), MigrateVM{VM: passed.ID, Node: other(passed.Holder)})
+		refusedAs(t, "of a CPU that nobody knows", err, Conflict, "did not tell which it is")
+	})
+}
