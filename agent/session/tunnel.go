@@ -47,6 +47,9 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 		}
 		defer func() { <-slots }()
 		c.putResult(ctx, c.Tasks.Do(ctx, task, c.dig))
+		if task.GetConsole() == nil {
+			c.askInventory() // its pool has another volume, or one less, or a larger one
+		}
 	})
 }
 
