@@ -33,6 +33,10 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 		DisperseAccounts:    Effective(&linked, policyForm.setting(SettingDisperse)) == "true",
 	}
 	f := &fleetMaker{facts: facts, local: settings.Storage == cluster.LocalStorage, records: make(map[string]*cluster.VM)}
+	f.planner = cmp.Or(w.plannerOf(cluster.Resource{}, record), policy.Planner)
+	if w.err != nil {
+		return nil, w.err
+	}
 	f.unbalanced = make(map[string]bool)
 	for i := range fleet.Groups {
 		if group := &fleet.Groups[i]; group.Unbalanced {
@@ -66,12 +70,13 @@ func (w *walk) namedCluster(name string) cluster.Resource {
 	return cluster.DefaultClusterRecord()
 }
 
-// userConcentrated is the planner of offers that want the VMs of a customer together.
+// userConcentrated is the planner of VMs that are to be near the others of their customer.
 const userConcentrated = "user-concentrated"
 
 type fleetMaker struct {
 	facts      Facts
-	local      bool // the cluster has local storage
+	local      bool   // the cluster has local storage
+	planner    string // of VMs whose offer names none
 	records    map[string]*cluster.VM
 	unbalanced map[string]bool // VMs that a group keeps balancing away from
 }
@@ -86,7 +91,7 @@ func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
 		vm.Owner = customer.Name
 	}
 	offer, _ := f.facts.Resource(record.Offer)
-	vm.Concentrated = offer.Settings[cluster.SettingPlanner] == userConcentrated
+	vm.Concentrated = cmp.Or(offer.Settings[cluster.SettingPlanner], f.planner) == userConcentrated
 	vm.Memory, vm.VCPUs = runningSize(record, node)
 	if domain := domainOf(record.ID, node); domain != nil && domain.CPU != nil {
 		vm.CPU, vm.CPUKnown = *domain.CPU, true

@@ -382,7 +382,8 @@ func TestWhatKeepsTheRulesResolves(t *testing.T) {
 				t.Fatalf("%s is in %s, its VDC links to %q", vm.Name, resolved.Cluster, id)
 			}
 			search, in, err := SearchOf(Indexed(&now), &cluster.View{}, vm, placement.ForStart)
-			if err != nil || (search.Bound == "") != (len(search.Options) > 1) {
+			unsaid := vm.Within == "" && vdc.Links[LinkCluster] == "" && vdc.Links[LinkPod] == "" && vdc.Links[LinkZone] == ""
+			if err != nil || (search.Bound == "") != (len(search.Options) > 1 || unsaid) {
 				t.Fatalf("%s is looked for in %+v (%v)", vm.Name, search, err)
 			}
 			for _, option := range search.Options {

@@ -16,6 +16,7 @@ var ErrNoCluster = errors.New("no cluster may take it")
 type scope struct {
 	clusters []cluster.Resource // by name
 	said     string             // what says so, in words: "vdc/web names pod/p1"
+	unsaid   bool               // nothing does: it is the default cluster
 }
 
 func (s *scope) has(clusterName string) bool {
@@ -79,7 +80,7 @@ func (s *scopes) under(vdc cluster.Resource) scope {
 	if vdc.ID != "" {
 		said = ref(vdc.Kind, vdc.Name) + " names no other cluster"
 	}
-	return scope{clusters: []cluster.Resource{s.namedCluster(cluster.DefaultCluster)}, said: said}
+	return scope{clusters: []cluster.Resource{s.namedCluster(cluster.DefaultCluster)}, said: said, unsaid: true}
 }
 
 // within is what a VM itself says.

@@ -30,6 +30,9 @@ func SearchOf(
 			names = append(names, where.clusters[i].Name)
 		}
 	}
+	if where.unsaid {
+		why = "" // there is nothing to tell of a VM that uses no topology
+	}
 	search := placement.Search{Bound: why}
 	resolved := make(map[string]Resolved, len(names))
 	for _, name := range names {

@@ -43,22 +43,31 @@ func (a *start) do(w *world, seed uint64, _ *StepReport) error {
 	if err := w.idle(vm); err != nil {
 		return err
 	}
-	resolved, err := estate.Resolve(&w.state, *vm)
+	pinned, err := w.pin(a.on)
 	if err != nil {
 		return err
 	}
-	request := estate.Request(resolved, *vm, placement.ForStart)
-	if request.Pinned, err = w.pin(a.on); err != nil {
-		return err
-	}
-	decision, err := w.decide(&resolved, request, or(a.seed, seed))
+	view := w.view()
+	search, options, err := estate.SearchOf(estate.Indexed(&w.state), view, *vm, placement.ForStart)
 	if err != nil {
 		return err
 	}
+	for i := range search.Options {
+		search.Options[i].Request.Pinned = pinned
+	}
+	decision := placement.PlaceAcross(view, search, or(a.seed, seed))
 	w.started(vm, &decision)
 	if decision.Outcome != placement.Placed {
 		w.become(before) // a VM that was never started is not made
 		return nil
+	}
+	resolved := options[decision.Request.Cluster]
+	if err := w.makeVolumes(vm, &decision); err != nil {
+		return err
+	}
+	vm.CPU, vm.PassedCPU = decision.Request.CPU, ""
+	if vm.Spec.CPU == cluster.CPUHostPassthrough {
+		vm.CPU, vm.PassedCPU = vm.Spec.CPU, view.Node(decision.Winner).Facts.HostCPU
 	}
 	vm.Holder, vm.LastNode, vm.Desired = decision.Winner, decision.Winner, cluster.Running
 	vm.Resident, vm.Owner = residentsOf(&resolved), resolved.Owner

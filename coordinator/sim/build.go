@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -35,6 +36,9 @@ func (s *Scenario) world() (*world, []estate.Problem) {
 	b.addNodes(s.nodes)
 	b.become(b.state)
 	b.addEstate(s)
+	for i := range s.volumes {
+		b.addVolume(&s.volumes[i])
+	}
 	b.source = estate.Indexed(&b.state)
 	for i := range s.running {
 		b.addGuest(&s.running[i])
@@ -89,7 +93,8 @@ func (b *builder) addNodes(entries []nodeEntry) {
 			continue
 		}
 		b.state.Nodes = append(b.state.Nodes, record)
-		n := &node{facts: cluster.NodeFacts{
+		n := &node{anyNetwork: true, facts: cluster.NodeFacts{
+			PoolsKnown: true, NetworksKnown: true,
 			Liveness: cluster.Up, Inventory: true, InventoryAt: b.at, DomainsKnown: true, Telemetry: true, TelemetryAt: b.at,
 			Load1: new(float64),
 		}}
@@ -238,15 +243,21 @@ func (b *builder) remember(line int, vm *cluster.VM, p *past) {
 	if p.movedAgo != nil {
 		vm.MovedAt = b.at.Add(-*p.movedAgo)
 	}
-	if p.home == "" {
-		return
+	vm.CPU, vm.PassedCPU = cmp.Or(p.model, vm.CPU), cmp.Or(p.hostCPU, vm.PassedCPU)
+	for _, one := range []struct {
+		what, name string
+		into       *string
+	}{{"home", p.home, &vm.Home}, {"last node", p.last, &vm.LastNode}} {
+		if one.name == "" {
+			continue
+		}
+		record, _, err := b.node(one.name)
+		if err != nil {
+			b.refuseLine(line, "name one of the nodes", "%s of %s: %v", one.what, vm.Name, err)
+			return
+		}
+		*one.into = record.ID
 	}
-	record, _, err := b.node(p.home)
-	if err != nil {
-		b.refuseLine(line, "name one of the nodes", "home of %s: %v", vm.Name, err)
-		return
-	}
-	vm.Home = record.ID
 }
 
 func (b *builder) addStopped(entry *stoppedEntry) {

@@ -38,6 +38,40 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// The VMs of one account that are started one after the other are evenly spread over pods and hosts, and their disks with them.
+func TestAnAccountIsSpreadOverPods(t *testing.T) {
+	folder := filepath.Join("testdata", "cases", "two-pods")
+	scenario, problems := Parse("case.yaml", []byte(file(t, folder, "start.yaml")+file(t, folder, "events.yaml")))
+	if err := estate.Problems(problems); err != nil {
+		t.Fatal(err)
+	}
+	report, err := scenario.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	where, pools := make(map[string]string), make(map[string]int)
+	for i := range report.Steps {
+		for _, decision := range report.Steps[i].Decisions {
+			where[decision.Request.VMName] = decision.WinnerName
+			for _, choice := range decision.Pools {
+				pools[choice.PoolName]++
+			}
+		}
+	}
+	counts := make(map[string]int)
+	for _, node := range where {
+		counts[node]++
+	}
+	for _, node := range []string{"hv1", "hv2", "hv3", "hv4"} {
+		if counts[node] != 5 {
+			t.Errorf("%s has %d VMs, want 5 of 20", node, counts[node])
+		}
+	}
+	if len(pools) != 2 || pools["left-disks"] != 10 || pools["right-disks"] != 10 {
+		t.Errorf("disks are made in %v, want 10 in each pool, once", pools)
+	}
+}
+
 // log is what people read of a scenario, which has to come out as it expects.
 func log(t *testing.T, text string) string {
 	t.Helper()

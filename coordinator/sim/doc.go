@@ -32,8 +32,13 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
                          and state_reason: TEXT
         inventory_age: 20s         how old these figures are; 0s if left out
         telemetry_age: 1s
+        pools: [{name: fast, capacity: 500G, available: 300G}]     libvirt's storage
+                         pools; inactive: true; none if left out
+        networks: [default, "bridge:br0"]    libvirt's networks and the host's
+                         bridges; all that anything asks for if left out
+        cpu_models: [Nehalem]      that guests can have here, and host_cpu: TEXT
         unknown: [load]  what is not known: inventory, domains, telemetry,
-                         available, load
+                         available, load, pools, networks
     running:             what has memory on a node
       - vm: web-1        a VM of the estate
         node: hv1
@@ -46,6 +51,7 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
                          estate does not have is a stranger
         sticky: [{name: DS, value: 1, weight: 30}]     copied at its last start
         home: hv1        node of its disk, in a cluster with local storage
+        cpu_model: Nehalem         that it was started with, and host_cpu likewise
         moved_ago: 12m   when it last came to another node while it ran
         memory, vcpus    if they differ from the estate's
         young: true      it has just come and is not in the node's figures
@@ -57,7 +63,11 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
         memory: 8G
         vcpus: 4
     stopped:             VMs of the estate that have run before
-      - vm: web-2        with sticky, home and moved_ago as above
+      - vm: web-2        with sticky, home and moved_ago as above, and
+        last: hv1        the node that it ran on last
+    volumes:             what disks and images are, as far as they are made
+      - {of: disk/web-root, pool: fast, nodes: [hv1], capacity: 20G}
+                         nodes that have it, of a local pool
     broken: {db: 12m}    groups, and since when their rules do not hold
     plans:               what the leader did before, newest first
       - {id: plan-1, kind: balance, policy: even, ended_ago: 12m,
@@ -73,7 +83,7 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
 
 Steps, each with an optional expect beside it:
 
-    - start: web-2
+    - start: web-2       in any cluster that it may go to; its disks are made
     - start: {vm: web-3, memory: 2G, vcpus: 1, vdc: prod, on: hv3, seed: 4}
                          a VM that the estate does not have is described as one in
                          an estate; on names the node, seed the decision's seed

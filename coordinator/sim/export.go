@@ -29,6 +29,7 @@ func Export(view *cluster.View, state estate.State, plans []cluster.Plan, seed u
 	root.list("nodes", e.nodes())
 	root.list("running", e.running())
 	root.list("stopped", e.stopped())
+	root.list("volumes", e.volumes())
 	if broken := e.broken(); len(broken.content) > 0 {
 		root.node("broken", &yaml.Node{Kind: yaml.MappingNode, Content: broken.content})
 	}
@@ -84,6 +85,9 @@ func (e *exporter) nodes() []*yaml.Node {
 			r.age("telemetry_age", e.view.At.Sub(facts.TelemetryAt))
 		}
 		var unknown row
+		for _, what := range r.around(facts) {
+			unknown.content = append(unknown.content, word(what))
+		}
 		for _, one := range []struct {
 			what  string
 			known bool
@@ -216,6 +220,11 @@ func (e *exporter) past(r *row, vm *cluster.VM, runs bool) {
 		home, _ := e.state.Node(vm.Home)
 		r.text("home", home.Name)
 	}
+	if last, there := e.state.Node(vm.LastNode); there && !runs {
+		r.text("last", last.Name)
+	}
+	r.text("cpu_model", vm.CPU)
+	r.text("host_cpu", vm.PassedCPU)
 }
 
 // nameOf is the name of a resource by ID, or the ID of one that is gone.
@@ -231,7 +240,7 @@ func (e *exporter) stopped() []*yaml.Node {
 	var rows []*yaml.Node
 	for i := range e.state.VMs {
 		vm := &e.state.VMs[i]
-		if e.told[vm.ID] || len(vm.Sticky) == 0 && vm.Home == "" && vm.MovedAt.IsZero() {
+		if e.told[vm.ID] || len(vm.Sticky) == 0 && vm.Home == "" && vm.LastNode == "" && vm.MovedAt.IsZero() {
 			continue
 		}
 		var r row

@@ -25,6 +25,7 @@ type live struct {
 	reservations []cluster.Reservation
 	plans        []cluster.Plan
 	facts        map[string]cluster.NodeFacts
+	pools        []string // IDs
 }
 
 func (l *live) view() *cluster.View {
@@ -35,6 +36,14 @@ func (l *live) view() *cluster.View {
 			records.Clusters = append(records.Clusters, r)
 		case cluster.KindGroup:
 			records.Groups = append(records.Groups, r)
+		case cluster.KindPool:
+			records.Pools = append(records.Pools, r)
+		case cluster.KindPod:
+			records.Pods = append(records.Pods, r)
+		case cluster.KindDisk:
+			if r.Volume != nil {
+				records.Disks = append(records.Disks, r)
+			}
 		default:
 		}
 	}
@@ -105,7 +114,16 @@ func drawLive(t *rapid.T) *live {
 	if chance(t, "default declared", 2) {
 		add(cluster.KindCluster, cluster.DefaultCluster, nil, nil)
 	}
-	other := add(cluster.KindCluster, "other", nil, settings)
+	zone := add(cluster.KindZone, "here", nil, map[string]string{
+		cluster.SettingPlanner: rapid.SampledFrom([]string{"first-fit", "user-dispersing", "user-concentrated"}).Draw(t, "planner"),
+	})
+	pod := add(cluster.KindPod, "row", map[string]string{"zone": zone}, nil)
+	other := add(cluster.KindCluster, "other", map[string]string{"pod": pod}, settings)
+	add(cluster.KindCluster, "empty", map[string]string{"pod": pod}, nil)
+	l.pools = []string{
+		add(cluster.KindPool, "common", map[string]string{"cluster": other}, map[string]string{cluster.SettingScope: string(cluster.PoolShared)}),
+		add(cluster.KindPool, "fast", map[string]string{"cluster": other}, map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}),
+	}
 	seller := add(cluster.KindBillingEntity, "seller", nil, nil)
 	customers := []string{
 		add(cluster.KindCustomer, "acme", map[string]string{"billing_entity": seller}, nil), add(cluster.KindCustomer, "zeta", nil, nil),
@@ -114,9 +132,11 @@ func drawLive(t *rapid.T) *live {
 		"", add(cluster.KindVDC, "prod", map[string]string{"customer": customers[0], "cluster": other}, nil),
 		add(cluster.KindVDC, "test", map[string]string{"customer": customers[1], "cluster": other}, nil),
 		add(cluster.KindVDC, "web", map[string]string{"customer": customers[1]}, nil),
+		add(cluster.KindVDC, "wide", map[string]string{"customer": customers[0], "pod": pod}, nil),
 	}
 	l.drawNodes(t)
 	l.drawVMs(t, vdcs, customers)
+	l.drawDisks(t)
 	l.drawGroups(t)
 	l.drawPlans(t)
 	for id, facts := range l.facts {
@@ -166,6 +186,7 @@ func (l *live) drawNodes(t *rapid.T) {
 			facts.Inventory, facts.InventoryAt = true, age("inventory age")
 			facts.Memory, facts.CPUs = 64*units.GiB+size(t, "memory", units.GiB), rapid.IntRange(1, 64).Draw(t, "cpus")
 			facts.DomainsKnown = !chance(t, "no domains", 8)
+			l.drawAround(t, &facts)
 		}
 		if !chance(t, "no telemetry", 8) {
 			facts.Telemetry, facts.TelemetryAt = true, age("telemetry age")
@@ -254,6 +275,53 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 	for i := range rapid.IntRange(0, 3).Draw(t, "foreign") {
 		node := &l.state.Nodes[rapid.IntRange(0, len(l.state.Nodes)-1).Draw(t, "foreign node")]
 		domain(node, fmt.Sprintf("foreign-%d", i), rapid.SampledFrom([]string{"batch", "", "true"}).Draw(t, "foreign name"), size(t, "foreign memory", 8*units.GiB))
+	}
+}
+
+// drawAround draws what a node has around its VMs.
+func (l *live) drawAround(t *rapid.T, facts *cluster.NodeFacts) {
+	if facts.PoolsKnown = !chance(t, "no pools", 8); facts.PoolsKnown {
+		for _, name := range []string{"common", "fast"} {
+			if chance(t, "has a pool", 2) {
+				available := size(t, "pool available", 100*units.GiB)
+				facts.Pools = append(facts.Pools, cluster.PoolFacts{Name: name, Active: !chance(t, "inactive", 5), Capacity: 100 * units.GiB, Available: available})
+			}
+		}
+	}
+	if facts.NetworksKnown = !chance(t, "no networks", 8); facts.NetworksKnown && chance(t, "default network", 2) {
+		facts.Networks, facts.Bridges = []string{"default"}, []string{"br0"}
+	}
+	if chance(t, "CPU models", 2) {
+		facts.CPUModels, facts.HostCPU = []string{"Nehalem", "Westmere"}, "abc"
+	}
+}
+
+// drawDisks gives VMs disks that are volumes, or are to become some, and networks.
+func (l *live) drawDisks(t *rapid.T) {
+	for i := range l.state.VMs {
+		vm := &l.state.VMs[i]
+		if chance(t, "networked", 3) {
+			vm.Spec.Networks = []string{rapid.SampledFrom([]string{"default", "bridge:br0"}).Draw(t, "network")}
+		}
+		if vm.Holder != "" && chance(t, "model", 3) {
+			vm.CPU = "Nehalem"
+		}
+		holder, _ := l.state.Node(vm.Holder)
+		if vm.Holder != "" && holder.Cluster != "other" || !chance(t, "disk", 2) {
+			continue
+		}
+		disk := cluster.Resource{
+			ID: "id-disk" + vm.Name, Kind: cluster.KindDisk, Name: vm.Name + "-root", Settings: map[string]string{"size": "10737418240"},
+			Links: map[string]string{},
+		}
+		if vm.Holder != "" {
+			pool := rapid.SampledFrom(l.pools).Draw(t, "pool")
+			disk.Volume = &cluster.Volume{Pool: pool, Name: cluster.VolumeName(disk.ID, "qcow2"), Format: "qcow2", Capacity: 10 * units.GiB}
+			if pool == "id-poolfast" {
+				disk.Volume.Nodes = []string{vm.Holder}
+			}
+		}
+		l.state.Resources, vm.Disks = append(l.state.Resources, disk), []string{disk.ID}
 	}
 }
 
@@ -397,15 +465,11 @@ func started(t *rapid.T, data []byte, vm string, seed uint64) placement.Decision
 }
 
 func decide(t *rapid.T, view *cluster.View, state estate.State, vm cluster.VM, purpose placement.Purpose, seed uint64) placement.Decision {
-	resolved, err := estate.Resolve(&state, vm)
+	search, _, err := estate.SearchOf(estate.Indexed(&state), view, vm, purpose)
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, _, err := estate.PolicyOf(&state, resolved.Record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return placement.Place(view, estate.Request(resolved, vm, purpose), policy, seed)
+	return placement.PlaceAcross(view, search, seed)
 }
 
 func same(t *rapid.T, data []byte, what string, live, simulated any) {

@@ -84,6 +84,9 @@ func (r *reader) scenario(name string, root *yaml.Node) *Scenario {
 	for _, node := range m.list("stopped") {
 		s.stopped = append(s.stopped, r.stoppedEntry(node))
 	}
+	for _, node := range m.list("volumes") {
+		s.volumes = append(s.volumes, r.volumeEntry(node))
+	}
 	for _, one := range m.pairs("broken") {
 		if ago := m.ageOf(one.value, one.name); ago != nil {
 			s.broken = append(s.broken, brokenEntry{line: one.value.Line, group: one.name, ago: *ago})
@@ -145,7 +148,7 @@ const (
 
 var (
 	nodeStates  = []string{string(cluster.Up), string(cluster.Suspect), stateDown, string(cluster.Degraded), stateUnheard}
-	unknowables = []string{"inventory", "domains", "telemetry", "available", "load"}
+	unknowables = []string{"inventory", "domains", "telemetry", "available", "load", "pools", "networks"}
 	guestStates = []string{
 		string(cluster.DomainRunning), string(cluster.DomainPaused), string(cluster.DomainPausedMigration),
 		string(cluster.DomainCrashed), string(cluster.DomainShutoff), string(cluster.DomainUnknown), string(cluster.DomainAbsent),
@@ -157,7 +160,7 @@ func (m *mapping) figures() figures {
 		memory: m.size("memory"), available: m.size("available"), ksmSaved: m.size("ksm_saved"), cpus: m.whole("cpus", 0, maxCPUs),
 		load: m.number("load", 0), busy: m.number("busy", 0),
 		maintenanceReason: m.text("maintenance_reason"), state: m.word("state", nodeStates...), stateReason: m.text("state_reason"),
-		inventoryAge: m.age("inventory_age"), telemetryAge: m.age("telemetry_age"), unknown: m.texts("unknown"),
+		inventoryAge: m.age("inventory_age"), telemetryAge: m.age("telemetry_age"), unknown: m.texts("unknown"), around: m.around(),
 	}
 	if on, given := m.flag("maintenance"); given {
 		f.maintenance = &on
@@ -232,7 +235,9 @@ func (r *reader) stoppedEntry(node *yaml.Node) stoppedEntry {
 }
 
 func (m *mapping) past() past {
-	p := past{home: m.text("home"), movedAgo: m.age("moved_ago")}
+	p := past{
+		home: m.text("home"), last: m.text("last"), model: m.text("cpu_model"), hostCPU: m.text("host_cpu"), movedAgo: m.age("moved_ago"),
+	}
 	p.sticky, p.stickyGiven = m.stickyKeys("sticky")
 	return p
 }

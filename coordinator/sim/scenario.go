@@ -44,6 +44,7 @@ type Scenario struct {
 	nodes    []nodeEntry
 	running  []guestEntry
 	stopped  []stoppedEntry
+	volumes  []volumeEntry
 	broken   []brokenEntry
 	plans    []planEntry // newest first
 }
@@ -72,6 +73,7 @@ type figures struct {
 	state, stateReason          string
 	inventoryAge, telemetryAge  *time.Duration
 	unknown                     []string
+	around
 }
 
 // guestEntry is a VM, or a domain that is not Berth's, on a node.
@@ -102,7 +104,9 @@ type guestEntry struct {
 type past struct {
 	sticky      []cluster.Key
 	stickyGiven bool
-	home        string         // name of a node
+	home, last  string         // names of nodes
+	model       string         // CPU model that it was started with
+	hostCPU     string         // of its node, if that was passed through
 	movedAgo    *time.Duration // nil: never
 }
 

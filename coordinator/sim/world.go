@@ -19,12 +19,15 @@ type world struct {
 
 	nodeAt, vmAt map[string]int // indexes into the state, by name
 
+	networks, bridges []string // that anything of the estate asks for
+
 	course
 }
 
 // become takes over records.
 func (w *world) become(state estate.State) {
 	w.state = state
+	w.networks, w.bridges = asked(&state)
 	w.nodeAt, w.vmAt = make(map[string]int, len(state.Nodes)), make(map[string]int, len(state.VMs))
 	for i := range state.Nodes {
 		w.nodeAt[state.Nodes[i].Name] = i
@@ -38,6 +41,8 @@ func (w *world) become(state estate.State) {
 type node struct {
 	facts  cluster.NodeFacts // without domains
 	guests []guest
+
+	anyNetwork bool // nobody told its networks: it has all that anybody asks for
 }
 
 // guest is what one VM or domain has of a node.
@@ -64,11 +69,22 @@ func (w *world) view() *cluster.View {
 			records.Clusters = append(records.Clusters, resource)
 		case cluster.KindGroup:
 			records.Groups = append(records.Groups, resource)
+		case cluster.KindPool:
+			records.Pools = append(records.Pools, resource)
+		case cluster.KindPod:
+			records.Pods = append(records.Pods, resource)
+		case cluster.KindDisk, cluster.KindImage:
+			if resource.Volume != nil {
+				records.Disks = append(records.Disks, resource)
+			}
 		}
 	}
 	facts := make(map[string]cluster.NodeFacts, len(w.nodes))
 	for id, node := range w.nodes {
 		known := node.facts
+		if node.anyNetwork {
+			known.Networks, known.Bridges = w.networks, w.bridges
+		}
 		known.Domains = make([]cluster.Domain, 0, len(node.guests))
 		for i := range node.guests {
 			g := &node.guests[i]
@@ -238,8 +254,13 @@ func (n *node) apply(at time.Time, f *figures) {
 			facts.Available = nil
 		case "load":
 			facts.Load1 = nil
+		case "pools":
+			facts.PoolsKnown = false
+		case "networks":
+			n.anyNetwork, facts.NetworksKnown = false, false
 		}
 	}
+	n.surround(&f.around)
 	if f.state != "" {
 		facts.Liveness, facts.LivenessReason = cluster.Liveness(f.state), f.stateReason
 		if f.state == stateUnheard {

@@ -30,7 +30,7 @@ func (r *row) node(name string, value *yaml.Node) { r.content = append(r.content
 // put writes a value. What stands there as a number and is one by its field is not quoted.
 func (r *row) put(name, value string) {
 	switch name {
-	case "seed", "at", "memory", "cpus", "vcpus", "available", "ksm_saved", "resident", "ballooned", "maintenance", "load", "busy", "cpu",
+	case "seed", "at", "memory", "capacity", "inactive", "cpus", "vcpus", "available", "ksm_saved", "resident", "ballooned", "maintenance", "load", "busy", "cpu",
 		"value", "weight", "in_flight", "stray", "young", "inventory_age", "telemetry_age",
 		"moved_ago", "created_ago", "ended_ago", "observed_ago", "before", "predicted", "observed":
 		r.node(name, plain(value))
