@@ -41,6 +41,26 @@ func TestADeletedVMTakesItsVolumesAlong(t *testing.T) {
 	})
 }
 
+func TestAVMThatNeverRanGoesWithTheDiskThatWasNeverMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.put(pools()...)
+		added, err := w.AddVM(t.Context(), AddVM(disked("p-wide")))
+		if err != nil || len(added.VM.Disks) != 1 || w.disk("web1-root").ID != added.VM.Disks[0] {
+			t.Fatalf("%+v, %v", added.VM, err)
+		}
+		op, err := w.DeleteVM(t.Context(), DeleteVM{VM: added.VM.ID, RequestID: "d"})
+		if err != nil || op.ID != "" || w.vm("web1").ID != "" || w.disk("web1-root").ID != "" {
+			t.Errorf("%+v, %v, disk %+v", op, err, w.disk("web1-root"))
+		}
+		if op, err := w.DeleteVM(t.Context(), DeleteVM{VM: added.VM.ID, RequestID: "d"}); err != nil || op.ID != "" {
+			t.Errorf("again: %+v, %v", op, err)
+		}
+		w.wantLeft()
+	})
+}
+
 func TestDisksThatAreKeptOutliveTheirVM(t *testing.T) {
 	for name, keep := range map[string]bool{"by request": true, "by themselves": false} {
 		synctest.Test(t, func(t *testing.T) {
