@@ -59,7 +59,7 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 			return true
 		case "/berth.v1.MemberService/Join":
 			return role == pki.RolePeer
-		case "/berth.v1.AgentService/Session":
+		case "/berth.v1.AgentService/Session", "/berth.v1.AgentService/Tunnel":
 			return role == pki.RoleAgent
 		case "/berth.v1.BerthService/Unheard", "/", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status":
 			return false

@@ -98,6 +98,9 @@ func (f *forwarder) wrap(next http.Handler) http.Handler {
 				held = hold(r)
 			}
 			try := &attempt{lead: lead, again: held.whole}
+			if !held.whole {
+				try.answered = func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) } // HTTP/2 can, and HTTP/1 need not
+			}
 			out := r.WithContext(context.WithValue(r.Context(), attemptKey{}, try))
 			out.Body = held.again()
 			f.proxy.ServeHTTP(w, out)
@@ -177,6 +180,21 @@ type attempt struct {
 	again  bool        // the body can be sent again
 	sent   atomic.Bool // a connection was there: the leader may have got something
 	failed error       // why the leader surely did not take it up
+
+	// answered, of a stream, ends the reading of what the caller still sends: the transport waits for that.
+	answered func()
+}
+
+// answerBody is the body of a leader's answer.
+type answerBody struct {
+	io.ReadCloser
+	answered func()
+}
+
+// Close is called when the answer has been passed on to its end.
+func (b answerBody) Close() error {
+	b.answered()
+	return b.ReadCloser.Close()
 }
 
 type attemptKey struct{}
@@ -201,6 +219,9 @@ func (a *attempt) traced(ctx context.Context) context.Context {
 func accept(response *http.Response) error {
 	if response.Header.Get(notLeaderHeader) != "" && attemptOf(response.Request.Context()).again {
 		return errMoved
+	}
+	if try := attemptOf(response.Request.Context()); try.answered != nil {
+		response.Body = answerBody{response.Body, try.answered}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -132,6 +133,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	m.api = New(Config{
 		Self: m.id, SelfName: name, Authority: c.authority, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
 		Control: m.control, Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
+		Imports:    filepath.Join(dir, "imports"),
 		Disconnect: func(node, _ string) { m.gone = append(m.gone, node) },
 	})
 	served, err := pki.ServerConfig(m.files, tls.VerifyClientCertIfGiven)
@@ -362,6 +364,40 @@ type fakeControl struct {
 	propose func(control.ProposePlan) (cluster.Plan, error)
 	ended   func(verb string, request any) (cluster.Plan, error) // of apply, discard and cancel
 	passes  map[string]control.LastPass                          // by cluster
+
+	deleteVM    func(control.DeleteVM) (operation.Operation, error)
+	deleteDisk  func(control.DeleteDisk) error
+	growDisk    func(control.GrowDisk) (cluster.Resource, error)
+	importImage func(control.ImportImage) (cluster.Resource, error)
+	deleteImage func(control.DeleteImage) error
+	spread      func(customer string) (control.Spread, error)
+	console     func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
+}
+
+func (f *fakeControl) DeleteVM(_ context.Context, request control.DeleteVM) (operation.Operation, error) {
+	return f.deleteVM(request)
+}
+
+func (f *fakeControl) DeleteDisk(_ context.Context, request control.DeleteDisk) error {
+	return f.deleteDisk(request)
+}
+
+func (f *fakeControl) GrowDisk(_ context.Context, request control.GrowDisk) (cluster.Resource, error) {
+	return f.growDisk(request)
+}
+
+func (f *fakeControl) ImportImage(_ context.Context, request control.ImportImage) (cluster.Resource, error) {
+	return f.importImage(request)
+}
+
+func (f *fakeControl) DeleteImage(_ context.Context, request control.DeleteImage) error {
+	return f.deleteImage(request)
+}
+
+func (f *fakeControl) Spread(customer string) (control.Spread, error) { return f.spread(customer) }
+
+func (f *fakeControl) Console(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error {
+	return f.console(ctx, vm, force, stream)
 }
 
 func (f *fakeControl) StartVMs(_ context.Context, request control.StartVMs) ([]control.StartedVM, error) {

@@ -328,7 +328,12 @@ func (s *Server) DeleteResource(
 	if err != nil {
 		return nil, err
 	}
-	if err := s.deleteResource(ctx, form.Kind, request.Msg.GetName(), request.Msg.GetRequestId()); err != nil {
+	name, key := request.Msg.GetName(), request.Msg.GetRequestId()
+	done, err := s.deleteWithVolume(ctx, form.Kind, name, key)
+	if !done && err == nil {
+		err = s.deleteResource(ctx, form.Kind, name, key)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.DeleteResourceResponse{SchemaVersion: wire.SchemaVersion}), nil

@@ -20,6 +20,7 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
+	"berth/shared/rpc"
 )
 
 // Consensus replicates the state. Package consensus implements it, and says what its errors mean.
@@ -69,6 +70,17 @@ type Control interface {
 	CancelPlan(ctx context.Context, request control.CancelPlan) (cluster.Plan, error)
 	// LastPass is what the last look of the leader's loop at a cluster, by its name, came to.
 	LastPass(cluster string) (control.LastPass, bool)
+
+	// DeleteVM gives no operation when the VM is deleted already.
+	DeleteVM(ctx context.Context, request control.DeleteVM) (operation.Operation, error)
+	DeleteDisk(ctx context.Context, request control.DeleteDisk) error
+	GrowDisk(ctx context.Context, request control.GrowDisk) (cluster.Resource, error)
+	ImportImage(ctx context.Context, request control.ImportImage) (cluster.Resource, error)
+	DeleteImage(ctx context.Context, request control.DeleteImage) error
+	// Spread is that of a customer, by its ID.
+	Spread(customer string) (control.Spread, error)
+	// Console joins the stream and the console of a VM, by its ID, until either ends.
+	Console(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
 }
 
 // Config is what the API stands on.
@@ -81,6 +93,7 @@ type Config struct {
 	Inventory Inventory
 	Control   Control
 	Transport http.RoundTripper // to the APIs of other members, by mutual TLS as a peer
+	Imports   string            // directory for files of images on their way; it is made when it is needed
 	// Disconnect ends the session of a node that was removed.
 	Disconnect func(node, reason string)
 	Now        func() time.Time
@@ -93,6 +106,7 @@ type Server struct {
 
 	forward *forwarder
 	tries   tries
+	imports *spool
 
 	ending   sync.Once
 	stopping chan struct{} // closed when streams have to end
@@ -106,7 +120,7 @@ var (
 
 // New makes a Server.
 func New(config Config) *Server {
-	s := &Server{Config: config, stopping: make(chan struct{})}
+	s := &Server{Config: config, stopping: make(chan struct{}), imports: newSpool(config.Imports)}
 	s.forward = newForwarder(s.leader, config.Transport, config.Log)
 	return s
 }
@@ -145,7 +159,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(berthv1connect.NewBerthServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewEnrolmentServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewMemberServiceHandler(s, options...))
-	return Authorise(s.Store, s.forward.wrap(mux))
+	return Authorise(s.Store, s.forward.wrap(rpc.WithInterrupts(mux)))
 }
 
 // leader is who leads, and where. A leader without a record does not answer yet: nobody could be told where it is. That is

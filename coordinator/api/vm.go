@@ -189,7 +189,7 @@ func (s *Server) MigrateVM(
 	}
 	wanted := control.MigrateVM{
 		VM: vm.ID, Node: node, Bandwidth: bandwidth, DryRun: message.GetDryRun(),
-		IfBetter: message.GetIfBetter(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+		IfBetter: message.GetIfBetter(), CopyStorage: message.GetCopyStorage(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
 	}
 	migration, err := whenLeading(ctx, s, func() (control.Migration, error) { return s.Control.MigrateVM(ctx, wanted) })
 	if err != nil {
@@ -222,13 +222,24 @@ func (p *picture) nodeID(ref string) (string, error) {
 	return node.ID, nil
 }
 
-// DeleteVM forgets a stopped VM. Its disks are not Berth's and stay.
+// DeleteVM forgets a stopped VM. Disks that are files stay; those that Berth has made go with it, or are let go.
 func (s *Server) DeleteVM(
 	ctx context.Context, request *connect.Request[berthv1.DeleteVMRequest],
 ) (*connect.Response[berthv1.DeleteVMResponse], error) {
 	const kind = "delete vm"
 	ref, key := request.Msg.GetVm(), request.Msg.GetRequestId()
-	_, err := s.propose(ctx, key, func(p *picture) (state.Command, error) {
+	now, err := s.verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, known := now.VMByRef(ref)
+	if known && now.hasVolumes(vm) {
+		return s.deleteWithDisks(ctx, now, vm, request.Msg)
+	}
+	if op, repeated := now.OperationByRequest(key); !known && key != "" && repeated && op.Kind == operation.Delete {
+		return connect.NewResponse(&berthv1.DeleteVMResponse{SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op)}), nil
+	}
+	_, err = s.propose(ctx, key, func(p *picture) (state.Command, error) {
 		vm, known := p.VMByRef(ref)
 		switch {
 		case !known && p.Answered(key, kind):

@@ -1,0 +1,324 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/rpc"
+	"berth/shared/units"
+)
+
+// qcow2File is a good image of a disk of 1 GiB, as far as its header tells, of a length in bytes.
+func qcow2File(length int, change func(header []byte)) []byte {
+	file := make([]byte, length)
+	copy(file, "QFI\xfb")
+	for at, v := range map[int]uint32{4: 3, 20: 16, 36: 2, 56: 1, 96: 4, 100: 104} {
+		binary.BigEndian.PutUint32(file[at:], v)
+	}
+	for at, v := range map[int]uint64{24: 1 << 30, 40: 3 << 16, 48: 1 << 16} {
+		binary.BigEndian.PutUint64(file[at:], v)
+	}
+	if change != nil {
+		change(file)
+	}
+	return file
+}
+
+func sumOf(file []byte) string {
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:])
+}
+
+// send imports a file in messages of a size, and tells how many bytes were taken from it.
+func send(
+	t *testing.T, client berthv1connect.BerthServiceClient, start *berthv1.ImportImageStart, file []byte, size int,
+) (answer *berthv1.ImportImageResponse, sent int, err error) {
+	t.Helper()
+	stream := client.ImportImage(t.Context())
+	failed := stream.Send(&berthv1.ImportImageRequest{Start: start})
+	for failed == nil && sent < len(file) {
+		piece := file[sent:min(sent+size, len(file))]
+		failed = stream.Send(&berthv1.ImportImageRequest{Data: piece})
+		sent += len(piece)
+	}
+	response, err := stream.CloseAndReceive()
+	if err != nil {
+		return nil, sent, err
+	}
+	return response.Msg, sent, nil
+}
+
+// storagePool declares a pool, and gives the control of every member that imports into the state.
+func (c *cloud) storagePool(t *testing.T) {
+	t.Helper()
+	lead := c.leader()
+	lead.declare(cluster.Resource{ID: "p1", Kind: cluster.KindPool, Name: "fast", Settings: map[string]string{cluster.SettingScope: "shared"}})
+	for _, m := range c.members {
+		m.control.importImage = func(wanted control.ImportImage) (cluster.Resource, error) {
+			made := cluster.Resource{ID: "i-" + wanted.Name, Kind: cluster.KindImage, Name: wanted.Name, Volume: &cluster.Volume{
+				Pool: wanted.Pool, Name: "berth-i.qcow2", Format: wanted.Format, Capacity: wanted.Capacity, Checksum: wanted.Checksum,
+			}}
+			for range 2 { // as two nodes of a local pool
+				content, err := wanted.Open()
+				if err != nil {
+					return made, err
+				}
+				data, err := io.ReadAll(content)
+				if err != nil || sumOf(data) != wanted.Checksum || units.Bytes(len(data)) != wanted.Size {
+					t.Errorf("control reads %d bytes of %d, sum %s of %s, %v", len(data), wanted.Size, sumOf(data), wanted.Checksum, err)
+				}
+				content.Close()
+			}
+			m.declare(made)
+			return made, nil
+		}
+	}
+}
+
+// declare puts a resource into the state.
+func (m *coordinator) declare(r cluster.Resource) {
+	m.cloud.t.Helper()
+	m.propose(state.Command{
+		Kind: "test", Expect: []state.Expectation{{Table: state.Resources, ID: r.ID}}, Resources: []cluster.Resource{r},
+	})
+}
+
+// A follower passes the file on to the leader, message by message.
+func TestAnImageIsImportedThroughAFollower(t *testing.T) {
+	c := newCloud(t, 3)
+	c.storagePool(t)
+	file := qcow2File(3<<20+17, nil)
+	start := &berthv1.ImportImageStart{
+		Name: "debian", Pool: "fast", Format: "qcow2", SizeBytes: int64(len(file)), Sha256: sumOf(file), RequestId: "r1",
+	}
+	follower := c.follower()
+	answer, _, err := send(t, follower.operator(), start, file, 256<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.GetImage().GetName() != "debian" || answer.GetImage().GetKind() != "image" {
+		t.Errorf("answered %v", answer)
+	}
+	lead := c.leader()
+	made, _ := lead.store.Snapshot().ResourceByName(cluster.KindImage, "debian")
+	if made.Volume == nil || made.Volume.Capacity != units.GiB || made.Volume.Checksum != sumOf(file) || made.Volume.Pool != "p1" {
+		t.Errorf("control was asked for %+v", made.Volume)
+	}
+	lead.control.importImage = func(control.ImportImage) (cluster.Resource, error) {
+		t.Error("the same file was imported twice")
+		return cluster.Resource{}, nil
+	}
+	if _, sent, err := send(t, follower.operator(), start, file, 256<<10); err != nil {
+		t.Errorf("the same once more: %v after %d bytes", err, sent)
+	}
+	_, sent, err := send(t, follower.operator(), &berthv1.ImportImageStart{
+		Name: "other", Pool: "fast", Format: "qcow2", SizeBytes: 64 << 20,
+	}, make([]byte, 64<<20), 64<<10)
+	if rpc.Detail(err).GetCode() != rpc.Invalid || sent == 64<<20 {
+		t.Errorf("no image at all: %v after %d bytes", err, sent)
+	}
+	for _, m := range c.members {
+		if left, _ := os.ReadDir(m.api.Imports); len(left) > 0 || m.api.imports.promised != 0 {
+			t.Errorf("member %s keeps %d files and %s", m.id, len(left), m.api.imports.promised)
+		}
+	}
+}
+
+// What cannot become an image is refused, as soon as that is known; nobody is asked for anything, and nothing is left.
+func TestImagesThatAreRefused(t *testing.T) {
+	c := newCloud(t, 1)
+	c.storagePool(t)
+	lead := c.leader()
+	lead.control.importImage = func(wanted control.ImportImage) (cluster.Resource, error) {
+		t.Errorf("control was asked for %+v", wanted)
+		return cluster.Resource{}, nil
+	}
+	lead.declare(cluster.Resource{ID: "i1", Kind: cluster.KindImage, Name: "there", Volume: &cluster.Volume{Pool: "p1", Checksum: sumOf(nil)}})
+	lead.declare(cluster.Resource{ID: "i2", Kind: cluster.KindImage, Name: "file", Settings: map[string]string{"path": "/srv/a.raw"}})
+	client := lead.operator()
+	const long = 64 << 20 // more than what is on the way when the refusal comes
+	good := qcow2File(256<<10, nil)
+	for name, tc := range map[string]struct {
+		change func(*berthv1.ImportImageStart)
+		file   []byte
+		code   string
+		say    string
+	}{
+		"no name":          {func(s *berthv1.ImportImageStart) { s.Name, s.Pool = "", "" }, good, rpc.Invalid, "no name"},
+		"a bad name":       {func(s *berthv1.ImportImageStart) { s.Name = "a/b" }, good, rpc.Invalid, "a/b"},
+		"no size":          {func(s *berthv1.ImportImageStart) { s.SizeBytes = 0 }, good, rpc.Invalid, "0 bytes"},
+		"a negative size":  {func(s *berthv1.ImportImageStart) { s.SizeBytes = -1 }, good, rpc.Invalid, "-1 bytes"},
+		"a giant":          {func(s *berthv1.ImportImageStart) { s.SizeBytes = 1<<50 + 1 }, good, rpc.Invalid, "no image"},
+		"too much":         {func(s *berthv1.ImportImageStart) { s.SizeBytes = 1 << 50 }, good, rpc.Unavailable, "does not fit"},
+		"a wrong sum":      {func(s *berthv1.ImportImageStart) { s.Sha256 = sumOf([]byte("x")) }, good, rpc.Invalid, "has the SHA-256 " + sumOf(good)},
+		"no sum":           {func(s *berthv1.ImportImageStart) { s.Sha256 = "abc" }, good, rpc.Invalid, `"abc" is no SHA-256`},
+		"no format":        {func(s *berthv1.ImportImageStart) { s.Format = "" }, good, rpc.Invalid, `format "" is not known`},
+		"another format":   {func(s *berthv1.ImportImageStart) { s.Format = "vmdk" }, good, rpc.Invalid, `format "vmdk" is not known`},
+		"raw, not qcow2":   {func(s *berthv1.ImportImageStart) { s.Format = "raw" }, good, rpc.Invalid, "begins like a qcow2 image"},
+		"qcow2, not raw":   {nil, make([]byte, long), rpc.Invalid, "does not begin like"},
+		"no pool":          {func(s *berthv1.ImportImageStart) { s.Pool = "slow" }, good, rpc.NotFound, `no pool "slow"`},
+		"no offer":         {func(s *berthv1.ImportImageStart) { s.Offer = "gold" }, good, rpc.NotFound, `no offer "gold"`},
+		"there already":    {func(s *berthv1.ImportImageStart) { s.Name = "there" }, good, rpc.Exists, `image "there" already`},
+		"a file's name":    {func(s *berthv1.ImportImageStart) { s.Name = "file" }, good, rpc.Exists, `image "file" already`},
+		"a backing file":   {nil, qcow2File(long, func(h []byte) { h[15] = 200 }), rpc.Invalid, "backing file"},
+		"a data file":      {nil, qcow2File(long, func(h []byte) { h[79] = 4 }), rpc.Invalid, "external data file"},
+		"encrypted":        {nil, qcow2File(long, func(h []byte) { h[35] = 2 }), rpc.Invalid, "encrypted"},
+		"corrupt":          {nil, qcow2File(long, func(h []byte) { h[79] = 2 }), rpc.Invalid, "corrupt"},
+		"internal history": {nil, qcow2File(long, func(h []byte) { h[63] = 1 }), rpc.Invalid, "internal snapshots"},
+		"cut short":        {nil, qcow2File(150<<10, nil), rpc.Invalid, "some of the file is missing"},
+		"less than said":   {func(s *berthv1.ImportImageStart) { s.SizeBytes += 512 }, good, rpc.Invalid, "less came"},
+		"more than said":   {func(s *berthv1.ImportImageStart) { s.SizeBytes -= 512 }, good, rpc.Invalid, "more came"},
+	} {
+		start := &berthv1.ImportImageStart{Name: "debian", Pool: "fast", Format: "qcow2", SizeBytes: int64(len(tc.file))}
+		if tc.change != nil {
+			tc.change(start)
+		}
+		_, sent, err := send(t, client, start, tc.file, 64<<10)
+		if err == nil {
+			t.Errorf("%s: taken", name)
+			continue
+		}
+		wantRefusal(t, err, tc.code, "")
+		if !strings.Contains(err.Error(), tc.say) {
+			t.Errorf("%s: %v, want %q", name, err, tc.say)
+		}
+		if len(tc.file) == long && sent == long {
+			t.Errorf("%s: refused after all of the file had come", name)
+		}
+	}
+	stream := client.ImportImage(t.Context())
+	if _, err := stream.CloseAndReceive(); rpc.Detail(err).GetCode() != rpc.Invalid {
+		t.Errorf("an empty stream: %v", err)
+	}
+	if _, _, err := send(t, client, nil, good, 64<<10); rpc.Detail(err).GetCode() != rpc.Invalid || !strings.Contains(err.Error(), "does not say what") {
+		t.Errorf("a file that nobody announced: %v", err)
+	}
+	if lead.api.imports.promised != 0 {
+		t.Errorf("%s are still promised", lead.api.imports.promised)
+	}
+}
+
+// An import that control refuses, or whose caller goes away, leaves no file.
+func TestAnImportThatFails(t *testing.T) {
+	c := newCloud(t, 1)
+	c.storagePool(t)
+	lead := c.leader()
+	lead.control.importImage = func(control.ImportImage) (cluster.Resource, error) {
+		return cluster.Resource{}, &control.Error{Code: control.Unavailable, Subject: "pool/fast", Message: "node hv1: silent", NextStep: "wait"}
+	}
+	file := qcow2File(256<<10, nil)
+	start := &berthv1.ImportImageStart{Name: "debian", Pool: "fast", Format: "qcow2", SizeBytes: int64(len(file))}
+	_, _, err := send(t, lead.operator(), start, file, 100)
+	wantRefusal(t, err, rpc.Unavailable, "pool/fast")
+
+	ctx, goAway := context.WithCancel(t.Context())
+	stream := lead.operator().ImportImage(ctx)
+	c.check(stream.Send(&berthv1.ImportImageRequest{Start: start}))
+	c.check(stream.Send(&berthv1.ImportImageRequest{Data: file[:1000]}))
+	c.eventually("the import has begun", func() bool { return lead.api.imports.reserved() > 0 })
+	goAway()
+	c.eventually("its room is given back", func() bool { return lead.api.imports.reserved() == 0 })
+	if left, err := os.ReadDir(lead.api.Imports); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	_, _ = stream.CloseAndReceive()
+}
+
+func (s *spool) reserved() units.Bytes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.promised
+}
+
+func TestTheSpoolKeepsRoomFree(t *testing.T) {
+	s := newSpool(t.TempDir())
+	free := 100 * units.GiB
+	s.look = func(string) (units.Bytes, units.Bytes, error) { return free, units.TiB, nil }
+	first, err := s.open(60 * units.GiB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.open(39 * units.GiB); rpc.Detail(err).GetCode() != rpc.Unavailable || !strings.Contains(err.Error(), "60 GiB are for other imports") {
+		t.Errorf("two that do not fit together: %v", err)
+	}
+	if _, err := first.Write(make([]byte, units.MiB)); err != nil {
+		t.Fatal(err)
+	}
+	free -= units.MiB
+	second, err := s.open(38 * units.GiB)
+	if err != nil {
+		t.Errorf("what was written counts twice: %v", err)
+	}
+	second.close()
+	first.close()
+	if s.promised != 0 {
+		t.Errorf("%s are still promised", s.promised)
+	}
+	if small := newSpool(t.TempDir()); true {
+		small.look = func(string) (units.Bytes, units.Bytes, error) { return 7 * units.GiB, 8 * units.GiB, nil }
+		if _, err := small.open(6*units.GiB + 1); err == nil {
+			t.Error("a small file system was filled up")
+		}
+		if file, err := small.open(6 * units.GiB); err != nil {
+			t.Errorf("a small file system takes nothing: %v", err)
+		} else {
+			file.close()
+		}
+	}
+}
+
+func TestASpooledFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/import-1", []byte("of a crash"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSpool(dir)
+	s.look = func(string) (units.Bytes, units.Bytes, error) { return units.TiB, units.TiB, nil }
+	file, err := s.open(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("a crash now would leave %v", left)
+	}
+	if _, err := file.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.checksum(); !errors.Is(err, errTooShort) {
+		t.Errorf("half a file: %v", err)
+	}
+	if _, err := file.Write([]byte("world!")); !errors.Is(err, errTooLong) {
+		t.Errorf("more than the file: %v", err)
+	}
+	if _, err := file.Write([]byte("world")); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := file.checksum(); err != nil || sum != sumOf([]byte("helloworld")) {
+		t.Errorf("sum %s, %v", sum, err)
+	}
+	one, _ := file.reader()
+	two, _ := file.reader()
+	first, _ := io.ReadAll(io.LimitReader(one, 5))
+	whole, _ := io.ReadAll(two)
+	rest, _ := io.ReadAll(one)
+	if !bytes.Equal(append(first, rest...), whole) || string(whole) != "helloworld" {
+		t.Errorf("two readers have %q%q and %q", first, rest, whole)
+	}
+	file.close()
+	if s.promised != 0 {
+		t.Errorf("%s are still promised", s.promised)
+	}
+}
