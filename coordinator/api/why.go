@@ -209,6 +209,9 @@ func (p *picture) notLookedAt(decision placement.Decision, ref string, cause err
 	switch {
 	case !known:
 		return notFound("node", ref)
+	case node.Cluster != decision.Request.Cluster && placement.WhyNotCluster(decision, node.Cluster) != "":
+		return refusal(rpc.Conflict, "node/"+node.Name, fmt.Sprintf("see all clusters with 'berth decision show %s --full'", decision.ID),
+			"node %s is in another cluster: %s", node.Name, placement.WhyNotCluster(decision, node.Cluster))
 	case node.Cluster != decision.Request.Cluster && decision.Request.Cluster != "":
 		return refusal(rpc.Conflict, "node/"+node.Name, "a VM runs in the cluster of its VDC: see 'berth vdc set --help'",
 			"node %s is in cluster %s, and decision %s was made in cluster %s", node.Name, node.Cluster, decision.ID, decision.Request.Cluster)

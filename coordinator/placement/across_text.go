@@ -138,3 +138,48 @@ func (s *searching) thresholds() []Change {
 	}
 	return nil
 }
+
+// WhyNotCluster says why a decision took no node of a cluster, given by name: what it found of the cluster, or what kept it
+// from looking. Empty: it says nothing of it.
+func WhyNotCluster(d Decision, name string) string {
+	if d.Across == nil {
+		return ""
+	}
+	at := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Cluster == name })
+	taken := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Outcome == Placed })
+	switch {
+	case at < 0 && d.Across.Last != "" && d.Across.Refused == "":
+		return fmt.Sprintf("no other cluster than %s was looked at: the VM ran on %s last, and it fits", d.Request.Cluster, d.Across.Last)
+	case at < 0 && d.Across.Bound != "":
+		return "no other cluster was looked at: " + d.Across.Bound
+	case at < 0:
+		return ""
+	}
+	one := &d.Tried[at]
+	switch {
+	case one.LeftOut != "":
+		return fmt.Sprintf("cluster %s was left out: %s", name, one.LeftOut)
+	case one.Outcome == Refused:
+		return fmt.Sprintf("cluster %s was %s of %s, and has no node that fits: %s", name, ordinal(at+1), count(len(d.Tried)+d.Across.Omitted, "cluster"), one.Reason)
+	case taken < 0 || taken == at:
+		return ""
+	}
+	first := &d.Tried[taken]
+	return fmt.Sprintf("cluster %s comes %s by %s, and %s, which has a node that fits, before it: %s against %s",
+		name, ordinal(at+1), d.Across.terms(), first.Cluster, first.standing(d.Across), one.standing(d.Across))
+}
+
+// standing is what put a cluster where it stands.
+func (t *Tried) standing(across *Across) string {
+	text := fmt.Sprintf("%s used", percent(t.Used))
+	if across.Owned {
+		text += fmt.Sprintf(" and %s of the customer", count(t.AccountVMs, "VM"))
+		if across.Level == cluster.LevelPod || across.Planner == "user-concentrated" {
+			text += fmt.Sprintf(", %d in its pod", t.PodVMs)
+		}
+	}
+	if t.Special > 0 {
+		text += ", with " + count(t.Special, "label") + " that few VMs need"
+	}
+	return text
+}

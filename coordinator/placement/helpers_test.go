@@ -135,6 +135,7 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		request.Unit = &Unit{VMs: []string{"u1", "u2"}, Memory: s.vms[1].Spec.Memory + s.vms[2].Spec.Memory, VCPUs: 2}
 	}
 	drawGroups(t, s, nodes)
+	drawAround(t, s, &request)
 	request.SystemKeys = specials()
 	for i := range request.SystemKeys {
 		request.SystemKeys[i].Weight = float64(rapid.IntRange(-50, 100).Draw(t, "weight"))

@@ -59,7 +59,7 @@ func (e *Engine) winReason(choice Choice) string {
 		text += e.bandText(choice)
 	}
 	if account := e.accountText(choice); account != "" && choice.Band > 1 && choice.Candidates > 1 {
-		text += ", of the nodes with " + account
+		text += "; each has " + account
 	}
 	if choice.Stays {
 		text = "the VM stays: " + text

@@ -36,6 +36,11 @@ func ptr[T any](value T) *T { return &value }
 //	     [label=WORD]... [prefer=NODE]... [among=NODE]... [along=VM]... [along_memory=SIZE]
 //	create NAME as start
 //	migrate NAME [pin=NODE] [if_better=F] [leave] [seed=N] [full] and keys and what follows as start; repair, balance, drain likewise
+//	pool NAME scope=shared|local [over=F] [node=NODE:CAPACITY:AVAILABLE]... [inactive=likewise]...
+//	volume NAME pool=NAME size=SIZE [node=NODE] [of=VM]
+//	node, beside: [network=NAME]... [bridge=NAME]... [cpu_model=NAME]... [host_cpu=WORD] [no-pools] [no-networks]
+//	start, migrate and others, beside: [planner=NAME] [disk=NAME:SIZE[:POOL]]... [made=NAME:SIZE:POOL[:NODE]]... [image=POOL[:NODE]]
+//	     [copy] [network=NAME]... [cpu=NAME] [passed_cpu=WORD] [last=NODE]
 //	why-not NODE        of the decision before
 //	ranks               likewise, as CSV
 //	capacity NAME as start, [most=N]
@@ -45,6 +50,7 @@ type scenario struct {
 	vms          []cluster.VM
 	reservations []cluster.Reservation
 	groups       []cluster.Resource
+	pools, disks []cluster.Resource
 	facts        map[string]cluster.NodeFacts
 	change       func(*Policy)
 	asked        []asked
@@ -76,6 +82,7 @@ func (s *scenario) view() *cluster.View {
 	}
 	return cluster.NewView(noon, 1, cluster.Records{
 		Clusters: []cluster.Resource{s.cluster}, Nodes: s.nodes, VMs: vms, Reservations: s.reservations, Groups: s.groups,
+		Pools: s.pools, Disks: s.disks,
 	}, s.facts)
 }
 
@@ -116,9 +123,9 @@ func (s *scenario) answer(t *testing.T, one asked, before *Decision) string {
 	}
 	*before = Place(s.view(), one.request, s.policy(), one.seed)
 	if one.full {
-		return FullText(*before)
+		return FullText(*before) + poolsText(before)
 	}
-	return Text(*before)
+	return Text(*before) + poolsText(before)
 }
 
 // words are the rest of a line.
@@ -195,6 +202,10 @@ func parseScenario(t *testing.T, text string) *scenario {
 			s.setCluster(w)
 		case "policy":
 			s.setPolicy(w)
+		case "pool":
+			s.addPool(name, w)
+		case "volume":
+			s.addVolume(name, w)
 		case "group":
 			s.addGroup(name, w)
 		case "ranks":
@@ -257,6 +268,7 @@ func (s *scenario) addNode(name string, w words) {
 		facts.Telemetry, facts.TelemetryAt = true, noon.Add(-age)
 		facts.Available, facts.Load1, facts.CPUBusy = w.optionalSize("available"), w.optional("load"), w.optional("busy")
 	}
+	knowAround(&facts, w)
 	s.facts[name] = facts
 }
 
@@ -408,6 +420,7 @@ func (s *scenario) ask(purpose Purpose, name string, w words) {
 		Purpose: purpose, VM: name, VMName: name, Pinned: w.text("pin"), Excluded: w.named["exclude"], Home: w.text("home"),
 		Owner: w.owner(), Labels: w.named["label"], Leave: w.has("leave"), Among: w.named["among"], Preferred: w.named["prefer"],
 	}
+	request.askAround(w)
 	if w.has("along") {
 		request.Unit = &Unit{VMs: w.named["along"], Memory: w.size("along_memory"), VCPUs: len(w.named["along"])}
 	}

@@ -40,3 +40,15 @@ func (e *Engine) accountText(choice Choice) string {
 	}
 	return fmt.Sprintf("%s of the customer, %s", count(e.input.Columns.AccountVMs[choice.Node], "VM"), e.plan.Tier)
 }
+
+// accountOf tells how many of the customer's VMs a node has, where the planner looked at that.
+func (d *Decision) accountOf(node string) string {
+	if d.Inputs == nil || d.Inputs.AccountVMs == nil {
+		return ""
+	}
+	at, kept := d.Inputs.Index(node)
+	if !kept {
+		return ""
+	}
+	return fmt.Sprintf(" with %s of the customer", count(d.Inputs.AccountVMs[at], "VM"))
+}

@@ -74,7 +74,8 @@ func behindText(d *Decision, node *NodeResult) string {
 	case d.Outcome == Stay && d.Margin < 0:
 		return d.Reason
 	case node.Tier != winner.Tier:
-		return fmt.Sprintf("it stands in tier %d, %s in tier %d, which comes first", node.Tier, winner.Name, winner.Tier)
+		return fmt.Sprintf("it stands in tier %d%s, %s in tier %d%s, which comes first",
+			node.Tier, d.accountOf(node.Node), winner.Name, winner.Tier, d.accountOf(winner.Node))
 	case node.Band != winner.Band:
 		return withCause(fmt.Sprintf("it enters in round %d with a system score of %s, %s in round %d with %s",
 			node.Band, figure(node.SystemScore), winner.Name, winner.Band, figure(winner.SystemScore)),

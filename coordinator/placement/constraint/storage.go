@@ -73,7 +73,10 @@ func sayShortage(in *rule.Input, short *rule.Shortage) string {
 		}
 		return who + " is in the local " + pool + " of " + home
 	case rule.DiskNoPool:
-		if short.Pool < 0 {
+		switch {
+		case short.Pool < 0 && disk.Pool == "":
+			return who + " is to be made in a pool that is none of this cluster's"
+		case short.Pool < 0:
 			return who + " is in a pool that is none of this cluster's"
 		}
 		return "the node has no " + pool + ", which " + who + " needs"
@@ -118,7 +121,11 @@ func promisedMore(in *rule.Input, node int, short *rule.Shortage) (rule.Relaxati
 	pool := &in.Columns.Pools[short.Pool]
 	figures := pool.On(node)
 	more := float64(figures.Limit) + float64(short.Needed-short.Available)
-	ratio := math.Ceil(more/float64(figures.Capacity)*100) / 100
+	hundredths := math.Ceil(more / float64(figures.Capacity) * 100)
+	if float64(figures.Capacity)*(hundredths/100) < more { // what is promised is rounded down
+		hundredths++
+	}
+	ratio := hundredths / 100
 	if ratio > cluster.MaxOverProvisioning {
 		return rule.Relaxation{}, false
 	}
