@@ -58,23 +58,39 @@ func (v *View) CPUBaseline(clusterName string) string {
 	if record, _, known := v.Cluster(clusterName); known && record.Settings[SettingCPUModel] != "" {
 		return record.Settings[SettingCPUModel]
 	}
-	var common []string
-	told := false
+	o := v.origin()
+	o.gathered.modelling.Do(func() { o.gathered.baselines = o.baselines() })
+	return o.gathered.baselines[clusterName]
+}
+
+// baselines are those of all clusters.
+func (v *View) baselines() map[string]string {
+	common := make(map[string][]string)
 	for _, node := range v.Nodes {
-		if cmp.Or(node.Node.Cluster, DefaultCluster) != clusterName || !node.Facts.Inventory || len(node.Facts.CPUModels) == 0 {
+		if !node.Facts.Inventory || len(node.Facts.CPUModels) == 0 {
 			continue
 		}
+		name := cmp.Or(node.Node.Cluster, DefaultCluster)
+		models, told := common[name]
 		if !told {
-			common, told = slices.Clone(node.Facts.CPUModels), true
-			continue
+			models = slices.Clone(node.Facts.CPUModels)
 		}
-		common = slices.DeleteFunc(common, func(model string) bool {
+		common[name] = slices.DeleteFunc(models, func(model string) bool {
 			_, has := slices.BinarySearch(node.Facts.CPUModels, model)
 			return !has
 		})
 	}
+	best := make(map[string]string, len(common))
+	for name, models := range common {
+		best[name] = bestModel(models)
+	}
+	return best
+}
+
+// bestModel is the one of the highest rank, and of the highest version; empty: none is listed.
+func bestModel(models []string) string {
 	best, bestRank, bestVersion := "", 0, 0
-	for _, model := range common {
+	for _, model := range models {
 		if rank, version := rankOf(model); rank > bestRank || rank == bestRank && rank > 0 && version > bestVersion {
 			best, bestRank, bestVersion = model, rank, version
 		}

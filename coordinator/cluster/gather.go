@@ -30,6 +30,9 @@ type gathered struct {
 
 	pooling sync.Once
 	pools   []PoolView
+
+	modelling sync.Once
+	baselines map[string]string // CPU models by cluster
 }
 
 func newGathered() *gathered { return &gathered{columns: make(map[string]*Columns)} }

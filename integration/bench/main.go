@@ -42,6 +42,7 @@ var sections = []section{
 	{[]string{"P7"}, measureCustomers},
 	{[]string{"EXPLAIN"}, measureExplanation},
 	{[]string{"SHAPE"}, measureShape},
+	{[]string{"C1"}, measureAcross},
 	{[]string{"P4"}, measureP4},
 	{[]string{"B1", "B2", "B3"}, measureBalance},
 }
