@@ -23,6 +23,14 @@ nodes:
 running: [{vm: web-1, node: hv1}]
 `
 
+// pooled is a scenario of a disk and a local pool, in five lines.
+const pooled = `format: berth/scenario/v1
+estate:
+  clusters: [{name: default}]
+  pools: [{name: fast, cluster: default, scope: local}]
+  disks: [{name: root, size: 1G}]
+`
+
 // A file that is not a scenario is refused with the line, the rule and what to do.
 func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ file, say string }{
@@ -112,6 +120,15 @@ func TestBadFiles(t *testing.T) {
 		{head + "steps: [{start: web-2, expect: {refused: {hv1: memory}}}]\n", `f.yaml:10: there is no constraint "memory": use running, `},
 		{head + "steps: [{start: web-2, expect: {scores: {hv1: 85}}}]\n", `f.yaml:10: scores of hv1 is "85", want a mapping`},
 		{head + "steps: [{drain: hv1, expect: {more: 1}}]\n", `f.yaml:10: unknown field "more" in expect of drain hv1: use left, moved`},
+
+		{head + "volumes: [{of: disk/root, pool: fast}]\n", "f.yaml:10: the volume of disk/root has no capacity: give its size as the guest sees it"},
+		{head + "volumes: [{of: disk/root, pool: fast, capacity: 1G}]\n", `f.yaml:10: there is no "disk/root" to be a volume: write disk/NAME or image/NAME of one in the estate`},
+		{head + "volumes: [{of: vm/web-1, pool: fast, capacity: 1G}]\n", `f.yaml:10: there is no "vm/web-1" to be a volume`},
+		{"format: berth/scenario/v1\nestate:\n  disks: [{name: root, size: 1G}]\nvolumes: [{of: disk/root, pool: fast, capacity: 1G}]\n", `f.yaml:4: there is no pool "fast" for disk/root`},
+		{pooled + "volumes: [{of: disk/root, pool: fast, capacity: 1G}]\n", "f.yaml:6: disk/root is in the pool fast: name the nodes that have a volume of a local pool, and none of a shared one"},
+		{pooled + "volumes: [{of: disk/root, pool: fast, capacity: 1G, nodes: [hv1]}]\n", `f.yaml:6: disk/root: there is no node "hv1"`},
+		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, pools: [{name: fast}]}\n", "f.yaml:3: pool fast has no capacity: give its size, for instance capacity: 500G"},
+		{head + "stopped: [{vm: web-2, last: hv9}]\n", `f.yaml:10: last node of web-2: there is no node "hv9"`},
 
 		{head + "interval: 0s\n", `f.yaml:10: interval of the scenario is "0s", want 1s to 8784h0m0s: give whole seconds, minutes or hours, such as 90s, 30m or 2h`},
 		{head + "bandwidth: 1K\n", "f.yaml:10: bandwidth is 1 KiB: give what a migration copies in a second, for instance 128M"},
