@@ -8,11 +8,38 @@ import (
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
 	"berth/coordinator/state"
 )
 
 // reconcileEvery is between two looks at whether all nodes have reported after a restore.
 const reconcileEvery = 2 * time.Second
+
+// metaRestored is the key of the replicated time at which a restored state was last compared with the nodes.
+const metaRestored = "restored_at"
+
+// untold refuses to make a disk that may have been made after the backup that the state was restored from: what its guest has
+// written there would be gone.
+func untold(snapshot *state.Snapshot, vm cluster.VM) error {
+	restored, err := time.Parse(time.RFC3339Nano, snapshot.Meta(metaRestored))
+	if err != nil {
+		return nil // never
+	}
+	for _, id := range vm.Disks {
+		disk, known := snapshot.Resource(id)
+		if !known || disk.Volume != nil || !estate.IsVolume(&disk) || disk.CreatedAt.After(restored) {
+			continue
+		}
+		return &Error{
+			Code: Conflict, Subject: "vm/" + vm.Name,
+			Message: fmt.Sprintf("disk %q of VM %q was not made yet when the backup was taken that the state comes from, and may have been since: a start would make it anew",
+				disk.Name, vm.Name),
+			NextStep: fmt.Sprintf("look for a volume %s* on the nodes with 'virsh vol-list'; then give the VM another disk, and copy what is there",
+				cluster.VolumeName(disk.ID, "")),
+		}
+	}
+	return nil
+}
 
 // quarantined refuses work on VMs while the records come from a backup that was not yet compared with the nodes.
 func quarantined(snapshot *state.Snapshot) error {
@@ -81,7 +108,8 @@ func (c *Control) inventories(snapshot *state.Snapshot) (running map[string][]co
 func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running map[string][]copyOf) {
 	at := c.Now()
 	command := state.Command{
-		Key: c.newID(), Kind: "reconcile", Caller: berth, At: at, Meta: map[string]string{state.MetaQuarantine: ""},
+		Key: c.newID(), Kind: "reconcile", Caller: berth, At: at,
+		Meta: map[string]string{state.MetaQuarantine: "", metaRestored: at.UTC().Format(time.RFC3339Nano)},
 		Events: []cluster.Event{{
 			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: berth,
 			Message: "every node has reported: VMs may be started, stopped and moved again",

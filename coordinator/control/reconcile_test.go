@@ -93,3 +93,24 @@ func TestPlansOfABackupAreShelved(t *testing.T) {
 		}
 	})
 }
+
+// A disk that the backup knows as not made may be full of what its guest wrote since.
+func TestADiskThatMayHaveBeenMadeSinceTheBackupIsNotMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		w.put(pools()...)
+		if _, err := w.AddVM(t.Context(), AddVM(disked("p-wide"))); err != nil {
+			t.Fatal(err)
+		}
+		w.lose()
+		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
+		w.lead(2)
+		time.Sleep(time.Minute)
+		_, err := w.StartVM(t.Context(), StartVM{Name: "web1"})
+		refusedAs(t, "a start", err, Conflict, `disk "web1-root" of VM "web1" was not made yet when the backup was taken`)
+		later := disked("p-wide")
+		later.Name, later.Root.Name, later.RequestID = "web2", "web2-root", "start web2"
+		w.must(later)
+	})
+}

@@ -51,6 +51,9 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	if err := usable(facts, vm); err != nil {
 		return Started{}, decided, err
 	}
+	if err := untold(snapshot, vm); err != nil {
+		return Started{}, decided, err
+	}
 	search, err := c.search(snapshot, facts, vm, placement.ForStart)
 	if err != nil {
 		return Started{}, decided, err
