@@ -81,7 +81,14 @@ func (p *picture) whereabouts(vm cluster.VM, clusterRef, vdcRef string) (estate.
 			return estate.Resolved{}, err
 		}
 		vm.VDC = vdc.ID
+		if p.clusterOf(&vm) == "" && clusterRef != "" {
+			return estate.ResolveIn(p, vm, clusterRef)
+		}
 		resolved, err := estate.Resolve(p, vm)
+		if err == nil && p.clusterOf(&vm) == "" {
+			return resolved, refusal(rpc.Invalid, "vdc/"+vdc.Name, "name one of its clusters with --cluster",
+				"the VMs of VDC %q run in more than one cluster, and what fits is counted in one", vdc.Name)
+		}
 		if err == nil && clusterRef != "" && clusterRef != resolved.Cluster {
 			err = refusal(rpc.Invalid, "vdc/"+vdc.Name, "leave out the cluster",
 				"the VMs of VDC %q run in cluster %s, not in %s", vdc.Name, resolved.Cluster, clusterRef)

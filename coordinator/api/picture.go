@@ -17,6 +17,8 @@ type picture struct {
 	viewed *cluster.View           // once somebody asked for it: it counts every VM
 	joined *membership             // likewise: it looks at every group
 	drains map[string]cluster.Plan // likewise, by node: those that run
+
+	clusters func(*cluster.VM) string // likewise: it may look at every cluster
 }
 
 // present takes a picture of what this member has, however old that is.

@@ -22,6 +22,7 @@ import (
 func (p *picture) resourceMessage(r cluster.Resource) *berthv1.Resource {
 	return wire.Resource(wire.ResourceReport{
 		Resource: r, Name: p.resourceName, Effective: effectiveSettings(r), EffectiveLists: effectiveLists(r),
+		NodeName: p.nodeName,
 	})
 }
 
@@ -295,12 +296,13 @@ func (s *Server) changeResource(
 	return changed, p, err
 }
 
-// expectUsers guards a change by what it concerns beside the resource itself: where the VMs of a VDC with other links run,
+// expectUsers guards a change by what it concerns beside the resource itself: where VMs run, of a VDC, a pod or a cluster with
+// other links,
 // and what the nodes set of the keys that their cluster declares.
 func (p *picture) expectUsers(command *state.Command, before, after cluster.Resource) {
-	if before.Kind == cluster.KindVDC && !maps.Equal(before.Links, after.Links) {
+	if placing(before.Kind) && !maps.Equal(before.Links, after.Links) {
 		for _, vm := range p.VMs() {
-			if vm.VDC == before.ID {
+			if vm.VDC == before.ID || before.Kind != cluster.KindVDC {
 				command.Expect = append(command.Expect, expectVM(vm))
 			}
 		}
@@ -312,6 +314,11 @@ func (p *picture) expectUsers(command *state.Command, before, after cluster.Reso
 			}
 		}
 	}
+}
+
+// placing tells whether the links of a kind say where VMs may be.
+func placing(kind cluster.Kind) bool {
+	return kind == cluster.KindVDC || kind == cluster.KindPod || kind == cluster.KindCluster
 }
 
 // sameResource tells whether a change changed nothing.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strings"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
@@ -16,8 +17,9 @@ type surroundings struct {
 
 // around is what the rules read to judge a VM with new links: what it links to or is to link to with everything above that,
 // the VMs that have its disks and NICs already, the nodes that it is on or prefers, and the VM itself if it is there. The whole
-// estate would have to be read for every VM that is made; it is for one that groups look at.
-func (p *picture) around(vm cluster.VM, links estate.VMLinks) estate.State {
+// estate would have to be read for every VM that is made; it is for one that groups look at. More is what else is named, as
+// kind/name.
+func (p *picture) around(vm cluster.VM, links estate.VMLinks, more ...string) estate.State {
 	if p.inGroups(vm) {
 		return p.declared()
 	}
@@ -29,6 +31,14 @@ func (p *picture) around(vm cluster.VM, links estate.VMLinks) estate.State {
 	s.named(cluster.KindImage, links.Image)
 	s.attached(cluster.KindDisk, vm.ID, links.Disks)
 	s.attached(cluster.KindNIC, vm.ID, links.NICs)
+	if links.Within != nil {
+		more = append(more, *links.Within)
+	}
+	for _, ref := range more {
+		kind, name, _ := strings.Cut(ref, "/")
+		s.named(cluster.Kind(kind), &name)
+	}
+	s.places()
 	nodes := slices.Concat([]string{vm.Holder, vm.Home}, vm.Preferred)
 	if links.Preferred != nil {
 		nodes = append(nodes, *links.Preferred...)
@@ -54,6 +64,18 @@ func (p *picture) inGroups(vm cluster.VM) bool {
 	})
 }
 
+// places takes all clusters once a zone or a pod is taken: VMs may be placed in any of its clusters.
+func (s *surroundings) places() {
+	if !slices.ContainsFunc(s.now.Resources, func(r cluster.Resource) bool { return r.Kind == cluster.KindZone || r.Kind == cluster.KindPod }) {
+		return
+	}
+	for _, kind := range []cluster.Kind{cluster.KindPod, cluster.KindCluster} {
+		for _, record := range s.Resources(kind) {
+			s.take(record.ID)
+		}
+	}
+}
+
 // take takes a resource and what is above it.
 func (s *surroundings) take(id string) {
 	found, known := s.Resource(id)
@@ -65,10 +87,13 @@ func (s *surroundings) take(id string) {
 	for _, above := range linksOf(found) {
 		s.take(above)
 	}
+	if found.Volume != nil {
+		s.take(found.Volume.Pool)
+	}
 }
 
 func (s *surroundings) linksOf(vm cluster.VM) {
-	for _, id := range slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs) {
+	for _, id := range slices.Concat([]string{vm.VDC, vm.Within, vm.Offer, vm.Image}, vm.Disks, vm.NICs) {
 		s.take(id)
 	}
 }

@@ -42,9 +42,14 @@ func (p *picture) running() map[string][]string {
 
 func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
 	seen := vmObservation{VM: vm}
-	report := wire.VMReport{VM: vm, NodeName: p.nodeName, ResourceName: p.resourceName, Cluster: cluster.DefaultCluster}
+	report := wire.VMReport{VM: vm, NodeName: p.nodeName, ResourceName: p.resourceName, Cluster: p.clusterOf(&vm), Within: p.within(vm)}
 	if vdc, known := p.Resource(vm.VDC); known {
 		p.placeIn(&report, vdc)
+	}
+	for _, id := range vm.Disks {
+		if disk, known := p.Resource(id); known && estate.IsVolume(&disk) {
+			report.Volumes = append(report.Volumes, wire.VMVolume{Disk: disk, Size: estate.SizeOf(p, &disk)})
+		}
 	}
 	if op, live := p.LiveOperationOf(vm.ID); live {
 		seen.Operation = &op
@@ -67,11 +72,27 @@ func (p *picture) vm(vm cluster.VM, running map[string][]string) *berthv1.VM {
 	return wire.VM(report)
 }
 
-// placeIn says where in the estate a VM of a VDC stands.
-func (p *picture) placeIn(report *wire.VMReport, vdc cluster.Resource) {
-	if id := vdc.Links[estate.LinkCluster]; id != "" {
-		report.Cluster = p.resourceName(id)
+// clusterOf is the cluster that a VM is in, by name; empty while more than one may take it.
+func (p *picture) clusterOf(vm *cluster.VM) string {
+	if p.clusters == nil {
+		p.clusters = estate.ClusterOf(p)
 	}
+	return p.clusters(vm)
+}
+
+// within is the zone, the pod or the cluster that a VM itself names, as kind/name; empty: none.
+func (p *picture) within(vm cluster.VM) string {
+	if place, known := p.Resource(vm.Within); known {
+		return string(place.Kind) + "/" + place.Name
+	}
+	if vm.Within == "" {
+		return ""
+	}
+	return string(cluster.KindCluster) + "/" + vm.Within // the default one, which needs no record
+}
+
+// placeIn says whose a VM of a VDC is.
+func (p *picture) placeIn(report *wire.VMReport, vdc cluster.Resource) {
 	if customer, known := p.Resource(vdc.Links[estate.LinkCustomer]); known {
 		report.Customer = customer.Name
 		if id := customer.Links[estate.LinkBillingEntity]; id != "" {

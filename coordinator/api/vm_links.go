@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -29,13 +31,16 @@ type linksRequest interface {
 	GetPreferred() []string
 	GetLabels() []string
 	GetMigration() string
+	GetWithin() string
+	GetRoot() *berthv1.RootDisk
 }
 
 // links tells whether a request asks for any link, key or other trait.
 func links(wanted linksRequest) bool {
 	return wanted.GetVdc() != "" || wanted.GetOffer() != "" || wanted.GetImage() != "" ||
 		len(wanted.GetDisks()) > 0 || len(wanted.GetNics()) > 0 || len(wanted.GetKeys()) > 0 ||
-		len(wanted.GetPreferred()) > 0 || len(wanted.GetLabels()) > 0 || wanted.GetMigration() != ""
+		len(wanted.GetPreferred()) > 0 || len(wanted.GetLabels()) > 0 || wanted.GetMigration() != "" ||
+		wanted.GetWithin() != "" || wanted.GetRoot() != nil
 }
 
 // attach gives the request for a new VM its links, keys and traits, and refuses what breaks a rule of the estate. A VM of the
@@ -60,16 +65,71 @@ func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
 	vm.Labels = slices.Sorted(slices.Values(wanted.GetLabels()))
 	links := estate.VMLinks{
 		VDC: new(wanted.GetVdc()), Offer: new(wanted.GetOffer()), Image: new(wanted.GetImage()),
-		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()), Preferred: new(wanted.GetPreferred()),
+		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()), Preferred: new(wanted.GetPreferred()), Within: new(wanted.GetWithin()),
 	}
-	if vm, err = estate.EditVM(p.around(vm, links), vm, links); err != nil {
+	now := p.around(vm, links, named(wanted.GetRoot())...)
+	if wanted.GetRoot() != nil {
+		root, err := rootOf(now, vm.Name, wanted.GetRoot())
+		if err != nil {
+			return unsound("disk/"+root.Name, "see 'berth vm start --help'", err)
+		}
+		now.Resources = append(now.Resources, root)
+		links.Disks = new(append([]string{root.Name}, *links.Disks...))
+		if request.Root = &root; *links.Image == "" {
+			links.Image = new(wanted.GetRoot().GetImage()) // its keys count too
+		}
+	}
+	if vm, err = estate.EditVM(now, vm, links); err != nil {
 		return unsound(subject, "see 'berth vm add --help'", err)
 	}
+	if request.Root != nil {
+		vm.Disks = vm.Disks[1:] // control attaches it
+		request.Root.ID = ""
+	}
+	request.Within = vm.Within
 	request.VDC, request.Offer, request.Image = vm.VDC, vm.Offer, vm.Image
 	request.Disks, request.NICs, request.Keys = vm.Disks, vm.NICs, vm.Keys
 	request.Labels, request.Preferred, request.Migration = vm.Labels, vm.Preferred, vm.Migration
 	return nil
 }
+
+// named are what a VM's root disk links to, as kind/name.
+func named(root *berthv1.RootDisk) []string {
+	if root == nil {
+		return nil
+	}
+	return []string{string(cluster.KindImage) + "/" + root.GetImage(), string(cluster.KindPool) + "/" + root.GetPool()}
+}
+
+// rootOf is the record of the disk that is made with a new VM, without a time.
+func rootOf(now estate.State, vmName string, message *berthv1.RootDisk) (cluster.Resource, error) {
+	wanted := estate.Wanted{Links: map[string]string{}, Settings: map[string]string{}}
+	set := func(into map[string]string, name, value string) {
+		if value != "" {
+			into[name] = value
+		}
+	}
+	set(wanted.Links, estate.LinkImage, message.GetImage())
+	set(wanted.Links, estate.LinkPool, message.GetPool())
+	set(wanted.Settings, estate.SettingBus, message.GetBus())
+	if message.GetSizeBytes() != 0 {
+		set(wanted.Settings, estate.SettingSize, strconv.FormatInt(message.GetSizeBytes(), 10))
+	}
+	if message.GetKeep() {
+		set(wanted.Settings, estate.SettingKeep, "true")
+	}
+	name := vmName + rootSuffix
+	made, err := estate.NewResource(now, cluster.KindDisk, name, wanted, rootID, time.Time{})
+	if err != nil {
+		return cluster.Resource{Name: name}, err
+	}
+	return made, nil
+}
+
+const (
+	rootSuffix = "-root"
+	rootID     = "new" // while it is judged; control gives it another
+)
 
 // ChangeVM changes what a VM links to, its size, its labels and who may move it. A running VM keeps its size and what its keys
 // were until it is started again.
@@ -105,7 +165,7 @@ func (s *Server) ChangeVM(
 		}
 		command := state.Command{Kind: "change vm", Expect: []state.Expectation{expectVM(before)}}
 		command.VMs = []cluster.VM{vm}
-		p.expectLinks(&command, slices.Concat([]string{vm.VDC, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)
+		p.expectLinks(&command, slices.Concat([]string{vm.VDC, vm.Within, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)
 		p.tell(ctx, &command, "vm.changed", subject, "%s", fieldsText(changes))
 		return command, nil
 	})
@@ -123,7 +183,7 @@ func (s *Server) ChangeVM(
 
 // linksWanted are the links that a request changes.
 func linksWanted(message *berthv1.ChangeVMRequest) estate.VMLinks {
-	links := estate.VMLinks{VDC: message.Vdc, Offer: message.Offer, Image: message.Image}
+	links := estate.VMLinks{VDC: message.Vdc, Offer: message.Offer, Image: message.Image, Within: message.Within}
 	if disks := message.GetDisks(); disks != nil {
 		links.Disks = new(disks.GetNames())
 	}

@@ -260,11 +260,26 @@ func (f Form) fields() []string {
 	return names
 }
 
+// within finds the zone, the pod or the cluster that is called kind/name. Empty stays empty.
+func (e *editor) within(place string) string {
+	if place == "" {
+		return ""
+	}
+	kind, name, _ := strings.Cut(place, "/")
+	if !slices.ContainsFunc(places, func(l Link) bool { return string(l.To) == kind }) {
+		e.report(fieldWithin, fmt.Sprintf("%q is no place", place), "want zone/NAME, pod/NAME or cluster/NAME")
+		return ""
+	}
+	id, _ := e.named(kind, cluster.Kind(kind), name)
+	return id
+}
+
 // VMLinks are what a VM is to be linked to, by name. What is nil stays as it is; what is empty is unlinked.
 type VMLinks struct {
 	VDC, Offer, Image *string
 	Disks, NICs       *[]string
 	Preferred         *[]string // nodes
+	Within            *string   // kind/name of a zone, a pod or a cluster
 }
 
 // EditVM checks a VM, new or changed by the caller, and links it. The error is a *RefusedError with everything that is
@@ -281,6 +296,9 @@ func EditVM(now State, vm cluster.VM, links VMLinks) (cluster.VM, error) {
 		}
 	}
 	one(LinkVDC, cluster.KindVDC, links.VDC, &vm.VDC)
+	if links.Within != nil {
+		vm.Within = e.within(*links.Within)
+	}
 	one(LinkOffer, cluster.KindOffer, links.Offer, &vm.Offer)
 	one(LinkImage, cluster.KindImage, links.Image, &vm.Image)
 	all := func(field string, kind cluster.Kind, names *[]string, into *[]string) {

@@ -217,6 +217,19 @@ func (s *scopes) settled(vm *cluster.VM) (clusterName, why string, err error) {
 	return "", "", nil
 }
 
+// ClusterOf tells of VMs which cluster each is in, by name. A VM that more than one cluster may take is in none until it runs
+// or one of its disks is made. What the function has learnt of the source it remembers.
+func ClusterOf(source Source) func(vm *cluster.VM) string {
+	s := scopesOf(source)
+	return func(vm *cluster.VM) string {
+		name, _, err := s.settled(vm)
+		if err != nil {
+			return ""
+		}
+		return name
+	}
+}
+
 // poolOf is the pool that a disk is in or, as somebody wants it, is to be made in; none: any will do.
 func (w *walk) poolOf(subject, id string) (disk, pool cluster.Resource) {
 	disk = w.follow(subject, "disk", cluster.KindDisk, id)

@@ -54,6 +54,12 @@ func (w *walk) volume(record *cluster.Resource) placement.Disk {
 	return disk
 }
 
+// SizeOf is how large a disk's volume is, or is to be; 0 if that is not known.
+func SizeOf(source Source, disk *cluster.Resource) units.Bytes {
+	image, _ := source.Resource(disk.Links[LinkImage])
+	return sizeOf(disk, &image)
+}
+
 // sizeOf is how large a disk's volume is, or is to be: as large as its image unless it says more. 0: nothing says.
 func sizeOf(disk, image *cluster.Resource) units.Bytes {
 	if disk.Volume != nil {

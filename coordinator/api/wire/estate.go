@@ -17,7 +17,8 @@ type ResourceReport struct {
 	Effective map[string]string      // its settings with every default filled in
 	UsedBy    []string               // kind/name of what links to it; nil when nobody asked
 
-	EffectiveLists map[string][]string // its lists with every default filled in
+	EffectiveLists map[string][]string    // its lists with every default filled in
+	NodeName       func(id string) string // of a node that has its volume
 }
 
 // Resource makes the message of one resource.
@@ -37,6 +38,12 @@ func Resource(report ResourceReport) *berthv1.Resource {
 		Lists:             lists(r.Lists),
 		EffectiveLists:    lists(report.EffectiveLists),
 		BuiltIn:           strings.HasPrefix(r.ID, cluster.BuiltIn),
+	}
+	if made := r.Volume; made != nil {
+		message.Volume = &berthv1.ResourceVolume{
+			Pool: report.Name(made.Pool), Nodes: sortedNames(report.NodeName, made.Nodes), Name: made.Name, Format: made.Format,
+			CapacityBytes: int64(made.Capacity), Sha256: made.Checksum, Doomed: made.Doomed,
+		}
 	}
 	if len(r.Links) > 0 {
 		message.Links = make(map[string]string, len(r.Links))

@@ -22,6 +22,14 @@ type VMReport struct {
 	Customer      string
 	BillingEntity string
 	Groups        []string // names of those that it is a member of
+	Within        string   // kind/name; empty: its VDC says
+	Volumes       []VMVolume
+}
+
+// VMVolume is a disk that is a volume or is to become one.
+type VMVolume struct {
+	Disk cluster.Resource
+	Size units.Bytes // 0: not known
 }
 
 // VM makes the message of one VM.
@@ -59,7 +67,29 @@ func VM(report VMReport) *berthv1.VM {
 		Preferred:      namesOf(report.NodeName, vm.Preferred),
 		Groups:         report.Groups,
 		MovedAt:        timestamp(vm.MovedAt),
+		Within:         report.Within,
+		Cpu:            vm.CPU,
+		Volumes:        vmDisks(report),
 	}
+}
+
+func vmDisks(report VMReport) []*berthv1.VMDisk {
+	var messages []*berthv1.VMDisk
+	for i := range report.Volumes {
+		disk := &report.Volumes[i].Disk
+		message := &berthv1.VMDisk{
+			Disk: disk.Name, CapacityBytes: int64(report.Volumes[i].Size), Image: nameOf(report.ResourceName, disk.Links[estate.LinkImage]),
+			Keep: estate.Kept(disk),
+		}
+		if made := disk.Volume; made != nil {
+			message.Pool, message.Volume = report.ResourceName(made.Pool), made.Name
+			if len(made.Nodes) > 0 {
+				message.Node = report.NodeName(made.Nodes[0])
+			}
+		}
+		messages = append(messages, message)
+	}
+	return messages
 }
 
 func namesOf(name func(string) string, ids []string) []string {
@@ -94,10 +124,14 @@ func Spec(spec cluster.VMSpec) *berthv1.VMSpec {
 		Cmdline:     spec.Cmdline,
 		Networks:    spec.Networks,
 		Xml:         spec.XML,
+		Machine:     spec.Machine,
+		Firmware:    spec.Firmware,
+		Cpu:         spec.CPU,
+		UserData:    spec.UserData,
 	}
 	for _, disk := range spec.Disks {
 		message.Disks = append(message.Disks, &berthv1.Disk{
-			Path: disk.Path, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly,
+			Path: disk.Path, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly, Pool: disk.Pool, Volume: disk.Volume,
 		})
 	}
 	return message
@@ -113,10 +147,15 @@ func SpecFrom(message *berthv1.VMSpec) cluster.VMSpec {
 		Cmdline:  message.GetCmdline(),
 		Networks: message.GetNetworks(),
 		XML:      message.GetXml(),
+		Machine:  message.GetMachine(),
+		Firmware: message.GetFirmware(),
+		CPU:      message.GetCpu(),
+		UserData: message.GetUserData(),
 	}
 	for _, disk := range message.GetDisks() {
 		spec.Disks = append(spec.Disks, cluster.Disk{
 			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),
+			Pool: disk.GetPool(), Volume: disk.GetVolume(),
 		})
 	}
 	return spec

@@ -123,8 +123,12 @@ func TestVMIsWhole(t *testing.T) {
 			ID: "v1", Name: "web", Holder: "n1", Epoch: 2, Operation: "o1", LastNode: "n2", Decision: "d1", CreatedAt: noon, StartedAt: noon, Revision: 9,
 			Labels: []string{"front"}, Migration: cluster.MigrateManual, Preferred: []string{"n1"}, MovedAt: noon, Spec: spec(), VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
 			Keys:   []cluster.Key{{Class: cluster.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
-			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}},
+			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC",
 		},
+		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: cluster.Resource{
+			ID: "i4", Name: "web-root", Links: map[string]string{"image": "i6"}, Settings: map[string]string{"keep": "true"},
+			Volume: &cluster.Volume{Pool: "i7", Nodes: []string{"n1"}, Name: "berth-i4.qcow2", Format: "qcow2", Capacity: units.GiB},
+		}}},
 		Groups: []string{"apart"}, Cluster: "default", Customer: "acme", BillingEntity: "mbe", ResourceName: func(id string) string { return "resource-" + id },
 		State: berthv1.VMState_VM_STATE_RUNNING, Condition: "odd", NodeName: names, Telemetry: &berthv1.DomainTelemetry{
 			Uuid: "v1", CpuRatio: new(0.5), RssBytes: new(int64(1)), BalloonBytes: new(int64(1)), MaximumMemoryBytes: new(int64(1)), Vcpus: new(int32(1)), VcpuDelayRatio: new(0.1),
@@ -137,6 +141,9 @@ func TestVMIsWhole(t *testing.T) {
 	}
 	if message.GetVdc() != "resource-i1" || message.GetNics()[0] != "resource-i5" || message.GetHome() != "name-of-n1" {
 		t.Errorf("in %s, with %v, at home on %s", message.GetVdc(), message.GetNics(), message.GetHome())
+	}
+	if disk := message.GetVolumes()[0]; disk.GetPool() != "resource-i7" || disk.GetImage() != "resource-i6" || disk.GetNode() != "name-of-n1" {
+		t.Errorf("its disk is shown as %v", disk)
 	}
 	if message.GetPreferred()[0] != "name-of-n1" || message.GetMigration() != "manual" {
 		t.Errorf("prefers %v, moved by %s", message.GetPreferred(), message.GetMigration())
@@ -152,8 +159,11 @@ func TestResourceIsWhole(t *testing.T) {
 			ID: cluster.BuiltIn + "i1", Kind: cluster.KindPolicy, Name: "prod", Links: map[string]string{"customer": "i2"}, Settings: map[string]string{"a": "b"},
 			NodeKeys: []cluster.NodeKey{{Name: "DS", Default: 1, Sticky: true, Weight: 30}},
 			Keys:     []cluster.Key{{Class: cluster.SystemKey, Name: "TIER", Value: 2, Weight: 5}}, CreatedAt: noon, Revision: 3,
-			Lists: map[string][]string{"weighers": {"vm-count=2"}},
+			Lists: map[string][]string{"weighers": {"vm-count=2"}}, Volume: &cluster.Volume{
+				Pool: "i7", Nodes: []string{"n2", "n1"}, Name: "berth-i1.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "ab", Doomed: true,
+			},
 		},
+		NodeName:       names,
 		EffectiveLists: map[string][]string{"weighers": {"vm-count=2"}, "constraints": {"memory"}}, Name: names, Effective: map[string]string{"a": "b", "c": "d"}, UsedBy: []string{"vm/web"},
 	})
 	whole(t, message)
@@ -189,7 +199,8 @@ func TestCompiledKeysAreWhole(t *testing.T) {
 func spec() cluster.VMSpec {
 	return cluster.VMSpec{
 		Memory: units.GiB, VCPUs: 2, Kernel: "/k", Initrd: "/i", Cmdline: "c", Networks: []string{"default"}, XML: "<domain/>",
-		Disks: []cluster.Disk{{Path: "/d", Format: "raw", Bus: "sata", ReadOnly: true}},
+		Machine: "q35", Firmware: "efi", CPU: "EPYC", UserData: "#cloud-config",
+		Disks: []cluster.Disk{{Path: "/d", Format: "raw", Bus: "sata", ReadOnly: true, Pool: "fast", Volume: "berth-i4.qcow2"}},
 	}
 }
 
