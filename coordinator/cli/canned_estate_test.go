@@ -58,6 +58,25 @@ func cannedResources() []*berthv1.Resource {
 				"constraints": {Items: []string{"fresh", "memory-physical", "memory-promised", "node-affinity", "pin", "running"}},
 			},
 		},
+		{
+			Id: "3nqk7d2m0rdaa", Kind: "disk", Name: "db-1-root", Links: map[string]string{"image": "debian"}, CreatedAt: ago(time.Hour), Revision: 20,
+			Settings: map[string]string{"keep": "true", "size": "21474836480"}, EffectiveSettings: map[string]string{"keep": "true", "bus": "virtio"},
+			Volume: &berthv1.ResourceVolume{
+				Pool: "fast", Nodes: []string{"node1"}, Name: "berth-3nqk7d2m0rdaa.qcow2", Format: "qcow2", CapacityBytes: 20 << 30,
+			},
+			UsedBy: []string{"vm/db-1"},
+		},
+		{
+			Id: "3nqk7d2m0riaa", Kind: "image", Name: "debian", CreatedAt: ago(time.Hour), Revision: 20,
+			Volume: &berthv1.ResourceVolume{
+				Pool: "fast", Nodes: []string{"node1", "node2"}, Name: "berth-3nqk7d2m0riaa.qcow2", Format: "qcow2", CapacityBytes: 2 << 30,
+				Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Doomed: true,
+			},
+		},
+		{
+			Id: "3nqk7d2m0rzaa", Kind: "zone", Name: "fra", CreatedAt: ago(time.Hour), Revision: 20, Settings: map[string]string{"planner": "user-dispersing"},
+			UsedBy: []string{"pod/fra-1"},
+		},
 		{Id: "3nqk7d2m0r8aa", Kind: "policy", Name: "drawn", CreatedAt: ago(time.Hour), Revision: 19, Settings: map[string]string{"gate": "off"}},
 	}
 }

@@ -83,7 +83,11 @@ func cannedVMs() []*berthv1.VM {
 			},
 			Epoch: 3, LastNode: "node2", LastDecisionId: "3nqk7d2m0d1ab", CreatedAt: ago(26 * time.Hour), StartedAt: ago(5*time.Hour + 7*time.Minute),
 			Telemetry: &berthv1.DomainTelemetry{CpuRatio: proto.Float64(0.42), RssBytes: proto.Int64(300 << 20), BalloonBytes: proto.Int64(gib / 2)},
-			Cluster:   "default", Vdc: "acme-prod", Customer: "acme", BillingEntity: "reseller", Offer: "small", Image: "debian",
+			Within:    "pod/fra-1", Cpu: "EPYC-Rome", Volumes: []*berthv1.VMDisk{
+				{Disk: "web1-root", Pool: "fast", Node: "node1", Volume: "berth-1.qcow2", CapacityBytes: 20 << 30, Image: "debian", Keep: true},
+				{Disk: "web1-data", CapacityBytes: 100 << 30},
+			},
+			Cluster: "default", Vdc: "acme-prod", Customer: "acme", BillingEntity: "reseller", Offer: "small", Image: "debian",
 			Disks: []string{"web-1-root", "web-1-data"}, Nics: []string{"web-1-nic"},
 			Keys:   []*berthv1.Key{{Class: "customer", Name: "Group1", Value: 1, Weight: -100}},
 			Sticky: []*berthv1.Key{{Class: "system", Name: "DS", Value: 3, Weight: 30}},

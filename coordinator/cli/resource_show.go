@@ -72,6 +72,7 @@ func (a *app) resourceTable(p *page, form estate.Form, resources []*berthv1.Reso
 	for _, setting := range settings {
 		headings = append(headings, strings.ToUpper(flagName(setting.Name)))
 	}
+	headings = append(headings, volumeHeadings(form)...)
 	if form.HasNodeKeys {
 		headings = append(headings, "NODE-KEYS")
 	}
@@ -85,11 +86,12 @@ func (a *app) resourceTable(p *page, form estate.Form, resources []*berthv1.Reso
 	for _, r := range resources {
 		row := []string{r.GetName()}
 		for _, link := range form.Links {
-			row = append(row, or(r.GetLinks()[link.Name], or(implied(link, cluster.KindPolicy), none)))
+			row = append(row, or(linked(r, link), or(implied(link, cluster.KindPolicy), none)))
 		}
 		for _, setting := range settings {
-			row = append(row, or(dense(shownSetting(setting, effective(r, setting))), none))
+			row = append(row, or(dense(valueOf(r, setting)), none))
 		}
+		row = append(row, volumeCells(form, r)...)
 		if form.HasNodeKeys {
 			row = append(row, strconv.Itoa(len(r.GetNodeKeys())))
 		}
@@ -207,6 +209,7 @@ func (a *app) resourceText(p *page, form estate.Form, r *berthv1.Resource, wide 
 		}
 		rows = append(rows, [2]string{setting.Name, value})
 	}
+	rows = append(rows, contentRows(r)...)
 	created := a.at(r.GetCreatedAt())
 	switch {
 	case r.GetBuiltIn():

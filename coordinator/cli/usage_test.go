@@ -69,10 +69,17 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --memory 1G --full", "--full is for --dry-run", start},
 		{"vm add web1", "--memory is missing: a new VM needs a size", "usage: berth vm add [NAME] [flags]"},
 		{"vm add", "NAME is missing", "usage: berth vm add [NAME] [flags]"},
-		{"vm set web1", "say what to set: --vdc, --offer, --from, --attach, --nic, --label, --prefer, --migration, --memory, --vcpus or --unset", "usage: berth vm set NAME [flags]"},
+		{"vm set web1", "say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --memory, --vcpus or --unset", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vdc=", "--vdc: a name is missing; --unset vdc takes the link away", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vdc a --unset vdc", "--vdc and --unset vdc exclude each other", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, prefer, label, migration", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --zone a --pod b", "--zone and --pod exclude each other: a VM runs in one of them", "usage: berth vm set NAME [flags]"},
+		{"vm start web1 --memory 1G --pool fast", "--pool: give the --root-size of the disk that is made with the VM, or the name of its --image", start},
+		{"vm start web1 --memory 1G --root-size 1K", "--root-size 1K: want 1 MiB to 1024 TiB", start},
+		{"vm start web1 --memory 1G --image debian --root-bus ide", "--root-bus ide: use virtio, sata, scsi", start},
+		{"vm start web1 --memory 1G --firmware uefi", `firmware "uefi" is not valid: want bios or efi`, start},
+		{"vm start web1 --zone fra", "--memory is missing: a new VM needs a size", start},
+		{"vm start web1 web2 --root-size 1G", "--root-size describes one VM", start},
+		{"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, zone, pod, cluster, prefer, label, migration", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --label a,a", "--label a: it is there twice", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --migration sometimes", "--migration sometimes: use automatic, manual, never", "usage: berth vm set NAME [flags]"},
@@ -284,6 +291,16 @@ func TestStartSendsWhatWasDescribed(t *testing.T) {
 			"k --memory 128M --kernel /k --initrd /i --cmdline console=ttyS0",
 			&berthv1.StartVMRequest{Name: "k", Spec: &berthv1.VMSpec{MemoryBytes: 128 << 20, Vcpus: 1, Kernel: "/k", Initrd: "/i", Cmdline: "console=ttyS0"}},
 		},
+		{
+			"c --memory 1G --image debian --root-size 20G --pool fast --keep-root --root-bus scsi --pod fra-1 --machine q35 --firmware efi " +
+				"--cpu host-passthrough --user-data -",
+			&berthv1.StartVMRequest{
+				Name: "c", Within: "pod/fra-1", Root: &berthv1.RootDisk{Image: "debian", SizeBytes: 20 * gib, Pool: "fast", Bus: "scsi", Keep: true},
+				Spec: &berthv1.VMSpec{
+					MemoryBytes: gib, Vcpus: 1, Machine: "q35", Firmware: "efi", Cpu: "host-passthrough", UserData: "<domain type='kvm'/>",
+				},
+			},
+		},
 		{"--xml " + document, &berthv1.StartVMRequest{Spec: &berthv1.VMSpec{Xml: "<domain/>"}}},
 		{"web1 --xml -", &berthv1.StartVMRequest{Name: "web1", Spec: &berthv1.VMSpec{Xml: "<domain type='kvm'/>"}}},
 	} {
@@ -378,7 +395,7 @@ var withValue = regexp.MustCompile(`(?m)--([a-z-]+) \S`)
 
 // isFile names the flags whose values are files, which shells complete by themselves.
 func isFile(flag string) bool {
-	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml"}, flag)
+	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml", "user-data"}, flag)
 }
 
 // The program's own verbs stand among the others, and their wrong usage is wrong usage.

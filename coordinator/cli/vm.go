@@ -130,6 +130,10 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		{"kernel", spec.GetKernel()},
 		{"initrd", spec.GetInitrd()},
 		{"cmdline", spec.GetCmdline()},
+		{"machine", spec.GetMachine()},
+		{"firmware", spec.GetFirmware()},
+		{"CPU", or(vm.GetCpu(), spec.GetCpu())},
+		{"user data", textLength(spec.GetUserData())},
 	}
 	for _, disk := range spec.GetDisks() {
 		text := fmt.Sprintf("%s (%s, %s)", disk.GetPath(), disk.GetFormat(), disk.GetBus())
@@ -138,6 +142,7 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		}
 		rows = append(rows, [2]string{"disk", text})
 	}
+	rows = append(rows, volumeRows(vm)...)
 	for _, network := range spec.GetNetworks() {
 		rows = append(rows, [2]string{"network", network})
 	}
@@ -166,6 +171,14 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		p.blank()
 		a.operationText(p, op, wide)
 	}
+}
+
+// textLength tells how long a text is.
+func textLength(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d lines; -o json shows it", strings.Count(strings.TrimRight(text, "\n"), "\n")+1)
 }
 
 // differs leaves out what only repeats something.

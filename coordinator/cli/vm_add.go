@@ -17,6 +17,8 @@ func (a *app) vmAddCommand() *cobra.Command {
 		spec   specFlags
 		links  linkFlags
 		moves  moveFlags
+		place  placeFlags
+		root   rootFlags
 		node   string
 		dryRun bool
 	)
@@ -24,13 +26,15 @@ func (a *app) vmAddCommand() *cobra.Command {
 		Use: "add [NAME]", Short: "Declare a VM without starting it", Args: arguments(0, "NAME"),
 		Long: `Declare a VM without starting it; 'berth vm start NAME' does that. NAME may be left out when the XML has it.
 
---image and --disk name files on the nodes; --from, --attach and --nic name what is declared in the estate, whose keys
-count with the VM's.
+--image with the name of an image declares a first disk NAME-root, which the first start makes as a copy of the image;
+with a path it is a file on the nodes, as --disk is. --from, --attach and --nic name what is declared in the estate,
+whose keys count with the VM's.
 
 In a cluster with local storage this places the VM: the answer names the node that its disk belongs on, and the VM
 starts there and nowhere else. When no node fits the exit code is 2.`,
 		Example: `  berth vm add web2 --memory 2G --vcpus 2 --vdc acme-prod --from debian --attach web2-root --nic web2-nic
   berth vm add web2 --memory 2G --disk /srv/web2.qcow2 --network default --key Group1=1@-100
+  berth vm add web3 --memory 2G --image debian-12 --root-size 20G --pool fast --keep-root --pod fra-1
   berth vm add --xml web2.xml --vdc acme-prod`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.AddVMRequest{Node: node, DryRun: dryRun, RequestId: requestID()}
@@ -49,6 +53,12 @@ starts there and nowhere else. When no node fits the exit code is 2.`,
 			}
 			request.Vdc, request.Offer, request.Image = links.vdc, links.offer, links.from
 			request.Disks, request.Nics = links.attach, links.nics
+			if request.Within, err = place.within(cmd); err != nil {
+				return err
+			}
+			if request.Root, err = root.disk(cmd, spec.imageName()); err != nil {
+				return err
+			}
 			if err = moves.check(cmd); err != nil {
 				return err
 			}
@@ -60,6 +70,8 @@ starts there and nowhere else. When no node fits the exit code is 2.`,
 	spec.flags(cmd)
 	links.flags(a, cmd)
 	links.keyFlag(cmd)
+	place.flags(a, cmd)
+	root.flags(a, cmd)
 	moves.flags(a, cmd)
 	cmd.Flags().StringVar(&node, "node", "", "with local storage: its disk is on this `NODE`")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would come of it, declare nothing")
@@ -100,6 +112,7 @@ func (a *app) vmSetCommand() *cobra.Command {
 	var (
 		links  linkFlags
 		moves  moveFlags
+		place  placeFlags
 		memory worded
 		vcpus  int32
 		unset  []string
@@ -116,13 +129,16 @@ set vm/NAME'.`,
   berth vm set web1 --label tier-web,acme --migration manual`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.ChangeVMRequest{Vm: args[0], RequestId: requestID()}
-			if err := checkUnset(cmd, unset, slices.Concat(linkFlagNames, moveFlagNames)); err != nil {
+			if err := checkUnset(cmd, unset, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)); err != nil {
 				return err
 			}
 			if err := links.change(cmd, request, unset); err != nil {
 				return err
 			}
 			if err := moves.change(cmd, request, unset); err != nil {
+				return err
+			}
+			if err := place.change(cmd, request, unset); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("memory") {
@@ -138,22 +154,23 @@ set vm/NAME'.`,
 				}
 				request.Vcpus = &vcpus
 			}
-			if len(unset)+len(changed(cmd, slices.Concat(linkFlagNames, moveFlagNames, []string{"memory", "vcpus"}))) == 0 {
-				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --label, --prefer, --migration, --memory, --vcpus or --unset")
+			if len(unset)+len(changed(cmd, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames, []string{"memory", "vcpus"}))) == 0 {
+				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --memory, --vcpus or --unset")
 			}
 			return a.vmSet(cmd, request)
 		},
 		ValidArgsFunction: first(a.vmNames()),
 	}
 	links.flags(a, cmd)
+	place.flags(a, cmd)
 	moves.flags(a, cmd)
 	memory.word = "SIZE"
 	cmd.Flags().Var(&memory, "memory", "memory from the next start on, for instance 4G")
 	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on")
-	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of what to take away: "+strings.Join(slices.Concat(linkFlagNames, moveFlagNames), ", "))
+	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of what to take away: "+strings.Join(slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames), ", "))
 	complete(cmd, "memory", cobra.NoFileCompletions)
 	complete(cmd, "vcpus", cobra.NoFileCompletions)
-	complete(cmd, "unset", fixed(slices.Concat(linkFlagNames, moveFlagNames)...))
+	complete(cmd, "unset", fixed(slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)...))
 	return cmd
 }
 

@@ -117,6 +117,7 @@ func parseMemory(cmd *cobra.Command, text string) (int64, error) {
 func estateRows(vm *berthv1.VM) [][2]string {
 	return [][2]string{
 		{"cluster", vm.GetCluster()},
+		{"within", vm.GetWithin()},
 		{"VDC", vm.GetVdc()},
 		{"customer", vm.GetCustomer()},
 		{"billing entity", vm.GetBillingEntity()},

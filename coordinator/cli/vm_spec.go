@@ -28,30 +28,41 @@ type specFlags struct {
 	disks    []string
 	networks []string
 	xml      string
+	machine  string
+	firmware string
+	cpu      string
+	userData string // file
 }
 
 // describing are the flags of which any one makes the VM a new one. --xml excludes all others.
-var describing = []string{"memory", "vcpus", "image", "kernel", "initrd", "cmdline", "disk", "network"}
+var describing = slices.Concat(
+	[]string{"memory", "vcpus", "image", "kernel", "initrd", "cmdline", "disk", "network", "machine", "firmware", "cpu", "user-data"}, rootFlagNames)
 
 func (f *specFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.memory, "memory", "", "`SIZE` of the memory, for instance 512M or 4G")
 	flags.IntVar(&f.vcpus, "vcpus", 1, "`NUMBER` of vCPUs")
-	flags.StringVar(&f.image, "image", "", "disk image to boot from: the same as the first --disk `PATH`[,OPTION...]")
+	flags.StringVar(&f.image, "image", "", "what to boot from: the `NAME` of an imported image, which its first disk is a copy of; or the first --disk, by its path")
 	flags.StringVar(&f.kernel, "kernel", "", "kernel to boot directly: a `PATH` on the nodes")
 	flags.StringVar(&f.initrd, "initrd", "", "initial RAM disk for the kernel: a `PATH` on the nodes")
 	flags.StringVar(&f.cmdline, "cmdline", "", "kernel command line `TEXT`")
 	flags.StringArrayVar(&f.disks, "disk", nil, "disk: `PATH`[,format=raw|qcow2][,bus=virtio|sata|scsi][,readonly]; repeat for more")
 	flags.StringArrayVar(&f.networks, "network", nil, "libvirt network `NAME`, or bridge:NAME; repeat for more")
+	flags.StringVar(&f.machine, "machine", "", "machine `TYPE`, for instance q35; the node's default if left out")
+	flags.StringVar(&f.firmware, "firmware", "", "firmware `WORD`: bios or efi; what the machine type has if left out")
+	flags.StringVar(&f.cpu, "cpu", "", "CPU `MODEL`, or host-passthrough; one that all nodes of its cluster can run if left out")
+	flags.StringVar(&f.userData, "user-data", "", "cloud-init user data `FILE`, - for the standard input; it needs a disk in a pool")
 	flags.StringVar(&f.xml, "xml", "", "libvirt domain XML `FILE` instead of all these, - for the standard input")
-	for _, flag := range []string{"memory", "vcpus", "cmdline", "network"} {
+	for _, flag := range []string{"memory", "vcpus", "cmdline", "network", "machine"} {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
+	complete(cmd, "firmware", fixed(cluster.FirmwareBIOS, cluster.FirmwareEFI))
+	complete(cmd, "cpu", fixed(cluster.CPUHostPassthrough))
 }
 
 // spec makes the description, or nil when the command line has none: then the VM exists already.
 func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, error) {
-	given, linking := changed(cmd, describing), changed(cmd, slices.Concat(linkFlagNames, []string{"key"}, moveFlagNames))
+	given, linking := changed(cmd, describing), changed(cmd, slices.Concat(linkFlagNames, placeFlagNames, []string{"key"}, moveFlagNames))
 	switch {
 	case cmd.Flags().Changed("xml") && len(given) > 0:
 		return nil, Usagef(cmd, "--xml and %s exclude each other: the XML says it all", given[0])
@@ -83,6 +94,14 @@ func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, erro
 	return spec, nil
 }
 
+// imageName is the name of the image that the first disk is a copy of; empty if there is none, or a path.
+func (f *specFlags) imageName() string {
+	if strings.Contains(f.image, "/") || strings.Contains(f.image, ",") {
+		return ""
+	}
+	return f.image
+}
+
 // changed are those of the flags that stand on the line.
 func changed(cmd *cobra.Command, flags []string) []string {
 	var given []string
@@ -109,8 +128,16 @@ func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
 		Initrd:      f.initrd,
 		Cmdline:     f.cmdline,
 		Networks:    f.networks,
+		Machine:     f.machine,
+		Firmware:    f.firmware,
+		Cpu:         f.cpu,
 	}
-	if cmd.Flags().Changed("image") {
+	if f.userData != "" {
+		if spec.UserData, err = readFile(cmd, "the user data", f.userData, cluster.MaxUserData); err != nil {
+			return nil, err
+		}
+	}
+	if cmd.Flags().Changed("image") && f.imageName() == "" {
 		disk, err := parseDisk(f.image)
 		if err != nil {
 			return nil, Usagef(cmd, "--image %s: %w", f.image, err)
@@ -132,6 +159,7 @@ func validate(spec *berthv1.VMSpec) error {
 	model := cluster.VMSpec{
 		Memory: units.Bytes(spec.GetMemoryBytes()), VCPUs: int(spec.GetVcpus()),
 		Kernel: spec.GetKernel(), Initrd: spec.GetInitrd(), Cmdline: spec.GetCmdline(), Networks: spec.GetNetworks(),
+		Machine: spec.GetMachine(), Firmware: spec.GetFirmware(), CPU: spec.GetCpu(), UserData: spec.GetUserData(),
 	}
 	for _, disk := range spec.GetDisks() {
 		model.Disks = append(model.Disks, cluster.Disk{
@@ -176,24 +204,28 @@ func readXML(cmd *cobra.Command, path string) (string, error) {
 	if path == "" {
 		return "", Usagef(cmd, "--xml: FILE is missing")
 	}
+	return readFile(cmd, "the domain XML", path, cluster.MaxXMLLength)
+}
+
+// readFile reads a text of at most so many bytes, from the standard input if the path is -.
+func readFile(cmd *cobra.Command, what, path string, most int64) (string, error) {
 	in := cmd.InOrStdin()
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return "", failf(rpc.Invalid, "check the name of the file", "read the domain XML: %w", err)
+			return "", failf(rpc.Invalid, "check the name of the file", "read %s: %w", what, err)
 		}
 		defer file.Close()
 		in = file
 	}
-	data, err := io.ReadAll(io.LimitReader(in, cluster.MaxXMLLength+1))
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case err != nil:
-		return "", failf(rpc.Invalid, "check the file", "read the domain XML: %w", err)
-	case len(data) > cluster.MaxXMLLength:
-		return "", failf(rpc.Invalid, "check that it is the right file", "the domain XML in %s is longer than %v",
-			path, units.Bytes(cluster.MaxXMLLength))
+		return "", failf(rpc.Invalid, "check the file", "read %s: %w", what, err)
+	case int64(len(data)) > most:
+		return "", failf(rpc.Invalid, "check that it is the right file", "%s in %s is longer than %v", what, path, units.Bytes(most))
 	case len(strings.TrimSpace(string(data))) == 0:
-		return "", failf(rpc.Invalid, "check that it is the right file", "the domain XML in %s is empty", path)
+		return "", failf(rpc.Invalid, "check that it is the right file", "%s in %s is empty", what, path)
 	}
 	return string(data), nil
 }

@@ -15,6 +15,8 @@ func (a *app) vmStartCommand() *cobra.Command {
 		spec   specFlags
 		links  linkFlags
 		moves  moveFlags
+		place  placeFlags
+		root   rootFlags
 		wait   waiting
 		node   string
 		dryRun bool
@@ -25,8 +27,13 @@ func (a *app) vmStartCommand() *cobra.Command {
 		Long: `Place a VM on the best node and start it.
 
 With a description (--memory and the flags that go with it, or --xml) the VM is a new one. Without, it is one that was
-stopped. NAME may be left out when the XML has it. Paths of images, kernels and disks are those on the nodes. --image
-and --disk name files; --from, --attach and --nic name what is declared in the estate, whose keys count with the VM's.
+stopped. NAME may be left out when the XML has it. --image with the name of an image makes a first disk NAME-root with
+the VM, a thin copy of the image; --root-size alone makes an empty one. The planner chooses its pool, and it goes with
+the VM unless --keep-root is given. Paths are those of files on the nodes. --from, --attach and --nic name what is
+declared in the estate, whose keys count with the VM's.
+
+--zone, --pod or --cluster say where it may run if its VDC does not. Where there are several clusters, the planner that
+its offer names, or the zone's, puts them in order.
 
 The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits,
 each node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.
@@ -34,6 +41,8 @@ each node is shown with the constraint that refused it, what it needed and what 
 With several names, VMs that exist are started together: those that hard rules of groups tie to one node are placed as
 one, on a node that takes them all. One that is refused does not stop the others.`,
 		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
+  berth vm start web3 --memory 2G --image debian-12 --root-size 20G --network lan --user-data web3.yaml
+  berth vm start web4 --memory 2G --image debian-12 --zone fra --offer spread --firmware efi
   berth vm start db1 --memory 8G --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
   berth vm start tiny --memory 128M --kernel /boot/vmlinuz --initrd /boot/initrd.img --cmdline console=ttyS0
   berth vm start web2 --memory 2G --vdc acme-prod --attach web2-root --nic web2-nic --key Group1=1@-100
@@ -62,6 +71,12 @@ one, on a node that takes them all. One that is refused does not stop the others
 			}
 			request.Vdc, request.Offer, request.Image = links.vdc, links.offer, links.from
 			request.Disks, request.Nics = links.attach, links.nics
+			if request.Within, err = place.within(cmd); err != nil {
+				return err
+			}
+			if request.Root, err = root.disk(cmd, spec.imageName()); err != nil {
+				return err
+			}
 			if err = moves.check(cmd); err != nil {
 				return err
 			}
@@ -76,6 +91,8 @@ one, on a node that takes them all. One that is refused does not stop the others
 	spec.flags(cmd)
 	links.flags(a, cmd)
 	links.keyFlag(cmd)
+	place.flags(a, cmd)
+	root.flags(a, cmd)
 	moves.flags(a, cmd)
 	cmd.Flags().StringVar(&node, "node", "", "this `NODE` and no other one")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, start nothing")

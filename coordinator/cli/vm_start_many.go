@@ -28,7 +28,7 @@ func severalNames(cmd *cobra.Command, args []string) error {
 
 // describedOne refuses, with several names, the flags that are about one VM.
 func describedOne(cmd *cobra.Command, args []string) error {
-	given := changed(cmd, slices.Concat(describing, []string{"xml"}, linkFlagNames, []string{"key"}, moveFlagNames))
+	given := changed(cmd, slices.Concat(describing, []string{"xml"}, linkFlagNames, placeFlagNames, []string{"key"}, moveFlagNames))
 	switch {
 	case len(args) < 2:
 		return nil

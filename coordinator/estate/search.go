@@ -40,7 +40,7 @@ func SearchOf(
 		if err != nil {
 			return placement.Search{}, nil, err
 		}
-		option, err := s.option(one, &vm, purpose)
+		option, err := s.option(view, one, &vm, purpose)
 		if err != nil {
 			return placement.Search{}, nil, err
 		}
@@ -63,7 +63,7 @@ func SearchOf(
 }
 
 // option is what is asked of one cluster.
-func (s *scopes) option(one Resolved, vm *cluster.VM, purpose placement.Purpose) (placement.Option, error) {
+func (s *scopes) option(view *cluster.View, one Resolved, vm *cluster.VM, purpose placement.Purpose) (placement.Option, error) {
 	policy, _, err := PolicyOf(s.source, one.Record)
 	if err != nil {
 		return placement.Option{}, err
@@ -74,6 +74,9 @@ func (s *scopes) option(one Resolved, vm *cluster.VM, purpose placement.Purpose)
 		return placement.Option{}, s.err
 	}
 	option := placement.Option{Cluster: one.Cluster, Pod: pod.Name, Request: Request(one, *vm, purpose), Policy: policy}
+	if !purpose.Moves() && vm.Spec.CPU == "" && vm.Spec.XML == "" {
+		option.Request.CPU = view.CPUBaseline(one.Cluster)
+	}
 	if zone.ID != "" {
 		option.Threshold = cluster.ZoneSettingsOf(&zone).CapacityThreshold
 	}

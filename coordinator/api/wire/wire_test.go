@@ -223,8 +223,8 @@ func TestOperationIsWhole(t *testing.T) {
 		TargetName: "hv2", Epoch: 3, Phase: operation.Ended, Attempt: 1, Decision: "d1", Result: operation.Done, Message: "m", Evidence: []string{"e"}, Plan: "p1",
 		CreatedAt: noon, UpdatedAt: noon, EndedAt: noon, Migration: &operation.MigrationStats{
 			Elapsed: time.Second, DataTotal: 1, DataProcessed: 1, DataRemaining: 1, MemoryBPS: 1, DirtyRate: 1, Iteration: 1,
-			Downtime: new(300 * time.Millisecond), Handover: new(40 * time.Millisecond),
-		},
+			Downtime: new(300 * time.Millisecond), Handover: new(40 * time.Millisecond), DiskTotal: 1, DiskProcessed: 1, DiskRemaining: 1,
+		}, CopyStorage: true,
 	})
 	whole(t, message)
 	if message.GetMigration().GetDowntimeSeconds() != 0.3 || message.GetSource() != "hv1" {

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// volumeHeadings are the columns of a kind whose content is in a pool, beside those of its links and settings.
+func volumeHeadings(form estate.Form) []string {
+	if form.Kind == cluster.KindImage {
+		return []string{"SIZE", "POOL"}
+	}
+	return nil
+}
+
+func volumeCells(form estate.Form, r *berthv1.Resource) []string {
+	if form.Kind == cluster.KindImage {
+		return []string{or(dense(volumeSize(r)), none), or(r.GetVolume().GetPool(), none)}
+	}
+	return nil
+}
+
+// volumeSize is how large a guest sees what is in a pool; empty if nothing is.
+func volumeSize(r *berthv1.Resource) string {
+	if r.GetVolume() == nil {
+		return ""
+	}
+	return units.Bytes(r.GetVolume().GetCapacityBytes()).String()
+}
+
+// linked is where a link of a resource leads: the pool of a disk is the one that it is in, once it is made.
+func linked(r *berthv1.Resource, link estate.Link) string {
+	if link.Name == estate.LinkPool && r.GetVolume() != nil {
+		return r.GetVolume().GetPool()
+	}
+	return r.GetLinks()[link.Name]
+}
+
+// valueOf is a setting in force: the size of a disk is that of its volume, once it is made.
+func valueOf(r *berthv1.Resource, setting estate.Setting) string {
+	if setting.Name == estate.SettingSize && r.GetVolume() != nil {
+		return volumeSize(r)
+	}
+	return shownSetting(setting, effective(r, setting))
+}
+
+// contentRows tell where the content of a disk or an image is.
+func contentRows(r *berthv1.Resource) [][2]string {
+	volume := r.GetVolume()
+	if volume == nil {
+		return nil
+	}
+	text := fmt.Sprintf("%s in pool %s (%s, %s)", volume.GetName(), volume.GetPool(), volume.GetFormat(), volumeSize(r))
+	if nodes := volume.GetNodes(); len(nodes) > 0 {
+		text += " on " + strings.Join(nodes, ", ")
+	}
+	rows := [][2]string{{"volume", text}}
+	if volume.GetSha256() != "" {
+		rows = append(rows, [2]string{"sha256", volume.GetSha256()})
+	}
+	if volume.GetDoomed() {
+		rows = append(rows, [2]string{"condition", fmt.Sprintf("not whole, it is being made or removed; 'berth %s delete %s' finishes that", r.GetKind(), r.GetName())})
+	}
+	return rows
+}
