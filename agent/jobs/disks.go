@@ -1,0 +1,124 @@
+package jobs
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"berth/agent/hypervisor"
+	"berth/agent/volumes"
+	"berth/shared/domxml"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// disks are those of a start, the seed image last. Each volume is looked up, also one that was made long ago: only then
+// does libvirt see what another node did in a shared pool, and what is gone is called by its name.
+func (j *Jobs) disks(order *berthv1.StartCommand) ([]domxml.Disk, error) {
+	var disks []domxml.Disk
+	for _, disk := range order.GetSpec().GetDisks() {
+		if disk.GetVolume() != "" {
+			if _, err := j.Hypervisor.LookupVolume(j.ctx, disk.GetPool(), disk.GetVolume()); err != nil {
+				return nil, err
+			}
+		}
+		disks = append(disks, domxml.Disk{
+			Path: disk.GetPath(), Pool: disk.GetPool(), Volume: disk.GetVolume(), Format: disk.GetFormat(), Bus: disk.GetBus(),
+			ReadOnly: disk.GetReadOnly(), Serial: diskOf(disk.GetVolume()),
+		})
+	}
+	for _, volume := range order.GetVolumes() {
+		if volume.GetSeed() {
+			// On virtio, because kernels of cloud images have no driver for what a CD-ROM is plugged into.
+			disks = append(disks, domxml.Disk{Pool: volume.GetPool(), Volume: volume.GetName(), Format: hypervisor.FormatRaw, ReadOnly: true})
+		}
+	}
+	return disks, nil
+}
+
+// diskOf is the ID of the disk that a volume was made for; empty for any other file. The coordinator names its volumes by
+// it, so a guest knows the disk by the same word at every start and on every node.
+func diskOf(volume string) string {
+	id, ours := strings.CutPrefix(strings.TrimSuffix(volume, path.Ext(volume)), "berth-")
+	if !ours || len(id) > domxml.MaxSerial {
+		return ""
+	}
+	return id
+}
+
+// moveDisks completes the options of a migration of a domain that has volumes: its document names those of the target, and
+// the disks that go along are said.
+//
+// A volume that does not go along is one that both nodes see: the coordinator plans no other migration. The target's libvirt
+// may not have read its pool since the volume was made, so the document names the file, which is the same on both.
+func (j *Jobs) moveDisks(order *berthv1.MigrateCommand, options *hypervisor.MigrateOptions) error {
+	disks, err := domxml.Disks(options.DomainXML)
+	if err != nil {
+		return err
+	}
+	sources := map[string]domxml.Source{}
+	left, seen := 0, 0 // disks that stay, and those of them that both nodes see
+	for _, disk := range disks {
+		name := disk.Volume
+		if name == "" {
+			name = path.Base(disk.Path)
+		}
+		to := counterpart(order, name)
+		switch {
+		case to != nil && !disk.ReadOnly && disk.Format != to.GetFormat():
+			return fmt.Errorf("%w: %s has format %q, and %q is what waits for it", hypervisor.ErrUnsupported, volumes.Name(to), disk.Format, to.GetFormat())
+		case to != nil:
+			if sources[disk.Target], err = j.sourceOf(to.GetPool(), to.GetName(), to.GetShared()); err != nil {
+				return err
+			}
+			if !disk.ReadOnly {
+				options.CopyDisks = append(options.CopyDisks, disk.Target)
+			}
+		case disk.Volume != "":
+			if sources[disk.Target], err = j.sourceOf(disk.Pool, disk.Volume, true); err != nil {
+				return err
+			}
+		}
+		if to == nil && !disk.ReadOnly {
+			left++
+			if disk.Volume != "" || diskOf(name) != "" {
+				seen++
+			}
+		}
+	}
+	if goAlong := writable(order.GetFrom()); len(options.CopyDisks) != goAlong {
+		return fmt.Errorf("%w: %d disks are to be copied, and the domain has %d of them", hypervisor.ErrUnsupported, goAlong, len(options.CopyDisks))
+	}
+	options.SharedDisks = left > 0 && left == seen
+	options.DomainXML, err = domxml.MoveDisks(options.DomainXML, sources)
+	return err
+}
+
+// counterpart is the volume on the target that takes the content of one here; nil if that does not go along.
+func counterpart(order *berthv1.MigrateCommand, name string) *berthv1.Volume {
+	for i, from := range order.GetFrom() {
+		if from.GetName() == name && i < len(order.GetTo()) {
+			return order.GetTo()[i]
+		}
+	}
+	return nil
+}
+
+// writable counts the volumes that a guest writes.
+func writable(all []*berthv1.Volume) int {
+	count := 0
+	for _, volume := range all {
+		if !volume.GetSeed() {
+			count++
+		}
+	}
+	return count
+}
+
+// sourceOf is how a document names a volume: as a file if that is at the same place on all nodes.
+func (j *Jobs) sourceOf(pool, name string, shared bool) (domxml.Source, error) {
+	if !shared {
+		return domxml.Source{Pool: pool, Volume: name}, nil
+	}
+	found, err := j.Hypervisor.LookupVolume(j.ctx, pool, name)
+	return domxml.Source{Path: found.Path}, err
+}
