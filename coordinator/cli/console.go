@@ -106,10 +106,10 @@ func joinConsole(ctx context.Context, c client, request *berthv1.ConsoleRequest,
 	if err := stream.Send(request); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	left := make(chan struct{})
+	left, person := make(chan struct{}), isTerminal(in)
 	go func() {
 		defer close(left)
-		if !typeInto(stream, in) && !isTerminal(in) {
+		if !typeInto(stream, in) && !person {
 			pause(ctx, lastWords) // what was piped in has been said; the answer comes
 		}
 		_ = stream.CloseRequest() // a broken stream tells its reader
