@@ -50,7 +50,8 @@ type storage struct {
 	pools    []Resource
 	disks    []Resource    // and images
 	making   []Reservation // that make volumes
-	owners   map[string]Owner
+	owners   map[string]Owner // of disks, by ID
+	anchored map[string]bool  // VMs with a disk in a local pool, by ID
 }
 
 func newStorage(records *Records) *storage {
@@ -67,14 +68,24 @@ func newStorage(records *Records) *storage {
 	for i := range records.Clusters {
 		s.clusters[records.Clusters[i].ID] = records.Clusters[i].Name
 	}
-	s.owners = make(map[string]Owner)
+	local := make(map[string]bool)
+	for i := range s.disks {
+		local[s.disks[i].ID] = s.disks[i].Volume != nil && len(s.disks[i].Volume.Nodes) > 0
+	}
+	s.owners, s.anchored = make(map[string]Owner), make(map[string]bool)
 	for i := range records.VMs {
 		for _, disk := range records.VMs[i].Disks {
 			s.owners[disk] = records.VMs[i].Owner
+			if local[disk] {
+				s.anchored[records.VMs[i].ID] = true
+			}
 		}
 	}
 	return s
 }
+
+// Anchored tells whether a VM has a disk in a local pool: it moves only if somebody lets that be copied along.
+func (v *View) Anchored(vm string) bool { return v.origin().storage.anchored[vm] }
 
 // Pools are the storage pools, by cluster and name. Nobody changes them.
 func (v *View) Pools() []PoolView {

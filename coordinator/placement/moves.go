@@ -56,7 +56,7 @@ func (e *Engine) takesAlone(columns *cluster.Columns, asked *Engine) bool {
 }
 
 // inTheWay are the VMs whose memory is what is missing and that may move: Berth's own, not on their way already, not
-// immovable, and in no group with those that are placed, which had better not be parted for them.
+// immovable nor tied to the node by a disk, and in no group with those that are placed, which had better not be parted for them.
 func (e *Engine) inTheWay(view *cluster.View) []displaced {
 	in := &e.input
 	most, second := e.roomiestTwo()
@@ -74,7 +74,7 @@ func (e *Engine) inTheWay(view *cluster.View) []displaced {
 		short := in.Memory + in.Columns.Overhead[node] - left
 		for i := range viewed.Allocations {
 			one := &viewed.Allocations[i]
-			stays := one.Foreign || one.InFlight || one.Leaving || one.Fixed || one.VM == e.request.VM
+			stays := one.Foreign || one.InFlight || one.Leaving || one.Fixed || one.VM == e.request.VM || view.Anchored(one.VM)
 			if !stays && one.Memory > short && one.Memory < room && !e.companion(one) {
 				found = append(found, displaced{node: node, allocation: one})
 			}
