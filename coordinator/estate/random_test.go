@@ -381,7 +381,7 @@ func TestWhatKeepsTheRulesResolves(t *testing.T) {
 				!scopesOf(&now).wide(&vm) && id == "" && resolved.Cluster != cluster.DefaultCluster {
 				t.Fatalf("%s is in %s, its VDC links to %q", vm.Name, resolved.Cluster, id)
 			}
-			search, in, err := SearchOf(Indexed(&now), &cluster.View{}, vm, placement.ForStart)
+			search, in, err := SearchOf(Indexed(&now), cluster.NewView(epoch, 1, cluster.Records{}, nil), vm, placement.ForStart)
 			unsaid := vm.Within == "" && vdc.Links[LinkCluster] == "" && vdc.Links[LinkPod] == "" && vdc.Links[LinkZone] == ""
 			if err != nil || (search.Bound == "") != (len(search.Options) > 1 || unsaid) {
 				t.Fatalf("%s is looked for in %+v (%v)", vm.Name, search, err)

@@ -86,7 +86,7 @@ func TestDiffRefuses(t *testing.T) {
 		"a node that moves with its VMs": {
 			change: run("web-1", "n1"),
 			text:   "nodes: [{name: hv1, cluster: edge}]",
-			want: "e:2: node/hv1: it cannot move from cluster default to edge with VMs: vm/web-1: drain it first\n" +
+			want: "e:2: node/hv1: it cannot move from cluster default to edge with VMs or volumes: vm/web-1: drain it, and delete or move what has its volume there\n" +
 				"vm/web-1: it runs on node/hv1 in cluster edge, and belongs into cluster default: stop it first, or leave it in a VDC of cluster edge\n" +
 				"vm/web-1: it prefers node/hv1, which is in cluster edge, and belongs into cluster default: take the node from those that it prefers first\n" +
 				"group/web-apart: its member node/hv1 is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default",

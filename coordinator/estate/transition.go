@@ -158,8 +158,8 @@ func (t *transition) nodes() {
 		}
 		if users := InUse(*t.now, cluster.KindNode, n.ID); len(users) > 0 {
 			t.report(ref(cluster.KindNode, n.Name), LinkCluster,
-				fmt.Sprintf("it cannot move from cluster %s to %s with VMs: %s", n.Cluster, next.Cluster, several(users)),
-				"drain it first")
+				fmt.Sprintf("it cannot move from cluster %s to %s with VMs or volumes: %s", n.Cluster, next.Cluster, several(users)),
+				"drain it, and delete or move what has its volume there")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"berth/coordinator/cluster"
@@ -286,8 +287,8 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 	return nil
 }
 
-// checkNodeGone refuses to delete a node that a VM is held by or a live operation works on. Beginning an operation does
-// not change the node's record, so an expectation of that would not see it.
+// checkNodeGone refuses to delete a node that a VM is held by, a live operation works on or the only volume of something is
+// on. None of these changes the node's record, so an expectation of that would not see it.
 func (w *write) checkNodeGone(id string) *Refusal {
 	if w.row(string(Nodes), id) != nil {
 		return nil
@@ -301,6 +302,11 @@ func (w *write) checkNodeGone(id string) *Refusal {
 	for op := range each[operation.Operation](w.txn.Get(string(Operations), byLiveVM)) {
 		if op.Source == id || op.Target == id {
 			return needed("is needed by operation %q", op.ID)
+		}
+	}
+	for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byID)) {
+		if resource.Volume != nil && slices.Contains(resource.Volume.Nodes, id) {
+			return needed("has the volume of %s", called(string(resource.Kind), resource.Name))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden log and snapshot of th
 // Every release leaves a log, the snapshot and the hash that came of it in testdata/golden/RELEASE. Every later release
 // must read them and come to the same: members of two releases run side by side during an upgrade, and a cluster may be
 // upgraded after years. What is there is never written again.
-const release = "0.3"
+const release = "0.4"
 
 func TestGoldenLogsAndSnapshotsOfEveryRelease(t *testing.T) {
 	current := filepath.Join("testdata", "golden", release)
@@ -180,8 +181,16 @@ func goldenCommands() []Command {
 	pool.Name, pool.Settings = full.Cluster, map[string]string{cluster.SettingRAMRatio: "1.5"}
 	pool.NodeKeys = []cluster.NodeKey{{Name: "Premium", Default: 0.5}, {Name: "SSD", Sticky: true, Weight: 30}}
 	pool.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: cluster.SpecialRAM, Value: 0.25, Weight: 40}}
+	storage := resource("r11", cluster.KindPool, map[string]string{"cluster": "r1"})
+	storage.Settings = map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}
+	zone, pod := resource("r12", cluster.KindZone, nil), resource("r13", cluster.KindPod, map[string]string{"zone": "r12"})
+	pool.Links = map[string]string{"pod": "r13"}
+	image := resource("r14", cluster.KindImage, nil)
+	image.Name, image.Volume = "debian", &cluster.Volume{
+		Pool: "r11", Nodes: []string{"n1"}, Name: "berth-r14.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "9f86d0", Doomed: true,
+	}
 	estate := []cluster.Resource{
-		pool, resource("r2", cluster.KindBillingEntity, nil),
+		zone, pod, storage, image, pool, resource("r2", cluster.KindBillingEntity, nil),
 		resource("r3", cluster.KindCustomer, map[string]string{"billing_entity": "r2"}),
 		resource("r4", cluster.KindVDC, map[string]string{"customer": "r3", "cluster": "r1"}),
 		resource("r5", cluster.KindOffer, nil), resource("r6", cluster.KindImage, nil), resource("r7", cluster.KindDisk, nil),
@@ -189,7 +198,12 @@ func goldenCommands() []Command {
 	}
 	web := vm("v1", "web", 1)
 	web.Spec.Kernel, web.Spec.Initrd, web.Spec.Cmdline = "/boot/vmlinuz", "/boot/initrd", "console=ttyS0"
-	web.Spec.Disks = []cluster.Disk{{Path: "/images/web.qcow2", Format: "qcow2", Bus: "virtio", ReadOnly: true}}
+	web.Spec.Disks = []cluster.Disk{
+		{Path: "/images/web.qcow2", Format: "qcow2", Bus: "virtio", ReadOnly: true},
+		{Format: "qcow2", Bus: "virtio", Pool: "fast", Volume: "berth-r7.qcow2"},
+	}
+	web.Spec.Machine, web.Spec.Firmware, web.Spec.CPU, web.Spec.UserData = "q35", cluster.FirmwareEFI, cluster.CPUHostPassthrough, "#cloud-config"
+	web.Within, web.CPU, web.PassedCPU = "r13", cluster.CPUHostPassthrough, "EPYC-Rome 1a2b"
 	web.Spec.Networks, web.Spec.XML = []string{"default", "bridge:br0"}, "<domain/>"
 	web.Operation, web.LastNode, web.Decision, web.Condition = "o1", "n2", "d1", "lost"
 	web.StartedAt = noon
@@ -211,10 +225,17 @@ func goldenCommands() []Command {
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
 	spec := web.Spec
 	move.Spec, move.Sticky, move.MakesHome, move.Plan = &spec, web.Sticky, true, "p1"
+	move.Volumes = []cluster.VolumeOrder{{
+		Disk: "r7", DiskName: "web-root", Pool: "r11", PoolName: "fast", Name: "berth-r7.qcow2", Format: "qcow2", Capacity: units.GiB, Shared: true,
+		BackingPool: "fast", BackingName: "berth-r14.qcow2", BackingFormat: "qcow2",
+	}}
+	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
+	move.Code, move.Disks = "no_space", []string{"r7"}
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,
 		DirtyRate: 5, Iteration: 3, Downtime: &downtime, Handover: &handover,
+		DiskTotal: 3 * units.GiB, DiskProcessed: 2 * units.GiB, DiskRemaining: units.GiB,
 	}
 	choice := decision("d1")
 	choice.Policy, choice.Seed, choice.Margin, choice.Reason = "fco", 42, 0.5, "most memory"
@@ -227,7 +248,20 @@ func goldenCommands() []Command {
 		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1, Names: []string{"db"}},
 		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: cluster.SystemKey, Level: "vm"}},
 		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
+		Planner:      "user-dispersing", Networks: []string{"bridge:br0"}, CopyStorage: true, CPU: "EPYC-Rome", PassedCPU: web.PassedCPU, Last: "n2",
+		Disks: []placement.Disk{{
+			ID: "r7", Name: "web-root", Size: units.GiB, Wanted: "r11", Pool: "r11", Node: "n1", ImagePool: "r11", ImageNodes: []string{"n1"}, Image: "debian",
+		}},
 	}
+	choice.Across = &placement.Across{
+		Planner: "user-dispersing", Level: cluster.LevelPod, Weight: 0.75, Capacity: cluster.CapacityRAM, Bound: "vdc/a names cluster east",
+		Last: "beta", Refused: "too little memory", Owned: true, Omitted: 1,
+	}
+	choice.Tried = []placement.Tried{{
+		Cluster: "default", Pod: "p1", Used: 0.25, AccountVMs: 1, PodVMs: 2, Total: 3, Weight: 0.5, LeftOut: "above its threshold",
+		Outcome: placement.Refused, Reason: "no node fits", PodUsed: 0.125, PodWeight: 0.75, CPU: 0.5, RAM: 0.25, Threshold: 0.85, Special: 1,
+	}}
+	choice.Pools = []placement.PoolChoice{{Disk: "r7", Pool: "r11", PoolName: "fast"}}
 	choice.Nodes = []placement.NodeResult{{
 		Node: "n1", Name: "alpha", Admitted: true, Current: true, Score: 1.25, Rank: 1, Tier: 2, Band: 3,
 		SystemScore: 75, CustomerScore: -100,
@@ -254,6 +288,11 @@ func goldenCommands() []Command {
 			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
 			NodeKeys: []cluster.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
 			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10},
+			AccountVMs: []int{11}, Networks: []cluster.NetworkColumn{{Name: "bridge:br0", Has: []cluster.Has{1}}},
+			Models: &cluster.CPUColumn{Model: "EPYC-Rome", Has: []cluster.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
+			Pools: []cluster.PoolColumn{{ID: "r11", Name: "fast", Shared: true, Has: []cluster.Has{1}, Shares: []cluster.PoolFigures{{
+				Capacity: units.TiB, Available: units.GiB, Promised: units.MiB, Limit: 2 * units.TiB, Volumes: 12,
+			}}}},
 		},
 		Met: []rule.Met{{Key: 1, Posting: cluster.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
 		Groups: []rule.Membership{{
@@ -270,6 +309,9 @@ func goldenCommands() []Command {
 	group.Settings = map[string]string{cluster.SettingVMsRule: string(cluster.Negative), cluster.SettingVMsEnforcing: "true"}
 	group.Members = map[string][]string{cluster.MembersVMs: {"v1", "v3"}, cluster.MembersNodes: {"n4"}}
 	group.Lists, group.BrokenSince = map[string][]string{cluster.ListVMLabels: {"mail", "web"}}, noon
+	spread := resource("r15", cluster.KindImage, nil)
+	spread.Name = "everywhere"
+	spread.Volume = &cluster.Volume{Pool: "r11", Nodes: []string{"n1", "n4"}, Name: "berth-r15.raw", Format: "raw", Capacity: units.MiB}
 	plan := cluster.Plan{
 		ID: "p1", Kind: cluster.PlanDrain, State: cluster.PlanRunning, Cluster: "default", Node: "n2", NodeName: "beta", Group: "r9",
 		Policy: "affinity", Caller: "operator/admin", Request: "r1", Reason: "new <memory> & fans", Parallel: 2, Bandwidth: 10 * units.MiB,
@@ -325,10 +367,10 @@ func goldenCommands() []Command {
 		{Kind: "forget", Delete: []Record{{Meta, "other"}}},
 		{
 			Kind:      "group",
-			Expect:    []Expectation{expect(VMs, "v3", 0), expect(Nodes, "n4", 0), expect(Resources, "r9", 0), expect(Plans, "p1", 0), expect(Plans, "p2", 0)},
+			Expect:    []Expectation{expect(VMs, "v3", 0), expect(Nodes, "n4", 0), expect(Resources, "r9", 0), expect(Resources, "r15", 0), expect(Plans, "p1", 0), expect(Plans, "p2", 0)},
 			VMs:       []cluster.VM{vm("v3", "mail", 1)},
 			Nodes:     []cluster.Node{node("n4", "delta")},
-			Resources: []cluster.Resource{group},
+			Resources: []cluster.Resource{group, spread},
 			Plans:     []cluster.Plan{plan, proposed},
 		},
 		{
@@ -336,6 +378,6 @@ func goldenCommands() []Command {
 			Expect: []Expectation{expect(Plans, "p1", 24)}, Plans: []cluster.Plan{over},
 		},
 		remove(VMs, "v3", 24),   // leaves the group
-		remove(Nodes, "n4", 24), // likewise
+		remove(Nodes, "n4", 24), // likewise, and has its copy of the image no longer
 	}
 }

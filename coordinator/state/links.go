@@ -30,6 +30,14 @@ func linksOfResource(r *cluster.Resource) []string {
 	return slices.Compact(links)
 }
 
+// volumeNodes are the IDs of the nodes that have a resource's volume, in a local pool.
+func volumeNodes(r *cluster.Resource) []string {
+	if r.Volume == nil {
+		return nil
+	}
+	return r.Volume.Nodes
+}
+
 // impliedLink tells whether a link needs no record: there is none, or it leads to what is there undeclared.
 func impliedLink(link string) bool {
 	return link == "" || link == cluster.DefaultCluster || strings.HasPrefix(link, cluster.BuiltIn)
@@ -82,6 +90,11 @@ func (w *write) checkResource(id string) *Refusal {
 		for _, member := range membersOf(resource) {
 			if w.row(string(VMs), member) == nil && w.row(string(Nodes), member) == nil {
 				return w.gone(VMs, member, called(string(resource.Kind), resource.Name)+" has the member")
+			}
+		}
+		for _, node := range volumeNodes(resource) {
+			if w.row(string(Nodes), node) == nil {
+				return w.gone(Nodes, node, called(string(resource.Kind), resource.Name)+" has its volume on")
 			}
 		}
 	} else {

@@ -15,7 +15,7 @@ func membersOf(r *cluster.Resource) []string {
 }
 
 // forget takes the VMs and nodes that were deleted out of the members of all resources, and the nodes out of what VMs
-// prefer. It is done here and not by whoever deletes them: a group that takes a VM in meanwhile would keep it for ever.
+// prefer and out of the volumes that other nodes have too. It is done here and not by whoever deletes them: a group that takes a VM in meanwhile would keep it for ever.
 // The command's own records come afterwards and stay as they are.
 func (w *write) forget(deleted []Record) {
 	gone := make(map[string]bool)
@@ -48,7 +48,25 @@ func (w *write) forget(deleted []Record) {
 		put(w, string(Resources), id, &changed)
 	}
 	if nodes {
+		w.forgetCopies(isGone)
 		w.forgetPreferred(isGone)
+	}
+}
+
+// forgetCopies takes nodes from volumes that others have too: images are on all nodes of a local pool. The last one that has
+// a volume stays, and so is not deleted.
+func (w *write) forgetCopies(isGone func(node string) bool) {
+	var copies []*cluster.Resource
+	for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byID)) {
+		if nodes := volumeNodes(resource); slices.ContainsFunc(nodes, isGone) && slices.ContainsFunc(nodes, func(id string) bool { return !isGone(id) }) {
+			copies = append(copies, resource)
+		}
+	}
+	for _, resource := range copies {
+		changed := cloneResource(resource)
+		changed.Volume.Nodes = slices.DeleteFunc(changed.Volume.Nodes, isGone)
+		changed.Revision = w.index
+		put(w, string(Resources), changed.ID, &changed)
 	}
 }
 

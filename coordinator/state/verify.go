@@ -104,6 +104,13 @@ func (x *Snapshot) verifyMembers(resources []cluster.Resource) error {
 			}
 		}
 	}
+	for i := range resources {
+		for _, node := range volumeNodes(&resources[i]) {
+			if _, exists := x.Node(node); !exists {
+				return refuse("%s %q has its volume on node %q, which does not exist", resources[i].Kind, resources[i].Name, node)
+			}
+		}
+	}
 	for _, vm := range x.VMs() {
 		for _, node := range vm.Preferred {
 			if _, exists := x.Node(node); !exists {
