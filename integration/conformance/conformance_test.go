@@ -15,10 +15,13 @@ const foldersVariable = "BERTH_CONFORMANCE_DIR"
 // runner runs one case: what is given, and what is expected.
 type runner = func(c *checker, given, expect json.RawMessage)
 
+// cloudStack is what the file of its cases names.
+const cloudStack = "CloudStack user dispersing planner (with first-fit, host allocator and cluster DRS)"
+
 // systems have kinds of their own, by the system that a file names: words that others use for something else.
 var systems = map[string]map[string]runner{
-	"oVirt even VM count distribution":                                                    evenVMCountRunners,
-	"CloudStack user dispersing planner (with first-fit, host allocator and cluster DRS)": cloudStackRunners,
+	"oVirt even VM count distribution": evenVMCountRunners,
+	cloudStack:                         cloudStackRunners,
 }
 
 // runners know how to run a kind of case.

@@ -101,11 +101,11 @@ func (d *drsSite) balancer() (balance.Balancer, *balance.Situation) {
 func (d *drsSite) imbalance() float64 {
 	d.Helper()
 	balancer, situation := d.balancer()
-	if figure := balancer.Figure(situation); balancer.Name == "imbalance" {
+	figure := balancer.Figure(situation)
+	if balancer.Name == "imbalance" {
 		return figure
-	} else {
-		return 1 - figure
 	}
+	return 1 - figure
 }
 
 func runDRSImbalance(c *checker, rawGiven, rawExpect json.RawMessage) {
