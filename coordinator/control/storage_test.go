@@ -330,6 +330,11 @@ func TestAStartTellsTheCPUThatItsVMHas(t *testing.T) {
 		for node, models := range map[string][]string{"n1": {"Haswell", "Nehalem"}, "n2": {"Haswell", "Nehalem"}, "n3": {"Nehalem"}} {
 			w.facts.change(node, func(f *cluster.NodeFacts) { f.CPUModels, f.HostCPU = models, "cpu of "+node })
 		}
+		plain := w.running("plain")
+		order := w.agents.ordered(operation.ActStart)[0]
+		if plain.CPU != "Nehalem" || order.Spec.CPU != "Nehalem" || plain.Spec.CPU != "" {
+			t.Errorf("the baseline: has %q, ordered %q, asks for %q", plain.CPU, order.Spec.CPU, plain.Spec.CPU)
+		}
 		w.must(StartVM{Name: "named", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: "Haswell"}})
 		synctest.Wait()
 		if named := w.vm("named"); named.CPU != "Haswell" || named.Holder == "n3" {
