@@ -48,8 +48,8 @@ func (l PoolLacks) String() string {
 type storage struct {
 	clusters map[string]string // names by ID; of no ID, the default cluster
 	pools    []Resource
-	disks    []Resource    // and images
-	making   []Reservation // that make volumes
+	disks    []Resource       // and images
+	making   []Reservation    // that make volumes
 	owners   map[string]Owner // of disks, by ID
 	anchored map[string]bool  // VMs with a disk in a local pool, by ID
 }
