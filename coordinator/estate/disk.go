@@ -96,8 +96,11 @@ func (c *checker) file(r *cluster.Resource, subject string) {
 		field string
 		set   bool
 	}{
-		{SettingSize, r.Settings[SettingSize] != ""}, {SettingKeep, r.Settings[SettingKeep] != ""},
-		{LinkImage, r.Links[LinkImage] != ""}, {LinkPool, r.Links[LinkPool] != ""}, {SettingPath, r.Volume != nil},
+		{SettingSize, r.Settings[SettingSize] != ""},
+		{SettingKeep, r.Settings[SettingKeep] != ""},
+		{LinkImage, r.Links[LinkImage] != ""},
+		{LinkPool, r.Links[LinkPool] != ""},
+		{SettingPath, r.Volume != nil},
 	} {
 		if other.set {
 			c.report(subject, other.field, "a path says that it is a file which is there, and the rest that it is a volume",
