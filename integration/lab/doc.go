@@ -12,7 +12,8 @@
 //	                                  └─ node1 …       10.77.0.21 …  libvirtd, QEMU, berth-agent
 //
 // Hosts run the machine's own libvirtd and QEMU, with TLS for control and for the memory stream. What they believe to
-// be their memory and load is shaped through their own /proc/meminfo and /proc/loadavg.
+// be their memory and load is shaped through their own /proc/meminfo and /proc/loadavg. Each has the storage pools "shared",
+// with the same content on all of them, and "local" and "default" with its own, and a network "lab".
 //
 // A program or a test that raises a lab calls Child first in main or TestMain, because the lab's processes are the same
 // program started again. All of it needs root on Linux and the packages that `make deps` installs.

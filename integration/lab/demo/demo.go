@@ -61,7 +61,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}()
 	watch := d.lab.Observe()
 	defer watch.Stop()
-	for _, step := range []func(context.Context) error{d.showNodes, d.declare, d.startVMs, d.migrate, d.killLeader, d.startAfter} {
+	for _, step := range []func(context.Context) error{d.showNodes, d.declare, d.startVMs, d.migrate, d.bootFromDisk, d.killLeader, d.startAfter} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -248,6 +248,27 @@ func (d *demo) awaitLoad(ctx context.Context, node string, load float64) error {
 	}
 }
 
+func (d *demo) bootFromDisk(ctx context.Context) error {
+	d.say("A VM with a disk of its own",
+		"An image is checked while it is read, and lies in a storage pool of libvirt that all nodes share. The VM boots",
+		"from a thin copy of it, which is made when the VM starts and deleted with it.")
+	if err := d.lab.MakeDiskImage(ctx); err != nil {
+		return err
+	}
+	d.started++
+	for _, args := range [][]string{
+		{"pool", "add", "fast", "--cluster", "default", "--scope", "shared", "--source", "shared"},
+		{"image", "import", lab.DiskImage, "--name", "small", "--pool", "fast"},
+		{"vm", "start", fmt.Sprintf("vm%d", d.started), "--memory", vmMemory, "--image", "small", "--root-size", "1G"},
+		{"pool", "list"},
+	} {
+		if err := d.berth(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (d *demo) killLeader(ctx context.Context) error {
 	leader, err := d.lab.Leader(ctx)
 	if err != nil {
@@ -288,7 +309,7 @@ func (d *demo) killLeader(ctx context.Context) error {
 
 func (d *demo) startAfter(ctx context.Context) error {
 	d.say("Work goes on", "A VM is started with two of three coordinators. Then the dead one is started again and catches up.")
-	if err := d.start(ctx, fmt.Sprintf("vm%d", vms+1)); err != nil {
+	if err := d.start(ctx, fmt.Sprintf("vm%d", d.started+1)); err != nil {
 		return err
 	}
 	if err := d.dead.Start(ctx); err != nil {
