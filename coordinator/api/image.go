@@ -79,7 +79,7 @@ func broken(err error) error {
 }
 
 // wantedImage judges what the first message says. Done tells that the very same file was imported before, under this name and
-// into this pool: then there is nothing to do.
+// into this pool: then there is nothing to do. Into another pool it comes as well.
 func (s *Server) wantedImage(ctx context.Context, start *berthv1.ImportImageStart) (wanted control.ImportImage, done bool, err error) {
 	subject := "image/" + start.GetName()
 	wrong := func(next, format string, args ...any) error {
@@ -123,11 +123,22 @@ func (s *Server) wantedImage(ctx context.Context, start *berthv1.ImportImageStar
 	if err != nil || declared || there.Volume != nil && there.Volume.Doomed {
 		return wanted, false, nil // a doomed one is what an import left that did not come to its end
 	}
-	if of := there.Volume; of != nil && of.Checksum != "" && of.Checksum == start.GetSha256() && of.Pool == pool.ID {
-		return wanted, true, nil
+	of, next := there.Volume, fmt.Sprintf("choose another name, or delete it first: 'berth image delete %s'", there.Name)
+	if of == nil {
+		return wanted, false, refusal(rpc.Exists, subject, next, "there is an image %q already, a file on the nodes", there.Name)
 	}
-	return wanted, false, refusal(rpc.Exists, subject,
-		fmt.Sprintf("choose another name, or delete it first: 'berth image delete %s'", there.Name), "there is an image %q already", there.Name)
+	if start.GetSha256() != "" && (of.Checksum != start.GetSha256() || of.Format != start.GetFormat()) {
+		return wanted, false, refusal(rpc.Exists, subject, next, "image %q is another file: %s, SHA-256 %s", there.Name, of.Format, of.Checksum)
+	}
+	in := there.VolumeIn(pool.ID)
+	switch {
+	case in == nil, in.Doomed: // a further pool, or one that an import did not come to its end in
+		return wanted, false, nil
+	case start.GetSha256() != "":
+		return wanted, true, nil
+	default:
+		return wanted, false, refusal(rpc.Exists, subject, next, "there is an image %q already", there.Name)
+	}
 }
 
 // takeImage takes the file in, and completes what is wanted by what the file says of itself.

@@ -124,6 +124,17 @@ func TestAnImageIsImportedThroughAFollower(t *testing.T) {
 	if _, sent, err := send(t, follower.operator(), start, file, 256<<10); err != nil {
 		t.Errorf("the same once more: %v after %d bytes", err, sent)
 	}
+	// Into another pool the same file goes as well.
+	lead.declare(cluster.Resource{ID: "p2", Kind: cluster.KindPool, Name: "slow", Settings: map[string]string{cluster.SettingScope: "shared"}})
+	came := ""
+	lead.control.importImage = func(wanted control.ImportImage) (cluster.Resource, error) {
+		came = wanted.Pool + " " + wanted.Checksum
+		return made, nil
+	}
+	further := &berthv1.ImportImageStart{Name: start.Name, Pool: "slow", Format: start.Format, SizeBytes: start.SizeBytes, Sha256: start.Sha256}
+	if _, _, err := send(t, follower.operator(), further, file, 256<<10); err != nil || came != "p2 "+sumOf(file) {
+		t.Errorf("into another pool: %v, control was asked for %q", err, came)
+	}
 	_, sent, err := send(t, follower.operator(), &berthv1.ImportImageStart{
 		Name: "other", Pool: "fast", Format: "qcow2", SizeBytes: 64 << 20,
 	}, make([]byte, 64<<20), 64<<10)
@@ -146,7 +157,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 		t.Errorf("control was asked for %+v", wanted)
 		return cluster.Resource{}, nil
 	}
-	lead.declare(cluster.Resource{ID: "i1", Kind: cluster.KindImage, Name: "there", Volume: &cluster.Volume{Pool: "p1", Checksum: sumOf(nil)}})
+	lead.declare(cluster.Resource{ID: "i1", Kind: cluster.KindImage, Name: "there", Volume: &cluster.Volume{Pool: "p1", Format: "qcow2", Checksum: sumOf(nil)}})
 	lead.declare(cluster.Resource{ID: "i2", Kind: cluster.KindImage, Name: "file", Settings: map[string]string{"path": "/srv/a.raw"}})
 	client := lead.operator()
 	const long = 64 << 20 // more than what is on the way when the refusal comes
@@ -172,6 +183,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 		"no pool":          {func(s *berthv1.ImportImageStart) { s.Pool = "slow" }, good, rpc.NotFound, `no pool "slow"`},
 		"no offer":         {func(s *berthv1.ImportImageStart) { s.Offer = "gold" }, good, rpc.NotFound, `no offer "gold"`},
 		"there already":    {func(s *berthv1.ImportImageStart) { s.Name = "there" }, good, rpc.Exists, `image "there" already`},
+		"another file":     {func(s *berthv1.ImportImageStart) { s.Name, s.Sha256 = "there", sumOf(good) }, good, rpc.Exists, `image "there" is another file: qcow2, SHA-256 ` + sumOf(nil)},
 		"a file's name":    {func(s *berthv1.ImportImageStart) { s.Name = "file" }, good, rpc.Exists, `image "file" already`},
 		"a backing file":   {nil, qcow2File(long, func(h []byte) { h[15] = 200 }), rpc.Invalid, "backing file"},
 		"a data file":      {nil, qcow2File(long, func(h []byte) { h[79] = 4 }), rpc.Invalid, "external data file"},

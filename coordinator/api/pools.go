@@ -56,8 +56,8 @@ func (p *picture) inPools() (disks, images map[string]int32) {
 	count := func(kind cluster.Kind) map[string]int32 {
 		found := make(map[string]int32)
 		for _, r := range p.Resources(kind) {
-			if r.Volume != nil {
-				found[r.Volume.Pool]++
+			for volume := range r.Volumes() {
+				found[volume.Pool]++
 			}
 		}
 		return found

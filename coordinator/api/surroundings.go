@@ -87,8 +87,8 @@ func (s *surroundings) take(id string) {
 	for _, above := range linksOf(found) {
 		s.take(above)
 	}
-	if found.Volume != nil {
-		s.take(found.Volume.Pool)
+	for volume := range found.Volumes() {
+		s.take(volume.Pool)
 	}
 }
 

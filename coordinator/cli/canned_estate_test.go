@@ -72,6 +72,10 @@ func cannedResources() []*berthv1.Resource {
 				Pool: "fast", Nodes: []string{"node1", "node2"}, Name: "berth-3nqk7d2m0riaa.qcow2", Format: "qcow2", CapacityBytes: 2 << 30,
 				Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Doomed: true,
 			},
+			Copies: []*berthv1.ResourceVolume{{
+				Pool: "nfs", Name: "berth-3nqk7d2m0riaa-3nqk7d2m0rpaa.qcow2", Format: "qcow2", CapacityBytes: 2 << 30,
+				Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Doomed: true,
+			}},
 		},
 		{
 			Id: "3nqk7d2m0rzaa", Kind: "zone", Name: "fra", CreatedAt: ago(time.Hour), Revision: 20, Settings: map[string]string{"planner": "user-dispersing"},

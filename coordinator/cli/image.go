@@ -32,8 +32,11 @@ func (a *app) imageImportCommand() *cobra.Command {
 
 The image has to be whole in itself: one with a backing file, an external data file, encryption or internal snapshots is
 refused. Its format is said, never guessed. A checksum is taken before the file is sent and compared when it has come.
-Into a local pool it goes on each node of the pool's cluster.`,
+Into a local pool it goes on each node of the pool's cluster.
+
+The same file can be imported under the same name into further pools: disks are then made in all of their clusters.`,
 		Example: `  berth image import debian-12.qcow2 --pool fast
+  berth image import debian-12.qcow2 --pool slow
   berth image import /srv/images/base.img --format raw --name base --pool fast`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := args[0]

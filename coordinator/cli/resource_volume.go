@@ -20,9 +20,18 @@ func volumeHeadings(form estate.Form) []string {
 
 func volumeCells(form estate.Form, r *berthv1.Resource) []string {
 	if form.Kind == cluster.KindImage {
-		return []string{or(dense(volumeSize(r)), none), or(r.GetVolume().GetPool(), none)}
+		return []string{or(dense(volumeSize(r)), none), or(poolsOf(r), none)}
 	}
 	return nil
+}
+
+// poolsOf are the names of the pools that the content of a disk or an image is in; empty if it is in none.
+func poolsOf(r *berthv1.Resource) string {
+	names := []string{r.GetVolume().GetPool()}
+	for _, further := range r.GetCopies() {
+		names = append(names, further.GetPool())
+	}
+	return strings.Join(names, ",")
 }
 
 // volumeSize is how large a guest sees what is in a pool; empty if nothing is.
@@ -49,17 +58,29 @@ func valueOf(r *berthv1.Resource, setting estate.Setting) string {
 	return shownSetting(setting, effective(r, setting))
 }
 
+// placeText is one place of the content of a disk or an image.
+func placeText(volume *berthv1.ResourceVolume) string {
+	text := fmt.Sprintf("%s in pool %s (%s, %s)", volume.GetName(), volume.GetPool(), volume.GetFormat(), units.Bytes(volume.GetCapacityBytes()))
+	if nodes := volume.GetNodes(); len(nodes) > 0 {
+		text += " on " + strings.Join(nodes, ", ")
+	}
+	return text
+}
+
 // contentRows tell where the content of a disk or an image is.
 func contentRows(r *berthv1.Resource) [][2]string {
 	volume := r.GetVolume()
 	if volume == nil {
 		return nil
 	}
-	text := fmt.Sprintf("%s in pool %s (%s, %s)", volume.GetName(), volume.GetPool(), volume.GetFormat(), volumeSize(r))
-	if nodes := volume.GetNodes(); len(nodes) > 0 {
-		text += " on " + strings.Join(nodes, ", ")
+	rows := [][2]string{{"volume", placeText(volume)}}
+	for _, further := range r.GetCopies() {
+		text := placeText(further)
+		if further.GetDoomed() && !volume.GetDoomed() {
+			text += ", not whole: the same import again finishes it"
+		}
+		rows = append(rows, [2]string{"copy", text})
 	}
-	rows := [][2]string{{"volume", text}}
 	if volume.GetSha256() != "" {
 		rows = append(rows, [2]string{"sha256", volume.GetSha256()})
 	}

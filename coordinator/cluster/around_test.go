@@ -84,6 +84,7 @@ func TestAccountsAreCountedWhereVMsAreAndGo(t *testing.T) {
 
 func TestPoolsAddUpWhatIsPromised(t *testing.T) {
 	records, facts := aroundRecords()
+	records.Disks[1].Copies = []Volume{{Pool: "sha", Capacity: 2 * units.GiB}} // the image is in both pools
 	view := NewView(noon, 1, records, facts)
 	pools := view.Pools()
 	if len(pools) != 2 || pools[0].Record.ID != "loc" || pools[1].Record.ID != "sha" {
@@ -99,7 +100,7 @@ func TestPoolsAddUpWhatIsPromised(t *testing.T) {
 	}
 	want = []PoolShare{{
 		Nodes: []string{"n1", "n2"}, Missing: []PoolLacks{{"n3", HasUnknown}},
-		Capacity: 100 * units.GiB, Available: 70 * units.GiB, Promised: 20 * units.GiB, Limit: 150 * units.GiB, Disks: 1,
+		Capacity: 100 * units.GiB, Available: 70 * units.GiB, Promised: 22 * units.GiB, Limit: 150 * units.GiB, Disks: 1, Images: 1,
 	}}
 	if diff := cmp.Diff(want, pools[1].Shares); diff != "" {
 		t.Errorf("the shared one: %s", diff)

@@ -170,15 +170,16 @@ func poolOn(node *NodeView, source string) (Has, PoolFacts) {
 func (p *PoolView) promise(s *storage) {
 	for i := range s.disks {
 		disk := &s.disks[i]
-		if disk.Volume == nil || disk.Volume.Pool != p.Record.ID {
+		volume := disk.VolumeIn(p.Record.ID)
+		if volume == nil {
 			continue
 		}
 		for at := range p.Shares {
 			share := &p.Shares[at]
-			if !p.in(share, disk.Volume.Nodes) {
+			if !p.in(share, volume.Nodes) {
 				continue
 			}
-			share.Promised = add(share.Promised, disk.Volume.Capacity)
+			share.Promised = add(share.Promised, volume.Capacity)
 			if disk.Kind == KindImage {
 				share.Images++
 			} else {

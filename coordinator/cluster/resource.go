@@ -85,6 +85,8 @@ type Resource struct {
 	BrokenSince time.Time `json:"broken_since,omitzero"`
 	// Volume is where the content of a disk or an image is, once Berth has made it.
 	Volume *Volume `json:"volume,omitempty"`
+	// Copies are where the content of an image is besides: the same file in further pools, in the order in which it came.
+	Copies []Volume `json:"copies,omitempty"`
 }
 
 // NodeKey finds a declared node key of a cluster.

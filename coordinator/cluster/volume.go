@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"iter"
 	"strconv"
 
 	"berth/shared/units"
@@ -17,6 +18,33 @@ type Volume struct {
 	Checksum string      `json:"checksum,omitempty"` // of an image: SHA-256 of the imported file, hex
 	// Doomed tells that it is being removed: nothing may use it any more, and removing it again finishes that.
 	Doomed bool `json:"doomed,omitempty"`
+	// Backing is the pool, by resource ID, of the image's volume that this one is a thin copy of; empty: it is whole, or the
+	// image was in one pool only when it was made.
+	Backing string `json:"backing,omitempty"`
+}
+
+// Volumes are where the content of a disk or an image is: none, or the first place and then the copies.
+func (r *Resource) Volumes() iter.Seq[*Volume] {
+	return func(yield func(*Volume) bool) {
+		if r.Volume != nil && !yield(r.Volume) {
+			return
+		}
+		for i := range r.Copies {
+			if !yield(&r.Copies[i]) {
+				return
+			}
+		}
+	}
+}
+
+// VolumeIn is the volume in a pool, by the pool's ID; nil: there is none.
+func (r *Resource) VolumeIn(pool string) *Volume {
+	for volume := range r.Volumes() {
+		if volume.Pool == pool {
+			return volume
+		}
+	}
+	return nil
 }
 
 // VolumeName is what the volume of a disk or image is called in its pool. It follows from the ID alone, so that making or
@@ -38,6 +66,8 @@ type VolumeOrder struct {
 	BackingPool   string `json:"backing_pool,omitempty"` // libvirt's name
 	BackingName   string `json:"backing_name,omitempty"`
 	BackingFormat string `json:"backing_format,omitempty"`
+	// BackedIn is the pool of Backing as a resource ID, where the image is in several; empty: in its only one.
+	BackedIn string `json:"backed_in,omitempty"`
 }
 
 // PoolScope says who sees a pool's volumes.

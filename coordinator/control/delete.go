@@ -33,8 +33,8 @@ func (c *Control) deleteVolume(ctx context.Context, kind cluster.Kind, id, reque
 		return err
 	}
 	again := fmt.Sprintf("repeat 'berth %s delete %s' when the node answers: until then nothing can use it", kind, record.Name)
-	if record.Volume != nil {
-		if err := c.clearVolumes(ctx, c.Store.Snapshot(), record, again); err != nil {
+	for volume := range record.Volumes() {
+		if err := c.clearVolume(ctx, c.Store.Snapshot(), record, volume.Pool, again); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,9 @@ func (c *Control) doom(ctx context.Context, kind cluster.Kind, id, requestID, ca
 		if err := unused(snapshot, record); err != nil || record.Volume == nil || record.Volume.Doomed {
 			return decided, err
 		}
-		record.Volume.Doomed = true
+		for volume := range record.Volumes() {
+			volume.Doomed = true
+		}
 		command := c.storageCommand("doom "+string(kind), "", caller)
 		change(&command, record)
 		record.Revision, again, err = c.once(ctx, command, nameOf(record))

@@ -54,7 +54,7 @@ func (c *Control) GrowDisk(ctx context.Context, request GrowDisk) (cluster.Resou
 // grow has the node that runs with the disk make it larger, or one that sees it when none does.
 func (c *Control) grow(ctx context.Context, wanted wantedSize, size units.Bytes, again string) error {
 	snapshot := c.Store.Snapshot()
-	order, err := estate.DiskOrder(snapshot, wanted.disk)
+	order, err := estate.DiskOrder(snapshot, wanted.disk, wanted.disk.Volume.Pool)
 	if err != nil {
 		return &Error{Code: Invalid, Subject: nameOf(wanted.disk), Message: err.Error(), NextStep: "see 'berth disk show " + wanted.disk.Name + "'"}
 	}

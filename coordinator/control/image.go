@@ -15,10 +15,10 @@ import (
 // takeBackPatience is how long an import that failed waits for agents to remove what they have of it.
 const takeBackPatience = 30 * time.Second
 
-// ImportImage puts a file into a pool as an image: once into a shared pool, and on each node of a local one that answers. The
-// image is written down first, as one that nothing can use, and can be used once all have it. When it fails, nothing is left;
+// ImportImage puts a file into a pool as an image: once into a shared pool, and on each node of a local one that answers. Where
+// it goes is written down first, as what nothing can use, and can be used once all have it. When it fails, nothing is left;
 // what a crash or a silent node leaves goes with the image or is finished by doing it again. Importing the same file again
-// brings it to the nodes of a local pool that have come since. Refusals are of type *Error.
+// brings it to a further pool, or to the nodes of a local pool that have come since. Refusals are of type *Error.
 func (c *Control) ImportImage(ctx context.Context, request ImportImage) (cluster.Resource, error) {
 	leave, err := c.alone("image/" + request.Name)
 	if err != nil {
@@ -32,16 +32,16 @@ func (c *Control) ImportImage(ctx context.Context, request ImportImage) (cluster
 	image := coming.image
 	again := fmt.Sprintf("import it again, or remove what there is with 'berth image delete %s'", image.Name)
 	if err := c.fetch(ctx, coming, request, again); err != nil {
-		c.takeBack(ctx, coming, request.Caller)
+		c.takeBack(ctx, coming, request)
 		return cluster.Resource{}, err
 	}
-	volume := *image.Volume
+	volume := *image.VolumeIn(request.Pool)
 	volume.Doomed = false
 	if coming.more {
 		volume.Nodes = append(slices.Clone(volume.Nodes), coming.nodes...)
 		slices.Sort(volume.Nodes)
 	}
-	image.Volume = &volume
+	image = placed(image, volume)
 	command := c.storageCommand(importKind, request.RequestID, request.Caller)
 	change(&command, image)
 	command.Events = []cluster.Event{{
@@ -58,7 +58,7 @@ func (c *Control) ImportImage(ctx context.Context, request ImportImage) (cluster
 // announced is an image that is written down and on its way.
 type announced struct {
 	image cluster.Resource
-	pool  string // name
+	pool  string // name of the one that it comes to
 	made  bool   // the record was made for it
 	done  bool   // it is there: the same request has imported it before
 
@@ -75,7 +75,9 @@ func (c *Control) announce(ctx context.Context, request ImportImage) (coming ann
 		}
 		image, exists := snapshot.ResourceByName(cluster.KindImage, request.Name)
 		coming = announced{image: image, made: !exists}
-		if exists && image.Volume != nil && !image.Volume.Doomed && snapshot.Answered(request.RequestID, importKind) {
+		there := image.VolumeIn(request.Pool)
+		usable := there != nil && !there.Doomed
+		if usable && snapshot.Answered(request.RequestID, importKind) {
 			coming.done = true
 			return decided, nil
 		}
@@ -88,10 +90,10 @@ func (c *Control) announce(ctx context.Context, request ImportImage) (coming ann
 			return decided, err
 		}
 		coming.pool = pool.Record.Name
-		if coming.nodes, err = c.takers(snapshot, &pool, image, request); err != nil {
+		if coming.nodes, err = c.takers(snapshot, &pool, image, there, request); err != nil {
 			return decided, err
 		}
-		if coming.more = exists && image.Volume != nil && !image.Volume.Doomed; coming.more {
+		if coming.more = usable; coming.more {
 			return decided, nil
 		}
 		if !exists {
@@ -100,10 +102,10 @@ func (c *Control) announce(ctx context.Context, request ImportImage) (coming ann
 				image.Links = map[string]string{estate.LinkOffer: request.Offer}
 			}
 		}
-		image.Volume = &cluster.Volume{
-			Pool: request.Pool, Nodes: coming.nodes, Name: cluster.VolumeName(image.ID, request.Format), Format: request.Format,
+		image = placed(image, cluster.Volume{
+			Pool: request.Pool, Nodes: coming.nodes, Name: volumeName(image, request), Format: request.Format,
 			Capacity: request.Capacity, Checksum: request.Checksum, Doomed: true,
-		}
+		})
 		command := c.storageCommand("announce image", "", request.Caller)
 		change(&command, image)
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: request.Pool, Revision: pool.Record.Revision})
@@ -112,6 +114,47 @@ func (c *Control) announce(ctx context.Context, request ImportImage) (coming ann
 		return again, err
 	})
 	return coming, err
+}
+
+// volumeName is what an image is called in a pool. Two pools may be one directory: no copy has the name of another.
+func volumeName(image cluster.Resource, request ImportImage) string {
+	if there := image.VolumeIn(request.Pool); there != nil {
+		return there.Name // what a try has left of it goes by that
+	}
+	if image.Volume == nil {
+		return cluster.VolumeName(image.ID, request.Format)
+	}
+	return cluster.VolumeName(image.ID+"-"+request.Pool, request.Format)
+}
+
+// placed is an image with a volume, in the place of the one that it has in the volume's pool or as one more.
+func placed(image cluster.Resource, volume cluster.Volume) cluster.Resource {
+	if image.Volume == nil || image.Volume.Pool == volume.Pool {
+		image.Volume = &volume
+		return image
+	}
+	image.Copies = slices.Clone(image.Copies)
+	if there := image.VolumeIn(volume.Pool); there != nil {
+		*there = volume
+	} else {
+		image.Copies = append(image.Copies, volume)
+	}
+	return image
+}
+
+// unplaced is an image that has no volume in a pool. Another place becomes its first one if that goes.
+func unplaced(image cluster.Resource, pool string) cluster.Resource {
+	image.Copies = slices.DeleteFunc(slices.Clone(image.Copies), func(volume cluster.Volume) bool { return volume.Pool == pool })
+	if image.Volume.Pool == pool {
+		image.Volume = nil
+		if len(image.Copies) > 0 {
+			image.Volume, image.Copies = &image.Copies[0], image.Copies[1:]
+		}
+	}
+	if len(image.Copies) == 0 {
+		image.Copies = nil
+	}
+	return image
 }
 
 // importable refuses a name that is another image's, and an image that is something else already.
@@ -134,9 +177,15 @@ func importable(image cluster.Resource, exists bool, request ImportImage) error 
 		return refuse(Exists, "choose another name", "image %q is a file on the nodes (%s)", image.Name, image.Settings[estate.SettingPath])
 	case volume == nil:
 		return nil // declared, for its keys or offer, and not filled yet
-	case !volume.Doomed && (len(volume.Nodes) == 0 || volume.Checksum != request.Checksum || volume.Pool != request.Pool):
+	case !volume.Doomed && (volume.Checksum != request.Checksum || volume.Format != request.Format):
 		return refuse(Exists, fmt.Sprintf("choose another name, or delete it first with 'berth image delete %s'", image.Name),
-			"image %q has been imported already", image.Name)
+			"image %q is another file: %s, SHA-256 %s", image.Name, volume.Format, volume.Checksum)
+	case !volume.Doomed:
+		if there := image.VolumeIn(request.Pool); there == nil || there.Doomed || len(there.Nodes) > 0 {
+			return nil // a further pool, or further nodes of a local one
+		}
+		return refuse(Exists, "import it into another pool, or see 'berth image show "+image.Name+"'",
+			"image %q has been imported already, into this pool", image.Name)
 	case volume.Checksum != request.Checksum || volume.Pool != request.Pool || volume.Format != request.Format:
 		return refuse(Conflict, fmt.Sprintf("remove what there is of it with 'berth image delete %s'", image.Name),
 			"image %q is being removed, or another file or pool was begun with", image.Name)
@@ -146,13 +195,15 @@ func importable(image cluster.Resource, exists bool, request ImportImage) error 
 }
 
 // takers are the nodes of a local pool that get the image, by ID; of a shared pool there are none to name. All that answer
-// have to have room.
-func (c *Control) takers(snapshot *state.Snapshot, pool *cluster.PoolView, image cluster.Resource, request ImportImage) ([]string, error) {
+// have to have room. Before is what there is of the image in the pool; nil: nothing.
+func (c *Control) takers(
+	snapshot *state.Snapshot, pool *cluster.PoolView, image cluster.Resource, before *cluster.Volume, request ImportImage,
+) ([]string, error) {
 	seen := c.seenBy(pool)
 	if len(seen) == 0 {
 		return nil, vanished(snapshot, pool)
 	}
-	if before := image.Volume; before != nil && !before.Doomed {
+	if before != nil && !before.Doomed {
 		seen = slices.DeleteFunc(seen, func(node string) bool { return slices.Contains(before.Nodes, node) })
 		if len(seen) == 0 {
 			return nil, &Error{
@@ -162,15 +213,15 @@ func (c *Control) takers(snapshot *state.Snapshot, pool *cluster.PoolView, image
 		}
 	}
 	for _, node := range seen {
-		if err := c.takes(snapshot, pool, node, image.Volume, request); err != nil {
+		if err := c.takes(snapshot, pool, node, before, request); err != nil {
 			return nil, err
 		}
 	}
 	if pool.Settings.Scope == cluster.PoolShared {
 		return nil, nil
 	}
-	if image.Volume != nil && image.Volume.Doomed {
-		seen = append(seen, image.Volume.Nodes...) // one that had begun has to finish, or it would keep what it has
+	if before != nil && before.Doomed {
+		seen = append(seen, before.Nodes...) // one that had begun has to finish, or it would keep what it has
 		slices.Sort(seen)
 		seen = slices.Compact(seen)
 	}
@@ -206,13 +257,13 @@ func (c *Control) takes(snapshot *state.Snapshot, pool *cluster.PoolView, node s
 // fetch has every node take the file, one after another. What an earlier try left there goes before.
 func (c *Control) fetch(ctx context.Context, coming announced, request ImportImage, again string) error {
 	snapshot, image := c.Store.Snapshot(), coming.image
-	order, err := estate.DiskOrder(snapshot, image)
+	order, err := estate.DiskOrder(snapshot, image, request.Pool)
 	if err != nil {
 		return &Error{Code: Invalid, Subject: nameOf(image), Message: err.Error(), NextStep: again}
 	}
 	nodes := coming.nodes
 	if len(nodes) == 0 {
-		if nodes, err = c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), image.Volume); err != nil {
+		if nodes, err = c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), image.VolumeIn(request.Pool)); err != nil {
 			return err
 		}
 	}
@@ -241,18 +292,17 @@ func (c *Control) fetchTo(
 }
 
 // takeBack removes what an import that failed has left. What it cannot be sure of stays written down, as what nothing can use.
-func (c *Control) takeBack(ctx context.Context, coming announced, caller string) {
+func (c *Control) takeBack(ctx context.Context, coming announced, request ImportImage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackPatience)
 	defer cancel()
 	image := coming.image
-	err := c.clearVolumes(ctx, c.Store.Snapshot(), image, "", coming.nodes...)
+	err := c.clearVolume(ctx, c.Store.Snapshot(), image, request.Pool, "", coming.nodes...)
 	if err == nil && !coming.more {
-		command := c.storageCommand("take image back", "", caller)
+		command := c.storageCommand("take image back", "", request.Caller)
 		if coming.made {
 			remove(&command, image)
 		} else {
-			image.Volume = nil
-			change(&command, image)
+			change(&command, unplaced(image, request.Pool))
 		}
 		err = c.finish(ctx, command, nameOf(image), "")
 	}

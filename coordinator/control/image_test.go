@@ -215,7 +215,7 @@ func TestAnImageGoesWhereThePoolIs(t *testing.T) {
 		other := again
 		other.Checksum = "def"
 		_, err = w.ImportImage(t.Context(), other)
-		refusedAs(t, "another file", err, Exists, "imported already")
+		refusedAs(t, "another file", err, Exists, `image "debian" is another file: qcow2, SHA-256 abc`)
 		if image, err = w.ImportImage(t.Context(), again); err != nil || !slices.Equal(image.Volume.Nodes, []string{"n1", "n3"}) || image.Volume.Doomed {
 			t.Errorf("%+v, %v", image.Volume, err)
 		}

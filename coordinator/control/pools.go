@@ -149,15 +149,17 @@ func codeOf(word string) Code {
 	}
 }
 
-// clearVolumes removes a disk's or an image's volume from nodes, by ID, or from wherever it is. A volume that is not there is
-// removed.
-func (c *Control) clearVolumes(ctx context.Context, snapshot *state.Snapshot, record cluster.Resource, again string, nodes ...string) error {
-	order, err := estate.DiskOrder(snapshot, record)
+// clearVolume removes the volume that a disk or an image has in a pool from nodes, by ID, or from wherever it is. A volume that
+// is not there is removed.
+func (c *Control) clearVolume(
+	ctx context.Context, snapshot *state.Snapshot, record cluster.Resource, pool, again string, nodes ...string,
+) error {
+	order, err := estate.DiskOrder(snapshot, record, pool)
 	if err != nil {
 		return &Error{Code: Invalid, Subject: nameOf(record), Message: err.Error(), NextStep: "this is a defect of berth: please report it"}
 	}
 	if len(nodes) == 0 {
-		if nodes, err = c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), record.Volume); err != nil {
+		if nodes, err = c.workers(snapshot, c.Inventory.View(snapshot, c.Now()), record.VolumeIn(pool)); err != nil {
 			return err
 		}
 	}

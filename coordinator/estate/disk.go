@@ -81,10 +81,21 @@ func (c *checker) disk(r *cluster.Resource, subject string) {
 	if len(c.problems) > before || r.Volume != nil || pool == nil || image == nil || image.Volume == nil {
 		return
 	}
-	if there := c.index.byID[image.Volume.Pool]; there != nil && there.Links[LinkCluster] != pool.Links[LinkCluster] {
+	if there := c.index.byID[image.Volume.Pool]; there != nil && !c.comesTo(image, pool) {
 		c.report(subject, LinkPool, fmt.Sprintf("%s is in another cluster than %s with %s", ref(pool.Kind, pool.Name), ref(there.Kind, there.Name), ref(image.Kind, image.Name)),
 			"import the image into a pool of that cluster")
 	}
+}
+
+// comesTo tells whether an image is in the cluster of a pool, and so can be copied into the pool.
+func (c *checker) comesTo(image, pool *cluster.Resource) bool {
+	for volume := range image.Volumes() {
+		there := c.index.byID[volume.Pool]
+		if !volume.Doomed && there != nil && there.Links[LinkCluster] == pool.Links[LinkCluster] {
+			return true
+		}
+	}
+	return false
 }
 
 // file checks a disk that is a file.

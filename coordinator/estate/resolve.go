@@ -176,14 +176,14 @@ func assemble(source Source, vm cluster.VM, pools []placement.PoolChoice) (clust
 
 // madeIn is the volume of a disk where it is, or where it is to be made.
 func (w *walk) madeIn(record *cluster.Resource, pools []placement.PoolChoice) cluster.VolumeOrder {
-	pool := chosen(pools, record.ID)
+	choice := chosen(pools, record.ID)
 	if record.Volume != nil {
-		pool = record.Volume.Pool
+		choice = placement.PoolChoice{Pool: record.Volume.Pool}
 	}
-	if pool == "" && w.err == nil {
+	if choice.Pool == "" && w.err == nil {
 		w.err = fmt.Errorf("%s has %w yet: the first start of its VM makes it", ref(record.Kind, record.Name), ErrNoVolume)
 	}
-	return w.order(record, pool)
+	return w.order(record, choice)
 }
 
 // attached are the networks of a VM: those of its NICs before the plain ones.

@@ -3,6 +3,7 @@ package estate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,74 @@ func TestVolumesOfAStart(t *testing.T) {
 	toMake, there, err = VolumesOf(&now, vm, nil)
 	if err != nil || len(toMake) != 1 || len(there) != 2 || there[0].Capacity != 2*units.GiB {
 		t.Errorf("of a made disk %+v are made and %+v there (%v)", toMake, there, err)
+	}
+}
+
+// An image in several pools is copied from where placement says, and a disk that is made needs the place that it is a copy of.
+func TestADiskIsACopyOfOnePlaceOfItsImage(t *testing.T) {
+	now := landState(t)
+	vm, _ := now.VM("a")
+	id := func(name string) string {
+		pool, _ := now.ResourceByName(cluster.KindPool, name)
+		return pool.ID
+	}
+	image := cluster.Resource{ID: "i", Kind: cluster.KindImage, Name: "debian", Volume: &cluster.Volume{
+		Pool: id("far"), Name: "berth-i.raw", Format: "raw", Capacity: units.GiB,
+	}}
+	for name, doomed := range map[string]bool{"fast": false, "all": true} {
+		image.Copies = append(image.Copies, cluster.Volume{
+			Pool: id(name), Nodes: []string{"n-c1"}, Name: "berth-i-" + name + ".raw", Format: "raw", Capacity: units.GiB, Doomed: doomed,
+		})
+	}
+	slices.SortFunc(image.Copies, func(a, b cluster.Volume) int { return strings.Compare(b.Name, a.Name) }) // fast is the first
+	now.Resources = append(now.Resources, image)
+	disk, _ := now.ResourceByName(cluster.KindDisk, "e")
+	disk.Links = map[string]string{LinkImage: "i"}
+	now = now.withResource(disk)
+
+	asked := func() placement.Disk {
+		t.Helper()
+		disks := searched(t, &now, "a", nil).Options[0].Request.Disks
+		if len(disks) != 1 {
+			t.Fatalf("it asks for %+v", disks)
+		}
+		return disks[0]
+	}
+	if one := asked(); one.ImagePool != id("far") || len(one.ImagePlaces) != 1 || one.ImagePlaces[0].Pool != id("fast") || !slices.Equal(one.ImagePlaces[0].Nodes, []string{"n-c1"}) {
+		t.Errorf("it asks for %+v", one)
+	}
+	choice := placement.PoolChoice{Disk: disk.ID, Pool: id("all"), PoolName: "all", ImagePool: id("fast")}
+	toMake, _, err := VolumesOf(&now, vm, []placement.PoolChoice{choice})
+	if err != nil || toMake[0].BackingPool != "vms" || toMake[0].BackingName != "berth-i-fast.raw" || toMake[0].BackedIn != id("fast") {
+		t.Errorf("it is made as %+v (%v)", toMake, err)
+	}
+	choice.ImagePool = ""
+	toMake, _, err = VolumesOf(&now, vm, []placement.PoolChoice{choice})
+	if err != nil || toMake[0].BackingPool != "far" || toMake[0].BackingName != "berth-i.raw" || toMake[0].BackedIn != "" {
+		t.Errorf("by an earlier decision it is made as %+v (%v)", toMake, err)
+	}
+	choice.ImagePool = id("all")
+	if _, _, err = VolumesOf(&now, vm, []placement.PoolChoice{choice}); !errors.Is(err, ErrNoVolume) {
+		t.Errorf("of half an image: %v", err)
+	}
+
+	disk.Volume = &cluster.Volume{Pool: id("all"), Name: "berth-e.qcow2", Format: "qcow2", Capacity: units.GiB, Backing: id("fast")}
+	now = now.withResource(disk)
+	if one := asked(); one.ImagePool != id("fast") || len(one.ImagePlaces) != 0 {
+		t.Errorf("once it is made it asks for %+v", one)
+	}
+	if used := InUse(now, cluster.KindPool, id("fast")); !slices.Contains(used, "image/debian") {
+		t.Errorf("the pool of a copy is used by %v", used)
+	}
+	// A disk goes where a whole place of its image is.
+	for pool, want := range map[string]string{"far": "", "fast": "", "there": "pool/there is in another cluster than pool/far with image/debian"} {
+		doc, problems := Parse("land", []byte("format: berth/estate/v1\npools: [{name: there, cluster: c2, scope: local}]\ndisks: [{name: x, image: debian, pool: "+pool+"}]\n"))
+		if doc != nil {
+			_, problems = Diff(now, doc, false)
+		}
+		if got := lines(problems); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("a disk in %s: got %q, want %q", pool, got, want)
+		}
 	}
 }
 

@@ -64,14 +64,13 @@ func (u *users) resource(r *cluster.Resource) {
 	u.volume(r)
 }
 
-// volume adds what a disk's or an image's volume needs: its pool and, in a local one, the nodes that have it.
+// volume adds what a disk's or an image's volumes need: their pools and, in local ones, the nodes that have them.
 func (u *users) volume(r *cluster.Resource) {
-	if r.Volume == nil {
-		return
-	}
-	u.add(r.Volume.Pool, ref(r.Kind, r.Name))
-	for _, node := range r.Volume.Nodes {
-		u.add(node, ref(r.Kind, r.Name))
+	for volume := range r.Volumes() {
+		u.add(volume.Pool, ref(r.Kind, r.Name))
+		for _, node := range volume.Nodes {
+			u.add(node, ref(r.Kind, r.Name))
+		}
 	}
 }
 

@@ -48,8 +48,20 @@ func (w *walk) volume(record *cluster.Resource) placement.Disk {
 			return disk
 		}
 	}
-	if image.Volume != nil {
-		disk.Image, disk.ImagePool, disk.ImageNodes = image.Name, image.Volume.Pool, slices.Clone(image.Volume.Nodes)
+	if image.Volume == nil {
+		return disk
+	}
+	disk.Image, disk.ImagePool, disk.ImageNodes = image.Name, image.Volume.Pool, slices.Clone(image.Volume.Nodes)
+	if record.Volume != nil { // it needs the place that it was copied from
+		if of := image.VolumeIn(record.Volume.Backing); of != nil {
+			disk.ImagePool, disk.ImageNodes = of.Pool, slices.Clone(of.Nodes)
+		}
+		return disk
+	}
+	for i := range image.Copies {
+		if of := &image.Copies[i]; !of.Doomed {
+			disk.ImagePlaces = append(disk.ImagePlaces, placement.ImagePlace{Pool: of.Pool, Nodes: slices.Clone(of.Nodes)})
+		}
 	}
 	return disk
 }
@@ -90,10 +102,10 @@ func VolumesOf(source Source, vm cluster.VM, pools []placement.PoolChoice) (toMa
 		}
 		var order cluster.VolumeOrder
 		if record.Volume != nil {
-			order = w.order(&record, record.Volume.Pool)
+			order = w.order(&record, placement.PoolChoice{Pool: record.Volume.Pool})
 			there = append(there, order)
-		} else if pool := chosen(pools, id); pool != "" {
-			order = w.order(&record, pool)
+		} else if choice := chosen(pools, id); choice.Pool != "" {
+			order = w.order(&record, choice)
 			toMake = append(toMake, order)
 		}
 		if first.Pool == "" {
@@ -112,13 +124,13 @@ func VolumesOf(source Source, vm cluster.VM, pools []placement.PoolChoice) (toMa
 	return toMake, there, nil
 }
 
-func chosen(pools []placement.PoolChoice, disk string) string {
+func chosen(pools []placement.PoolChoice, disk string) placement.PoolChoice {
 	for i := range pools {
 		if pools[i].Disk == disk {
-			return pools[i].Pool
+			return pools[i]
 		}
 	}
-	return ""
+	return placement.PoolChoice{}
 }
 
 // seedIn is the seed image of a VM, beside one of its volumes.
@@ -130,15 +142,15 @@ func seedIn(vm *cluster.VM, beside cluster.VolumeOrder) cluster.VolumeOrder {
 }
 
 // order is a disk's or an image's volume in a pool. Of one that is still to be made it says what it is a copy of.
-func (w *walk) order(record *cluster.Resource, poolID string) cluster.VolumeOrder {
+func (w *walk) order(record *cluster.Resource, choice placement.PoolChoice) cluster.VolumeOrder {
 	subject := ref(record.Kind, record.Name)
-	pool := w.follow(subject, LinkPool, cluster.KindPool, poolID)
+	pool := w.follow(subject, LinkPool, cluster.KindPool, choice.Pool)
 	settings := cluster.PoolSettingsOf(&pool)
 	order := cluster.VolumeOrder{
 		Disk: record.ID, DiskName: record.Name, Pool: pool.ID, PoolName: settings.Source, Shared: settings.Scope == cluster.PoolShared,
 		Name: cluster.VolumeName(record.ID, volumeFormat), Format: volumeFormat,
 	}
-	if made := record.Volume; made != nil {
+	if made := record.VolumeIn(choice.Pool); made != nil {
 		order.Name, order.Format, order.Capacity = made.Name, made.Format, made.Capacity
 		return order
 	}
@@ -151,19 +163,27 @@ func (w *walk) order(record *cluster.Resource, poolID string) cluster.VolumeOrde
 		w.err = fmt.Errorf("%s: its image %s has %w: import it with 'berth image import'", subject, ref(image.Kind, image.Name), ErrNoVolume)
 		return order
 	}
-	imagePool := w.follow(ref(image.Kind, image.Name), LinkPool, cluster.KindPool, image.Volume.Pool)
+	backing := image.Volume
+	if choice.ImagePool != "" {
+		order.BackedIn = choice.ImagePool
+		if backing = image.VolumeIn(choice.ImagePool); backing == nil || backing.Doomed {
+			w.err = fmt.Errorf("%s: its image %s has %w in the pool that was chosen (any more)", subject, ref(image.Kind, image.Name), ErrNoVolume)
+			return order
+		}
+	}
+	imagePool := w.follow(ref(image.Kind, image.Name), LinkPool, cluster.KindPool, backing.Pool)
 	order.BackingPool = cluster.PoolSettingsOf(&imagePool).Source
-	order.BackingName, order.BackingFormat = image.Volume.Name, image.Volume.Format
+	order.BackingName, order.BackingFormat = backing.Name, backing.Format
 	return order
 }
 
-// DiskOrder is the volume of a disk or an image that has one. The error wraps ErrNoVolume or ErrDangling.
-func DiskOrder(source Source, disk cluster.Resource) (cluster.VolumeOrder, error) {
-	if disk.Volume == nil {
+// DiskOrder is the volume that a disk or an image has in a pool, by the pool's ID. The error wraps ErrNoVolume or ErrDangling.
+func DiskOrder(source Source, disk cluster.Resource, pool string) (cluster.VolumeOrder, error) {
+	if disk.VolumeIn(pool) == nil {
 		return cluster.VolumeOrder{}, fmt.Errorf("%s has %w", ref(disk.Kind, disk.Name), ErrNoVolume)
 	}
 	w := &walk{source: source}
-	order := w.order(&disk, disk.Volume.Pool)
+	order := w.order(&disk, placement.PoolChoice{Pool: pool})
 	if w.err != nil {
 		return cluster.VolumeOrder{}, w.err
 	}

@@ -13,7 +13,7 @@ func (t *transition) made() {
 		if order.Disk == "" {
 			continue // a seed image follows from the VM
 		}
-		volume := cluster.Volume{Pool: order.Pool, Name: order.Name, Format: order.Format, Capacity: order.Capacity}
+		volume := cluster.Volume{Pool: order.Pool, Name: order.Name, Format: order.Format, Capacity: order.Capacity, Backing: order.BackedIn}
 		if !order.Shared {
 			volume.Nodes = []string{op.Target}
 		}

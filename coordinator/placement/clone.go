@@ -39,7 +39,11 @@ func (r *Request) clone() Request {
 	out.Labels, out.Networks = slices.Clone(r.Labels), slices.Clone(r.Networks)
 	out.Disks = slices.Clone(r.Disks)
 	for i := range out.Disks {
-		out.Disks[i].ImageNodes = slices.Clone(out.Disks[i].ImageNodes)
+		disk := &out.Disks[i]
+		disk.ImageNodes, disk.ImagePlaces = slices.Clone(disk.ImageNodes), slices.Clone(disk.ImagePlaces)
+		for p := range disk.ImagePlaces {
+			disk.ImagePlaces[p].Nodes = slices.Clone(disk.ImagePlaces[p].Nodes)
+		}
 	}
 	if r.Unit != nil {
 		unit := *r.Unit

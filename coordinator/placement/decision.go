@@ -77,11 +77,16 @@ type Request struct {
 // Disk is what one disk of a VM needs of a node.
 type Disk = rule.Disk
 
+// ImagePlace is a pool that an image is in.
+type ImagePlace = rule.ImagePlace
+
 // PoolChoice says which pool a disk that is to be made goes to.
 type PoolChoice struct {
 	Disk     string `json:"disk"` // ID of the resource
 	Pool     string `json:"pool"` // ID
 	PoolName string `json:"pool_name"`
+	// ImagePool is the pool, by ID, whose volume of the image it is a thin copy of; empty: the image is in one pool only.
+	ImagePool string `json:"image_pool,omitempty"`
 }
 
 // Unit is what comes along with a VM: a VM by itself has none.

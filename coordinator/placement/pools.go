@@ -34,7 +34,13 @@ func (e *Engine) pools(node int) []PoolChoice {
 	for d := range e.input.Disks {
 		if allotted[d] >= 0 {
 			pool := &e.input.Columns.Pools[allotted[d]]
-			choices = append(choices, PoolChoice{Disk: e.input.Disks[d].ID, Pool: pool.ID, PoolName: pool.Name})
+			choice := PoolChoice{Disk: e.input.Disks[d].ID, Pool: pool.ID, PoolName: pool.Name}
+			if disk := &e.input.Disks[d]; len(disk.ImagePlaces) > 0 {
+				if image := e.input.ImageOn(disk, node, int(allotted[d])); image >= 0 {
+					choice.ImagePool = e.input.Columns.Pools[image].ID
+				}
+			}
+			choices = append(choices, choice)
 		}
 	}
 	return choices

@@ -59,7 +59,7 @@ func knowAround(facts *cluster.NodeFacts, w words) {
 }
 
 // askAround reads what a request needs of that: disk=NAME:SIZE[:POOL], made=NAME:SIZE:POOL[:NODE], image=POOL[:NODE] of all
-// disks.
+// disks, and further=POOL[:NODE] where that is besides.
 func (r *Request) askAround(w words) {
 	r.Planner, r.Networks, r.CopyStorage = w.text("planner"), w.named["network"], w.has("copy")
 	r.CPU, r.PassedCPU, r.Last = w.text("cpu"), w.text("passed_cpu"), w.text("last")
@@ -82,15 +82,31 @@ func (r *Request) askAround(w words) {
 			if local {
 				r.Disks[i].ImageNodes = []string{node}
 			}
+			for _, text := range w.named["further"] {
+				r.Disks[i].ImagePlaces = append(r.Disks[i].ImagePlaces, placeOf(text))
+			}
 		}
 	}
+}
+
+func placeOf(text string) ImagePlace {
+	pool, node, local := strings.Cut(text, ":")
+	place := ImagePlace{Pool: "id-" + pool}
+	if local {
+		place.Nodes = []string{node}
+	}
+	return place
 }
 
 // poolsText says where the disks go.
 func poolsText(d *Decision) string {
 	text := ""
 	for _, choice := range d.Pools {
-		text += fmt.Sprintf("disk %s goes to pool %s\n", strings.TrimPrefix(choice.Disk, "id-"), choice.PoolName)
+		text += fmt.Sprintf("disk %s goes to pool %s", strings.TrimPrefix(choice.Disk, "id-"), choice.PoolName)
+		if choice.ImagePool != "" {
+			text += " as a copy of the image in pool " + strings.TrimPrefix(choice.ImagePool, "id-")
+		}
+		text += "\n"
 	}
 	return text
 }
@@ -139,6 +155,13 @@ func drawAround(t *rapid.T, s *scenario, request *Request) {
 		disk.ImagePool = pool.Draw(t, "image pool")
 		if node := some.Draw(t, "image node"); node != "" {
 			disk.ImageNodes = []string{node}
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "further places") {
+			place := ImagePlace{Pool: pool.Draw(t, "further pool")}
+			if node := some.Draw(t, "further node"); node != "" {
+				place.Nodes = []string{node}
+			}
+			disk.ImagePlaces = append(disk.ImagePlaces, place)
 		}
 		request.Disks = append(request.Disks, disk)
 	}

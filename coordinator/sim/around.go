@@ -143,7 +143,14 @@ func (b *builder) addVolume(entry *volumeEntry) {
 		b.refuseLine(entry.line, "name the nodes that have a volume of a local pool, and none of a shared one", "%s is in the pool %s", entry.of, pool.Name)
 		return
 	}
-	record.Volume = volume
+	switch there := record.VolumeIn(pool.ID); {
+	case record.Volume == nil:
+		record.Volume = volume
+	case there != nil || record.Kind != cluster.KindImage:
+		b.refuseLine(entry.line, "write each place of an image once, and one of a disk", "%s is a volume already", entry.of)
+	default:
+		record.Copies = append(record.Copies, *volume)
+	}
 }
 
 // makeVolumes keeps what a start has made: the volumes of the VM's disks.
@@ -158,7 +165,7 @@ func (w *world) makeVolumes(vm *cluster.VM, decision *placement.Decision) error 
 		if order.Disk == "" || at < 0 {
 			continue // the seed of cloud-init, which no record has
 		}
-		volume := &cluster.Volume{Pool: order.Pool, Name: order.Name, Format: order.Format, Capacity: order.Capacity}
+		volume := &cluster.Volume{Pool: order.Pool, Name: order.Name, Format: order.Format, Capacity: order.Capacity, Backing: order.BackedIn}
 		if !order.Shared {
 			volume.Nodes = []string{decision.Winner}
 		}
@@ -218,21 +225,23 @@ func (e *exporter) volumes() []*yaml.Node {
 	var rows []*yaml.Node
 	for i := range e.state.Resources {
 		one := &e.state.Resources[i]
-		if one.Volume == nil || one.Volume.Doomed {
-			continue
-		}
-		var r row
-		r.put("of", string(one.Kind)+"/"+one.Name)
-		r.put("pool", e.nameOf(one.Volume.Pool))
-		var nodes []*yaml.Node
-		for _, id := range one.Volume.Nodes {
-			if node, there := e.state.Node(id); there {
-				nodes = append(nodes, word(node.Name))
+		for volume := range one.Volumes() {
+			if volume.Doomed {
+				continue
 			}
+			var r row
+			r.put("of", string(one.Kind)+"/"+one.Name)
+			r.put("pool", e.nameOf(volume.Pool))
+			var nodes []*yaml.Node
+			for _, id := range volume.Nodes {
+				if node, there := e.state.Node(id); there {
+					nodes = append(nodes, word(node.Name))
+				}
+			}
+			r.list("nodes", nodes)
+			r.size("capacity", &volume.Capacity)
+			rows = append(rows, r.flow())
 		}
-		r.list("nodes", nodes)
-		r.size("capacity", &one.Volume.Capacity)
-		rows = append(rows, r.flow())
 	}
 	return rows
 }

@@ -67,7 +67,8 @@ const Schema = `A scenario is one YAML document. Unknown fields are refused, wit
         last: hv1        the node that it ran on last
     volumes:             what disks and images are, as far as they are made
       - {of: disk/web-root, pool: fast, nodes: [hv1], capacity: 20G}
-                         nodes that have it, of a local pool
+                         nodes that have it, of a local pool; an image has
+                         one row for each pool that it is in
     broken: {db: 12m}    groups, and since when their rules do not hold
     plans:               what the leader did before, newest first
       - {id: plan-1, kind: balance, policy: even, ended_ago: 12m,

@@ -23,6 +23,14 @@ nodes:
 running: [{vm: web-1, node: hv1}]
 `
 
+// placed is a scenario of a disk, an image and two shared pools, in five lines.
+const placed = `format: berth/scenario/v1
+estate:
+  pools: [{name: a, cluster: default, scope: shared}, {name: b, cluster: default, scope: shared}]
+  images: [{name: i}]
+  disks: [{name: d, size: 1G}]
+`
+
 // pooled is a scenario of a disk and a local pool, in five lines.
 const pooled = `format: berth/scenario/v1
 estate:
@@ -126,6 +134,8 @@ func TestBadFiles(t *testing.T) {
 		{head + "volumes: [{of: vm/web-1, pool: fast, capacity: 1G}]\n", `f.yaml:10: there is no "vm/web-1" to be a volume`},
 		{"format: berth/scenario/v1\nestate:\n  disks: [{name: root, size: 1G}]\nvolumes: [{of: disk/root, pool: fast, capacity: 1G}]\n", `f.yaml:4: there is no pool "fast" for disk/root`},
 		{pooled + "volumes: [{of: disk/root, pool: fast, capacity: 1G}]\n", "f.yaml:6: disk/root is in the pool fast: name the nodes that have a volume of a local pool, and none of a shared one"},
+		{placed + "volumes: [{of: image/i, pool: a, capacity: 1G}, {of: image/i, pool: b, capacity: 1G}, {of: image/i, pool: a, capacity: 1G}]\n", "image/i is a volume already: write each place of an image once, and one of a disk"},
+		{placed + "volumes: [{of: disk/d, pool: a, capacity: 1G}, {of: disk/d, pool: b, capacity: 1G}]\n", "disk/d is a volume already: write each place of an image once, and one of a disk"},
 		{pooled + "volumes: [{of: disk/root, pool: fast, capacity: 1G, nodes: [hv1]}]\n", `f.yaml:6: disk/root: there is no node "hv1"`},
 		{"format: berth/scenario/v1\nnodes:\n  - {name: hv1, memory: 1G, cpus: 1, pools: [{name: fast}]}\n", "f.yaml:3: pool fast has no capacity: give its size, for instance capacity: 500G"},
 		{head + "stopped: [{vm: web-2, last: hv9}]\n", `f.yaml:10: last node of web-2: there is no node "hv9"`},

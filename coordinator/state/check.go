@@ -305,7 +305,7 @@ func (w *write) checkNodeGone(id string) *Refusal {
 		}
 	}
 	for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byID)) {
-		if resource.Volume != nil && slices.Contains(resource.Volume.Nodes, id) {
+		if slices.Contains(volumeNodes(resource), id) {
 			return needed("has the volume of %s", called(string(resource.Kind), resource.Name))
 		}
 	}

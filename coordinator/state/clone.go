@@ -35,8 +35,9 @@ func cloneResource(r *cluster.Resource) cluster.Resource {
 	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)
 	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
 	out.Members, out.Lists = cloneLists(r.Members), cloneLists(r.Lists)
-	if out.Volume = pointer(r.Volume); out.Volume != nil {
-		out.Volume.Nodes = slices.Clone(r.Volume.Nodes)
+	out.Volume, out.Copies = pointer(r.Volume), slices.Clone(r.Copies)
+	for volume := range out.Volumes() {
+		volume.Nodes = slices.Clone(volume.Nodes)
 	}
 	return out
 }

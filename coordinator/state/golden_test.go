@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden log and snapshot of th
 // Every release leaves a log, the snapshot and the hash that came of it in testdata/golden/RELEASE. Every later release
 // must read them and come to the same: members of two releases run side by side during an upgrade, and a cluster may be
 // upgraded after years. What is there is never written again.
-const release = "0.4"
+const release = "0.5"
 
 func TestGoldenLogsAndSnapshotsOfEveryRelease(t *testing.T) {
 	current := filepath.Join("testdata", "golden", release)
@@ -183,17 +183,24 @@ func goldenCommands() []Command {
 	pool.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: cluster.SpecialRAM, Value: 0.25, Weight: 40}}
 	storage := resource("r11", cluster.KindPool, map[string]string{"cluster": "r1"})
 	storage.Settings = map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}
+	slow := resource("r16", cluster.KindPool, map[string]string{"cluster": "r1"})
+	slow.Name, slow.Settings = "slow", map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}
 	zone, pod := resource("r12", cluster.KindZone, nil), resource("r13", cluster.KindPod, map[string]string{"zone": "r12"})
 	pool.Links = map[string]string{"pod": "r13"}
 	image := resource("r14", cluster.KindImage, nil)
 	image.Name, image.Volume = "debian", &cluster.Volume{
 		Pool: "r11", Nodes: []string{"n1"}, Name: "berth-r14.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "9f86d0", Doomed: true,
 	}
+	image.Copies = []cluster.Volume{{
+		Pool: "r16", Nodes: []string{"n1"}, Name: "berth-r14-r16.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "9f86d0", Doomed: true,
+	}}
+	disk := resource("r7", cluster.KindDisk, map[string]string{"image": "r14"})
+	disk.Volume = &cluster.Volume{Pool: "r11", Nodes: []string{"n1"}, Name: "berth-r7.qcow2", Format: "qcow2", Capacity: units.GiB, Backing: "r16"}
 	estate := []cluster.Resource{
-		zone, pod, storage, image, pool, resource("r2", cluster.KindBillingEntity, nil),
+		zone, pod, storage, slow, image, pool, resource("r2", cluster.KindBillingEntity, nil),
 		resource("r3", cluster.KindCustomer, map[string]string{"billing_entity": "r2"}),
 		resource("r4", cluster.KindVDC, map[string]string{"customer": "r3", "cluster": "r1"}),
-		resource("r5", cluster.KindOffer, nil), resource("r6", cluster.KindImage, nil), resource("r7", cluster.KindDisk, nil),
+		resource("r5", cluster.KindOffer, nil), resource("r6", cluster.KindImage, nil), disk,
 		resource("r8", cluster.KindNIC, nil),
 	}
 	web := vm("v1", "web", 1)
@@ -227,7 +234,7 @@ func goldenCommands() []Command {
 	move.Spec, move.Sticky, move.MakesHome, move.Plan = &spec, web.Sticky, true, "p1"
 	move.Volumes = []cluster.VolumeOrder{{
 		Disk: "r7", DiskName: "web-root", Pool: "r11", PoolName: "fast", Name: "berth-r7.qcow2", Format: "qcow2", Capacity: units.GiB, Shared: true,
-		BackingPool: "fast", BackingName: "berth-r14.qcow2", BackingFormat: "qcow2",
+		BackingPool: "fast", BackingName: "berth-r14.qcow2", BackingFormat: "qcow2", BackedIn: "r11",
 	}}
 	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
 	move.Code, move.Disks = "no_space", []string{"r7"}
@@ -251,6 +258,7 @@ func goldenCommands() []Command {
 		Planner:      "user-dispersing", Networks: []string{"bridge:br0"}, CopyStorage: true, CPU: "EPYC-Rome", PassedCPU: web.PassedCPU, Last: "n2",
 		Disks: []placement.Disk{{
 			ID: "r7", Name: "web-root", Size: units.GiB, Wanted: "r11", Pool: "r11", Node: "n1", ImagePool: "r11", ImageNodes: []string{"n1"}, Image: "debian",
+			ImagePlaces: []placement.ImagePlace{{Pool: "r16", Nodes: []string{"n1"}}},
 		}},
 	}
 	choice.Across = &placement.Across{
@@ -261,7 +269,7 @@ func goldenCommands() []Command {
 		Cluster: "default", Pod: "p1", Used: 0.25, AccountVMs: 1, PodVMs: 2, Total: 3, Weight: 0.5, LeftOut: "above its threshold",
 		Outcome: placement.Refused, Reason: "no node fits", PodUsed: 0.125, PodWeight: 0.75, CPU: 0.5, RAM: 0.25, Threshold: 0.85, Special: 1,
 	}}
-	choice.Pools = []placement.PoolChoice{{Disk: "r7", Pool: "r11", PoolName: "fast"}}
+	choice.Pools = []placement.PoolChoice{{Disk: "r7", Pool: "r11", PoolName: "fast", ImagePool: "r16"}}
 	choice.Nodes = []placement.NodeResult{{
 		Node: "n1", Name: "alpha", Admitted: true, Current: true, Score: 1.25, Rank: 1, Tier: 2, Band: 3,
 		SystemScore: 75, CustomerScore: -100,
@@ -312,6 +320,7 @@ func goldenCommands() []Command {
 	spread := resource("r15", cluster.KindImage, nil)
 	spread.Name = "everywhere"
 	spread.Volume = &cluster.Volume{Pool: "r11", Nodes: []string{"n1", "n4"}, Name: "berth-r15.raw", Format: "raw", Capacity: units.MiB}
+	spread.Copies = []cluster.Volume{{Pool: "r16", Nodes: []string{"n1", "n4"}, Name: "berth-r15-r16.raw", Format: "raw", Capacity: units.MiB}}
 	plan := cluster.Plan{
 		ID: "p1", Kind: cluster.PlanDrain, State: cluster.PlanRunning, Cluster: "default", Node: "n2", NodeName: "beta", Group: "r9",
 		Policy: "affinity", Caller: "operator/admin", Request: "r1", Reason: "new <memory> & fans", Parallel: 2, Bandwidth: 10 * units.MiB,

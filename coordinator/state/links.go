@@ -23,19 +23,23 @@ func partsOf(vm *cluster.VM) []string { return slices.Concat(vm.Disks, vm.NICs) 
 // linksOfResource are the IDs of the resources that a resource names.
 func linksOfResource(r *cluster.Resource) []string {
 	links := slices.Collect(maps.Values(r.Links))
-	if r.Volume != nil {
-		links = append(links, r.Volume.Pool)
+	for volume := range r.Volumes() {
+		links = append(links, volume.Pool)
 	}
 	slices.Sort(links)
 	return slices.Compact(links)
 }
 
-// volumeNodes are the IDs of the nodes that have a resource's volume, in a local pool.
+// volumeNodes are the IDs of the nodes that have a resource's volumes, in local pools.
 func volumeNodes(r *cluster.Resource) []string {
-	if r.Volume == nil {
-		return nil
+	if len(r.Copies) == 0 && r.Volume != nil {
+		return r.Volume.Nodes
 	}
-	return r.Volume.Nodes
+	var nodes []string
+	for volume := range r.Volumes() {
+		nodes = append(nodes, volume.Nodes...)
+	}
+	return nodes
 }
 
 // impliedLink tells whether a link needs no record: there is none, or it leads to what is there undeclared.

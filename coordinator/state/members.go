@@ -58,16 +58,28 @@ func (w *write) forget(deleted []Record) {
 func (w *write) forgetCopies(isGone func(node string) bool) {
 	var copies []*cluster.Resource
 	for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byID)) {
-		if nodes := volumeNodes(resource); slices.ContainsFunc(nodes, isGone) && slices.ContainsFunc(nodes, func(id string) bool { return !isGone(id) }) {
-			copies = append(copies, resource)
+		for volume := range resource.Volumes() {
+			if shrinks(volume, isGone) {
+				copies = append(copies, resource)
+				break
+			}
 		}
 	}
 	for _, resource := range copies {
 		changed := cloneResource(resource)
-		changed.Volume.Nodes = slices.DeleteFunc(changed.Volume.Nodes, isGone)
+		for volume := range changed.Volumes() {
+			if shrinks(volume, isGone) {
+				volume.Nodes = slices.DeleteFunc(volume.Nodes, isGone)
+			}
+		}
 		changed.Revision = w.index
 		put(w, string(Resources), changed.ID, &changed)
 	}
+}
+
+// shrinks tells whether some of the nodes that have a volume go, and others stay.
+func shrinks(volume *cluster.Volume, isGone func(node string) bool) bool {
+	return slices.ContainsFunc(volume.Nodes, isGone) && slices.ContainsFunc(volume.Nodes, func(id string) bool { return !isGone(id) })
 }
 
 // forgetPreferred looks at every VM: nodes go rarely, and an index would cost every start.

@@ -43,3 +43,30 @@ func TestNodesStayWhileTheyHaveTheOnlyVolume(t *testing.T) {
 		}
 	}
 }
+
+// Each place of an image loses the nodes that go, and keeps its last one and its pool.
+func TestEachPlaceOfAnImageKeepsItsLastNode(t *testing.T) {
+	m := newMember(t)
+	for i, id := range []string{"n1", "n2", "n3"} {
+		m.stored(putNode(0, node(id, []string{"alpha", "beta", "gamma"}[i])))
+	}
+	m.stored(putResource(0, resource("p1", cluster.KindPool, "fast", nil)))
+	m.stored(putResource(0, resource("p2", cluster.KindPool, "slow", nil)))
+	image := resource("i1", cluster.KindImage, "debian", nil)
+	image.Volume = &cluster.Volume{Pool: "p1", Nodes: []string{"n1"}, Name: "berth-i1.qcow2", Format: "qcow2", Capacity: 1}
+	image.Copies = []cluster.Volume{{Pool: "p2", Nodes: []string{"n2", "n3"}, Name: "berth-i1-p2.qcow2", Format: "qcow2", Capacity: 1}}
+	m.stored(putResource(0, image))
+	m.stored(remove(Nodes, "n3", 3))
+	now, _ := m.store.Snapshot().Resource("i1")
+	check(t, "nodes of the first", now.Volume.Nodes, "n1")
+	check(t, "nodes of the copy", now.Copies[0].Nodes, "n2")
+	for want, command := range map[string]Command{
+		`node "n1" has the volume of image "debian"`: remove(Nodes, "n1", 1),
+		`node "n2" has the volume of image "debian"`: remove(Nodes, "n2", 2),
+		`pool "slow" is in use by image "debian"`:    remove(Resources, "p2", 5),
+	} {
+		if result := m.apply(command); result.Refusal == nil || !strings.Contains(result.Refusal.Message, want) {
+			t.Errorf("%s: came out as %+v", want, result.Refusal)
+		}
+	}
+}

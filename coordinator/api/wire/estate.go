@@ -39,11 +39,11 @@ func Resource(report ResourceReport) *berthv1.Resource {
 		EffectiveLists:    lists(report.EffectiveLists),
 		BuiltIn:           strings.HasPrefix(r.ID, cluster.BuiltIn),
 	}
-	if made := r.Volume; made != nil {
-		message.Volume = &berthv1.ResourceVolume{
-			Pool: report.Name(made.Pool), Nodes: sortedNames(report.NodeName, made.Nodes), Name: made.Name, Format: made.Format,
-			CapacityBytes: int64(made.Capacity), Sha256: made.Checksum, Doomed: made.Doomed,
-		}
+	if r.Volume != nil {
+		message.Volume = report.volume(r.Volume)
+	}
+	for i := range r.Copies {
+		message.Copies = append(message.Copies, report.volume(&r.Copies[i]))
 	}
 	if len(r.Links) > 0 {
 		message.Links = make(map[string]string, len(r.Links))
@@ -52,6 +52,14 @@ func Resource(report ResourceReport) *berthv1.Resource {
 		}
 	}
 	return message
+}
+
+// volume makes the message of one place of a resource's content.
+func (report ResourceReport) volume(made *cluster.Volume) *berthv1.ResourceVolume {
+	return &berthv1.ResourceVolume{
+		Pool: report.Name(made.Pool), Nodes: sortedNames(report.NodeName, made.Nodes), Name: made.Name, Format: made.Format,
+		CapacityBytes: int64(made.Capacity), Sha256: made.Checksum, Doomed: made.Doomed,
+	}
 }
 
 func lists(named map[string][]string) map[string]*berthv1.ResourceList {

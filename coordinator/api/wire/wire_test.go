@@ -162,6 +162,9 @@ func TestResourceIsWhole(t *testing.T) {
 			Lists: map[string][]string{"weighers": {"vm-count=2"}}, Volume: &cluster.Volume{
 				Pool: "i7", Nodes: []string{"n2", "n1"}, Name: "berth-i1.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "ab", Doomed: true,
 			},
+			Copies: []cluster.Volume{{
+				Pool: "i8", Nodes: []string{"n3"}, Name: "berth-i1-i8.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "ab", Doomed: true,
+			}},
 		},
 		NodeName:       names,
 		EffectiveLists: map[string][]string{"weighers": {"vm-count=2"}, "constraints": {"memory"}}, Name: names, Effective: map[string]string{"a": "b", "c": "d"}, UsedBy: []string{"vm/web"},

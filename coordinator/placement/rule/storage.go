@@ -21,6 +21,14 @@ type Disk struct {
 	ImagePool  string   `json:"image_pool,omitempty"`
 	ImageNodes []string `json:"image_nodes,omitempty"`
 	Image      string   `json:"image,omitempty"` // name, for people
+	// ImagePlaces are where the image is besides, of a disk that is to be made: any place that the node has will do.
+	ImagePlaces []ImagePlace `json:"image_places,omitempty"`
+}
+
+// ImagePlace is a pool that an image is in, by ID, and the nodes that have it there. No nodes: the pool is shared.
+type ImagePlace struct {
+	Pool  string   `json:"pool"`
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 // The causes for which a disk cannot be had on a node.
@@ -138,11 +146,43 @@ func (in *Input) without(pool, node int) string {
 }
 
 func (in *Input) hasImage(disk *Disk, node int) bool {
-	if disk.ImagePool == "" {
-		return true
+	return disk.ImagePool == "" || in.ImageOn(disk, node, -1) >= 0
+}
+
+// ImageOn is the pool that a disk's image is in on the node, as an index: the one that the disk is made in if it has the image,
+// else a shared one, else the first by ID. -1: the node has not got the image.
+func (in *Input) ImageOn(disk *Disk, node, into int) int {
+	found := in.imageIn(disk.ImagePool, disk.ImageNodes, node)
+	for i := range disk.ImagePlaces {
+		place := &disk.ImagePlaces[i]
+		if other := in.imageIn(place.Pool, place.Nodes, node); other >= 0 && (found < 0 || in.closer(other, found, into)) {
+			found = other
+		}
 	}
-	return in.without(in.pool(disk.ImagePool), node) == "" &&
-		(len(disk.ImageNodes) == 0 || slices.Contains(disk.ImageNodes, in.Columns.IDs[node]))
+	return found
+}
+
+// imageIn is the index of a pool with an image if the node can use both; otherwise -1.
+func (in *Input) imageIn(id string, nodes []string, node int) int {
+	pool := in.pool(id)
+	if in.without(pool, node) != "" || len(nodes) > 0 && !slices.Contains(nodes, in.Columns.IDs[node]) {
+		return -1
+	}
+	return pool
+}
+
+// closer tells which of two pools with an image a disk is better copied from. Who sees a disk of a shared pool sees an image
+// of one too, and need not have one of a local pool.
+func (in *Input) closer(pool, other, into int) bool {
+	one, two := &in.Columns.Pools[pool], &in.Columns.Pools[other]
+	switch {
+	case pool == into || other == into:
+		return pool == into
+	case one.Shared != two.Shared:
+		return one.Shared
+	default:
+		return one.ID < two.ID
+	}
 }
 
 // choose finds the pool for a disk that is to be made, with what the disks before it take. Of a refusal it tells of the pool

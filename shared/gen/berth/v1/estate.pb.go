@@ -42,6 +42,7 @@ type Resource struct {
 	EffectiveLists    map[string]*ResourceList `protobuf:"bytes,13,rep,name=effective_lists,json=effectiveLists,proto3" json:"effective_lists,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`         // with every default filled in
 	BuiltIn           bool                     `protobuf:"varint,14,opt,name=built_in,json=builtIn,proto3" json:"built_in,omitempty"`                                                                                                       // it is there without being declared
 	Volume            *ResourceVolume          `protobuf:"bytes,15,opt,name=volume,proto3" json:"volume,omitempty"`                                                                                                                         // of a disk or an image that Berth has made
+	Copies            []*ResourceVolume        `protobuf:"bytes,16,rep,name=copies,proto3" json:"copies,omitempty"`                                                                                                                         // of an image: the same file in further pools
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -177,6 +178,13 @@ func (x *Resource) GetBuiltIn() bool {
 func (x *Resource) GetVolume() *ResourceVolume {
 	if x != nil {
 		return x.Volume
+	}
+	return nil
+}
+
+func (x *Resource) GetCopies() []*ResourceVolume {
+	if x != nil {
+		return x.Copies
 	}
 	return nil
 }
@@ -853,7 +861,7 @@ var File_berth_v1_estate_proto protoreflect.FileDescriptor
 
 const file_berth_v1_estate_proto_rawDesc = "" +
 	"\n" +
-	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\b\n" +
+	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\b\n" +
 	"\bResource\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -871,7 +879,8 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\x05lists\x18\f \x03(\v2\x1d.berth.v1.Resource.ListsEntryR\x05lists\x12O\n" +
 	"\x0feffective_lists\x18\r \x03(\v2&.berth.v1.Resource.EffectiveListsEntryR\x0eeffectiveLists\x12\x19\n" +
 	"\bbuilt_in\x18\x0e \x01(\bR\abuiltIn\x120\n" +
-	"\x06volume\x18\x0f \x01(\v2\x18.berth.v1.ResourceVolumeR\x06volume\x1a8\n" +
+	"\x06volume\x18\x0f \x01(\v2\x18.berth.v1.ResourceVolumeR\x06volume\x120\n" +
+	"\x06copies\x18\x10 \x03(\v2\x18.berth.v1.ResourceVolumeR\x06copies\x1a8\n" +
 	"\n" +
 	"LinksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -982,15 +991,16 @@ var file_berth_v1_estate_proto_depIdxs = []int32{
 	13, // 6: berth.v1.Resource.lists:type_name -> berth.v1.Resource.ListsEntry
 	14, // 7: berth.v1.Resource.effective_lists:type_name -> berth.v1.Resource.EffectiveListsEntry
 	1,  // 8: berth.v1.Resource.volume:type_name -> berth.v1.ResourceVolume
-	6,  // 9: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
-	8,  // 10: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
-	2,  // 11: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
-	2,  // 12: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	1,  // 9: berth.v1.Resource.copies:type_name -> berth.v1.ResourceVolume
+	6,  // 10: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
+	8,  // 11: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
+	2,  // 12: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
+	2,  // 13: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_estate_proto_init() }
