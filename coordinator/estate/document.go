@@ -31,6 +31,11 @@ type Document struct {
 	lines   map[string]int // of subjects, and of "subject field"
 }
 
+// Declares tells whether the document has a resource.
+func (d *Document) Declares(kind cluster.Kind, name string) bool {
+	return slices.ContainsFunc(d.entries, func(e entry) bool { return e.kind == kind && e.name == name })
+}
+
 // entry is one resource of a document.
 type entry struct {
 	kind     cluster.Kind

@@ -115,6 +115,25 @@ func (r *reader) volumeEntry(node *yaml.Node) volumeEntry {
 	return entry
 }
 
+// imagine has the images that are volumes before the estate is judged: it refuses disks that are copies of nothing.
+func (b *builder) imagine(s *Scenario) {
+	for i := range s.volumes {
+		entry := &s.volumes[i]
+		name, is := strings.CutPrefix(entry.of, string(cluster.KindImage)+"/")
+		id := b.idOf(cluster.KindImage, name, madeID(cluster.KindImage, name))
+		known := slices.ContainsFunc(b.state.Resources, func(r cluster.Resource) bool { return r.ID == id })
+		if !is || known || !s.document.Declares(cluster.KindImage, name) {
+			continue
+		}
+		b.state.Resources = append(b.state.Resources, cluster.Resource{
+			ID: id, Kind: cluster.KindImage, Name: name, CreatedAt: b.at,
+			Volume: &cluster.Volume{
+				Pool: b.idOf(cluster.KindPool, entry.pool, madeID(cluster.KindPool, entry.pool)), Format: "qcow2", Capacity: *entry.capacity,
+			},
+		})
+	}
+}
+
 // addVolume makes a disk or an image the volume that it is.
 func (b *builder) addVolume(entry *volumeEntry) {
 	kind, name, _ := strings.Cut(entry.of, "/")

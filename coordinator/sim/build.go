@@ -108,6 +108,7 @@ func (b *builder) addEstate(s *Scenario) {
 	if s.document == nil {
 		return
 	}
+	b.imagine(s)
 	plan, problems := estate.Diff(b.state, s.document, false)
 	for _, problem := range problems {
 		if name, is := strings.CutPrefix(problem.Subject, string(cluster.KindNode)+"/"); is && !b.has(name) {
@@ -120,6 +121,9 @@ func (b *builder) addEstate(s *Scenario) {
 	}
 	plan.Assign(b.at, func(kind cluster.Kind, name string) string { return b.idOf(kind, name, madeID(kind, name)) })
 	b.become(plan.Apply(b.state))
+	for i := range b.state.Resources {
+		b.state.Resources[i].Volume = nil // what is a volume is told by the scenario's volumes
+	}
 }
 
 func (b *builder) has(node string) bool {

@@ -40,7 +40,7 @@ func (l *live) view() *cluster.View {
 			records.Pools = append(records.Pools, r)
 		case cluster.KindPod:
 			records.Pods = append(records.Pods, r)
-		case cluster.KindDisk:
+		case cluster.KindDisk, cluster.KindImage:
 			if r.Volume != nil {
 				records.Disks = append(records.Disks, r)
 			}
@@ -298,6 +298,14 @@ func (l *live) drawAround(t *rapid.T, facts *cluster.NodeFacts) {
 
 // drawDisks gives VMs disks that are volumes, or are to become some, and networks.
 func (l *live) drawDisks(t *rapid.T) {
+	image := cluster.Resource{ID: "id-imagebase", Kind: cluster.KindImage, Name: "base"}
+	image.Volume = &cluster.Volume{
+		Pool: rapid.SampledFrom(l.pools).Draw(t, "image pool"), Name: cluster.VolumeName(image.ID, "qcow2"), Format: "qcow2", Capacity: 5 * units.GiB,
+	}
+	if image.Volume.Pool == "id-poolfast" {
+		image.Volume.Nodes = []string{l.state.Nodes[0].ID}
+	}
+	l.state.Resources = append(l.state.Resources, image)
 	for i := range l.state.VMs {
 		vm := &l.state.VMs[i]
 		if chance(t, "networked", 3) {
@@ -313,6 +321,9 @@ func (l *live) drawDisks(t *rapid.T) {
 		disk := cluster.Resource{
 			ID: "id-disk" + vm.Name, Kind: cluster.KindDisk, Name: vm.Name + "-root", Settings: map[string]string{"size": "10737418240"},
 			Links: map[string]string{},
+		}
+		if chance(t, "copy of an image", 2) {
+			disk.Links["image"] = image.ID
 		}
 		if vm.Holder != "" {
 			pool := rapid.SampledFrom(l.pools).Draw(t, "pool")
