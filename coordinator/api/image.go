@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -135,10 +136,30 @@ func (s *Server) wantedImage(ctx context.Context, start *berthv1.ImportImageStar
 	case in == nil, in.Doomed: // a further pool, or one that an import did not come to its end in
 		return wanted, false, nil
 	case start.GetSha256() != "":
-		return wanted, true, nil
+		return wanted, p.everywhere(pool.ID, in), nil // the nodes of a local pool that have come since get it now
 	default:
 		return wanted, false, refusal(rpc.Exists, subject, next, "there is an image %q already", there.Name)
 	}
+}
+
+// everywhere tells whether all nodes that show a pool have an image of it. In a shared pool they do.
+func (p *picture) everywhere(pool string, image *cluster.Volume) bool {
+	if len(image.Nodes) == 0 {
+		return true
+	}
+	for _, one := range p.view().Pools() {
+		if one.Record.ID != pool {
+			continue
+		}
+		for _, share := range one.Shares {
+			for _, node := range share.Nodes {
+				if !slices.Contains(image.Nodes, node) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // takeImage takes the file in, and completes what is wanted by what the file says of itself.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,45 @@ func TestAnImageIsImportedThroughAFollower(t *testing.T) {
 }
 
 // What cannot become an image is refused, as soon as that is known; nobody is asked for anything, and nothing is left.
+// A local pool is asked anew as long as one of its nodes lacks the image: it may have come after the first import.
+func TestAnImageComesToNodesThatJoinLater(t *testing.T) {
+	c := newCloud(t, 1)
+	lead := c.leader()
+	for _, node := range []string{"n1", "n2"} {
+		lead.addNode(node, "h"+node)
+		session, err := lead.inventory.OpenSession(node, &berthv1.Hello{NodeId: node, Incarnation: "boot"}, 1)
+		c.check(err)
+		session.Report(&berthv1.SessionRequest{Sequence: 2, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+			Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30, Cpus: 4, StoragePools: []*berthv1.StoragePool{
+				{Name: "fast", Active: true, CapacityBytes: 100 << 30, AvailableBytes: 60 << 30},
+			}},
+		}}})
+	}
+	lead.declare(cluster.Resource{
+		ID: "p1", Kind: cluster.KindPool, Name: "fast", Links: map[string]string{"cluster": cluster.DefaultCluster},
+		Settings: map[string]string{cluster.SettingScope: "local"},
+	})
+	file := qcow2File(1<<20, nil)
+	for name, nodes := range map[string][]string{"partly": {"n1"}, "wholly": {"n1", "n2"}} {
+		lead.declare(cluster.Resource{ID: "i-" + name, Kind: cluster.KindImage, Name: name, Volume: &cluster.Volume{
+			Pool: "p1", Nodes: nodes, Name: "v-" + name, Format: "qcow2", Capacity: units.GiB, Checksum: sumOf(file),
+		}})
+	}
+	var came []string
+	lead.control.importImage = func(wanted control.ImportImage) (cluster.Resource, error) {
+		came = append(came, wanted.Name)
+		return cluster.Resource{}, nil
+	}
+	for _, name := range []string{"partly", "wholly"} {
+		start := &berthv1.ImportImageStart{Name: name, Pool: "fast", Format: "qcow2", SizeBytes: int64(len(file)), Sha256: sumOf(file)}
+		_, _, err := send(t, lead.operator(), start, file, 256<<10)
+		c.check(err)
+	}
+	if !slices.Equal(came, []string{"partly"}) {
+		t.Errorf("control was asked for %q, want the image that n2 lacks", came)
+	}
+}
+
 func TestImagesThatAreRefused(t *testing.T) {
 	c := newCloud(t, 1)
 	c.storagePool(t)
