@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+
+	"berth/integration/lab"
 )
 
 // Twenty VMs of one customer, asked for at once: none has started when the last one is placed, and yet each pod, each
@@ -55,6 +57,41 @@ func TestTwentyVMsAtOnceSpreadEvenly(t *testing.T) {
 		t.Errorf("late went to %s, and %s has one VM less than the others: %v", got.Name, host.Name, s.running())
 	}
 	s.berth(0, []string{"decision", "show", "last"}, "1st of 2 clusters by user-dispersing", "9 of 19")
+}
+
+// An image that is in a pool of each pod lets disks that are copies of it go to both; each is a copy of the one that is near.
+func TestDisksOfAnImageInTwoPodsSpread(t *testing.T) {
+	s := begin(t)
+	for _, pool := range []string{"east-rack", "west-rack"} {
+		s.does("image", "import", lab.DiskImage, "--name", "both", "--pool", pool)
+	}
+	s.berth(0, []string{"image", "show", "both"}, "east-rack", "west-rack")
+	var all errgroup.Group
+	for i := range 4 {
+		all.Go(func() error {
+			_, err := s.lab.Berth(s.Context(), "vm", "start", fmt.Sprintf("web%d", i), "--memory", "64M",
+				"--vdc", "acme-home", "--offer", "spread", "--image", "both")
+			return err
+		})
+	}
+	s.must(all.Wait())
+	for i := range 4 {
+		name := fmt.Sprintf("web%d", i)
+		host, disk := s.host(name), s.root(name)
+		side := map[string]string{"node1": "east", "node2": "east", "node3": "west", "node4": "west"}[host.Name]
+		pool, of := "rack", "/racks/"+side+"/"
+		if !strings.HasSuffix(disk.GetPool(), "-rack") {
+			pool = "local"
+		}
+		if info := s.info(host, pool, disk.GetVolume()); !strings.Contains(info.Backing, of) {
+			t.Errorf("%s runs on %s and its disk is a copy of %q, want one of %s", name, host.Name, info.Backing, of)
+		}
+	}
+	for host, names := range s.running() {
+		if len(names) != 1 {
+			t.Errorf("virsh shows on %s: %q, want one", host, names)
+		}
+	}
 }
 
 // A pod or a cluster that is named binds, whatever else is emptier.
