@@ -218,6 +218,13 @@ func TestTheLastNodeComesFirst(t *testing.T) {
 	if d = s.decide(t); d.Winner != "c-0" {
 		t.Errorf("in one cluster: %s", d.Reason)
 	}
+	facts := s.facts["c-0"]
+	facts.Available = ptr(units.MiB)
+	s.facts["c-0"] = facts
+	d = s.decide(t)
+	if order := Explain(d).Order; d.Winner != "c-1" || !strings.HasPrefix(order, "c-0, where the VM ran last, does not do: memory-physical: ") {
+		t.Errorf("in one cluster, and it is full: %s; %s", d.Reason, order)
+	}
 }
 
 func TestWhatBindsAVMIsSaid(t *testing.T) {
