@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 )
 
 // estateCommands are the nouns of everything that is declared: one for each kind of the estate's table, which also says
@@ -33,6 +34,8 @@ func (a *app) resourceCommand(form estate.Form) *cobra.Command {
 	}
 	if len(changeable(form)) > 0 {
 		verbs = append(verbs, a.resourceSetCommand(form))
+	} else {
+		verbs = append(verbs, resourceFixedCommand(form))
 	}
 	switch form.Kind {
 	case cluster.KindPolicy:
@@ -235,6 +238,22 @@ func (a *app) resourceSetCommand(form estate.Form) *cobra.Command {
 		complete(cmd, "unset", fixed(names...))
 	}
 	return cmd
+}
+
+// resourceFixedCommand answers who wants to change what never changes. It is in no list of commands.
+func resourceFixedCommand(form estate.Form) *cobra.Command {
+	return &cobra.Command{
+		Use: verbSet + " NAME", Short: "Say why nothing can be changed", Hidden: true, DisableFlagParsing: true,
+		Args: cobra.ArbitraryArgs, Example: fmt.Sprintf("  berth %s set %s", form.Kind, samples[form.Kind]),
+		RunE: func(*cobra.Command, []string) error {
+			why := "what links to it relies on it"
+			if form.Kind == cluster.KindOffer {
+				why = "VMs that its planner has placed are not placed anew"
+			}
+			return failf(rpc.Conflict, fmt.Sprintf("declare another one with 'berth %s %s', and link to that", form.Kind, addVerb(form)),
+				"the %s of %s stay as they were made: %s", strings.Join(contents(form, false), " and "), article(title(form)), why)
+		},
+	}
 }
 
 func setLong(form estate.Form) string {

@@ -98,8 +98,6 @@ func TestWrongUsage(t *testing.T) {
 		{"cluster set c1 --unset ram", "--unset ram: use policy, pod, storage, ram-ratio", "usage: berth cluster set NAME [flags]"},
 		{"cluster set c1 --ram-ratio 2 --unset ram_ratio", "--ram-ratio and --unset ram_ratio exclude each other", "usage: berth cluster set NAME [flags]"},
 		{"vdc set v1 --unset customer", "--unset customer: use zone, pod, cluster, offer", "usage: berth vdc set NAME [flags]"},
-		{"offer set o1", `unknown command "set"`, "usage: berth offer COMMAND"},
-		{"offer set o1 --for vm", `unknown command "set"`, "usage: berth offer COMMAND"},
 		{"offer --for vm", "unknown flag: --for", "usage: berth offer COMMAND"},
 		{"policy", "COMMAND is missing: copy, create, delete, edit, list, show", "usage: berth policy COMMAND"},
 		{"policy create p --selector loud", `selector "loud" is not valid: want rank,`, "usage: berth policy create NAME [flags]"},
@@ -248,6 +246,17 @@ func TestWrongUsage(t *testing.T) {
 		if len(lines) != 4 || !strings.HasPrefix(lines[0], "berth: ") || !strings.Contains(lines[0], c.say) ||
 			lines[1] != c.usage || !strings.HasPrefix(lines[2], "next step: run 'berth ") {
 			t.Errorf("berth %s: said\n%swant %q and %q", c.line, said.errOut, c.say, c.usage)
+		}
+	}
+}
+
+// What never changes has no verb for it in the help; who tries is told why.
+func TestWhatIsFixedSaysWhy(t *testing.T) {
+	w, _ := newWorld(t)
+	for _, line := range []string{"offer set o1", "offer set o1 --planner first-fit", "billing-entity set b1 --master true"} {
+		said := w.run(strings.Fields(line)...)
+		if said.exit != Failed || said.out != "" || !strings.Contains(said.errOut, "stay as they were made: ") || !strings.Contains(said.errOut, " add'") {
+			t.Errorf("berth %s: exit %d, %q, said\n%s", line, said.exit, said.out, said.errOut)
 		}
 	}
 }

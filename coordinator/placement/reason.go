@@ -139,7 +139,7 @@ func (e *Engine) refusalReason(choice Choice) string {
 	in, nodes := &e.input, e.input.Columns.Len()
 	switch {
 	case nodes == 0:
-		return "no node fits: the cluster has no node yet"
+		return fmt.Sprintf("no node fits: cluster %s has no node yet", in.Columns.Cluster)
 	case choice.FailedPhase == PhaseSystem:
 		nearest, score := e.nearestShut()
 		return fmt.Sprintf("no node fits: %s no system score above %s; nearest is %s with %s; constraints refused %d of %s",

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"berth/coordinator/cluster"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -22,7 +24,13 @@ func Pool(pool cluster.PoolView, name func(node string) string) *berthv1.Pool {
 		for _, lacks := range share.Missing {
 			m.Missing = append(m.Missing, name(lacks.Node)+": "+lacks.String())
 		}
+		slices.Sort(m.Nodes)
+		slices.Sort(m.Missing)
 		message.Shares = append(message.Shares, m)
 	}
+	// A share of a local pool is one node's: they come by name, as nodes do elsewhere.
+	slices.SortStableFunc(message.Shares, func(a, b *berthv1.PoolShare) int {
+		return slices.Compare(slices.Concat(a.GetNodes(), a.GetMissing()), slices.Concat(b.GetNodes(), b.GetMissing()))
+	})
 	return message
 }
