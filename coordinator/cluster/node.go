@@ -37,6 +37,11 @@ type Node struct {
 	Management bool `json:"management,omitempty"`
 	// Unbalanced keeps balancing away from the node: it takes no VM from there and brings none.
 	Unbalanced bool `json:"unbalanced,omitempty"`
+
+	// Fence says how the node is proven to be off; zero: nothing can, and its VMs are restarted nowhere else.
+	Fence FenceDevice `json:"fence,omitzero"`
+	// Fencing is the last attempt at that; zero: there was none since the node last came up.
+	Fencing Fencing `json:"fencing,omitzero"`
 }
 
 // KeyValue is the node's value of a key that its cluster declares.

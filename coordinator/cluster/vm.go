@@ -61,6 +61,16 @@ type VM struct {
 	// (NodeFacts.HostCPU) of a VM that has it passed through.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
+
+	// HA lets Berth start the VM elsewhere once it is proven that it runs nowhere. Restarts counts that since somebody last
+	// started it, and RestartedAt is when it last was.
+	HA          bool      `json:"ha,omitempty"`
+	Restarts    int       `json:"restarts,omitempty"`
+	RestartedAt time.Time `json:"restarted_at,omitzero"`
+	// Adopted tells that the domain was not made by Berth.
+	Adopted bool `json:"adopted,omitempty"`
+	// Locked tells that a lock on every writable disk was proven when it was started: a second copy could not run.
+	Locked bool `json:"locked,omitempty"`
 }
 
 // Migration says who may move a running VM.

@@ -15,7 +15,9 @@ const (
 	Start   Kind = "start"
 	Stop    Kind = "stop"
 	Migrate Kind = "migrate"
-	Delete  Kind = "delete" // of a stopped VM that has volumes
+	Delete  Kind = "delete"  // of a stopped VM that has volumes
+	Adopt   Kind = "adopt"   // a running domain becomes a VM
+	Release Kind = "release" // a VM becomes a domain that is not Berth's
 )
 
 // Phase is how far an operation has come.
@@ -130,6 +132,14 @@ type Operation struct {
 	// Disks are IDs of disks whose records go with the VM's: those made with it, when its first start fails, and those that
 	// are not kept, when it is deleted.
 	Disks []string `json:"disks,omitempty"`
+
+	// Resolution is whose copy is the VM, as an operator has said of a parked operation: source, target or none.
+	Resolution string `json:"resolution,omitempty"`
+	ResolvedBy string `json:"resolved_by,omitempty"`
+	// Restart tells that the start was Berth's own, of a VM that is to be highly available.
+	Restart bool `json:"restart,omitempty"`
+	// Direct lets the target of a migration resume by itself: a lock on its disks was proven at its start.
+	Direct bool `json:"direct,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.
@@ -184,6 +194,8 @@ const (
 	ActInspect Action = "inspect"
 	ActPrepare Action = "prepare" // make empty volumes for a copy; when that fails, none is left
 	ActClear   Action = "clear"   // remove volumes that no domain of the node uses; one that is not there is removed
+	ActAdopt   Action = "adopt"   // write Berth's mark into a running domain that has none
+	ActRelease Action = "release" // take the mark away
 )
 
 // Order is one command to one node's agent. Operation ID and Step identify it.

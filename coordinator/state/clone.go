@@ -27,6 +27,7 @@ func cloneNode(n *cluster.Node) cluster.Node {
 	out.Settings.Overhead = pointer(n.Settings.Overhead)
 	out.Keys = maps.Clone(n.Keys)
 	out.Labels = slices.Clone(n.Labels)
+	out.Fence.Arguments = maps.Clone(n.Fence.Arguments)
 	return out
 }
 

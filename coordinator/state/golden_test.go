@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden log and snapshot of th
 // Every release leaves a log, the snapshot and the hash that came of it in testdata/golden/RELEASE. Every later release
 // must read them and come to the same: members of two releases run side by side during an upgrade, and a cluster may be
 // upgraded after years. What is there is never written again.
-const release = "0.5"
+const release = "0.6"
 
 func TestGoldenLogsAndSnapshotsOfEveryRelease(t *testing.T) {
 	current := filepath.Join("testdata", "golden", release)
@@ -174,6 +174,13 @@ func goldenCommands() []Command {
 	full.Maintenance, full.MaintenanceReason = true, "new <memory> & fans"
 	full.Keys = map[string]float64{"Premium": 1, "SSD": -0.5}
 	full.Labels, full.Management, full.Unbalanced = []string{"rack-1"}, true, true
+	full.Fence = cluster.FenceDevice{
+		Method: cluster.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
+	}
+	full.Fencing = cluster.Fencing{
+		ID: "f1", Phase: cluster.FencingFailed, Method: cluster.FenceCommand, Incarnation: "boot/1", Attempt: 2, Caller: "berth",
+		Message: "no answer", AskedAt: noon, EndedAt: noon,
+	}
 	resource := func(id string, kind cluster.Kind, links map[string]string) cluster.Resource {
 		return cluster.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
 	}
@@ -221,6 +228,7 @@ func goldenCommands() []Command {
 	web.Resident = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group1", Value: 1}}
 	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
 	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, cluster.MigrateManual, []string{"n1"}, noon
+	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Locked = true, 2, noon, true, true
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
@@ -238,6 +246,7 @@ func goldenCommands() []Command {
 	}}
 	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
 	move.Code, move.Disks = "no_space", []string{"r7"}
+	move.Resolution, move.ResolvedBy, move.Restart, move.Direct = "target", "operator/admin", true, true
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,

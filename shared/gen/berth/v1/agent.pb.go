@@ -370,6 +370,7 @@ type Hello struct {
 	Version           string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	ClusterId         string                 `protobuf:"bytes,4,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	RunningOperations []string               `protobuf:"bytes,5,rep,name=running_operations,json=runningOperations,proto3" json:"running_operations,omitempty"` // commands that the agent is working on
+	WatchdogSeconds   float64                `protobuf:"fixed64,6,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"`     // the node resets itself that long after its last lease has ended; 0: nothing would
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -437,6 +438,13 @@ func (x *Hello) GetRunningOperations() []string {
 		return x.RunningOperations
 	}
 	return nil
+}
+
+func (x *Hello) GetWatchdogSeconds() float64 {
+	if x != nil {
+		return x.WatchdogSeconds
+	}
+	return 0
 }
 
 // InventoryReport is whole: what it does not list is not there, unless domains_unknown says otherwise.
@@ -793,6 +801,7 @@ type SessionResponse struct {
 	//	*SessionResponse_Resync
 	//	*SessionResponse_Cancel
 	//	*SessionResponse_Task
+	//	*SessionResponse_Lease
 	Message       isSessionResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -889,6 +898,15 @@ func (x *SessionResponse) GetTask() *Task {
 	return nil
 }
 
+func (x *SessionResponse) GetLease() *Lease {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_Lease); ok {
+			return x.Lease
+		}
+	}
+	return nil
+}
+
 type isSessionResponse_Message interface {
 	isSessionResponse_Message()
 }
@@ -917,6 +935,10 @@ type SessionResponse_Task struct {
 	Task *Task `protobuf:"bytes,6,opt,name=task,proto3,oneof"`
 }
 
+type SessionResponse_Lease struct {
+	Lease *Lease `protobuf:"bytes,7,opt,name=lease,proto3,oneof"`
+}
+
 func (*SessionResponse_Welcome) isSessionResponse_Message() {}
 
 func (*SessionResponse_Redirect) isSessionResponse_Message() {}
@@ -928,6 +950,54 @@ func (*SessionResponse_Resync) isSessionResponse_Message() {}
 func (*SessionResponse_Cancel) isSessionResponse_Message() {}
 
 func (*SessionResponse_Task) isSessionResponse_Message() {}
+
+func (*SessionResponse_Lease) isSessionResponse_Message() {}
+
+// Lease lets an agent with a watchdog keep its node alive that much longer, from when it gets it. It comes with each
+// report that the leader takes in.
+type Lease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seconds       float64                `protobuf:"fixed64,1,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Lease) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
 
 type Welcome struct {
 	state                    protoimpl.MessageState `protogen:"open.v1"`
@@ -943,7 +1013,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1025,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1038,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Welcome) GetClusterId() string {
@@ -1024,7 +1094,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1106,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1119,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Redirect) GetLeaderAddress() string {
@@ -1075,7 +1145,7 @@ type ResyncRequest struct {
 
 func (x *ResyncRequest) Reset() {
 	*x = ResyncRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1157,7 @@ func (x *ResyncRequest) String() string {
 func (*ResyncRequest) ProtoMessage() {}
 
 func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1170,7 @@ func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResyncRequest.ProtoReflect.Descriptor instead.
 func (*ResyncRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResyncRequest) GetReason() string {
@@ -1120,7 +1190,7 @@ type CancelCommand struct {
 
 func (x *CancelCommand) Reset() {
 	*x = CancelCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1202,7 @@ func (x *CancelCommand) String() string {
 func (*CancelCommand) ProtoMessage() {}
 
 func (x *CancelCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1215,7 @@ func (x *CancelCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommand.ProtoReflect.Descriptor instead.
 func (*CancelCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CancelCommand) GetOperationId() string {
@@ -1181,6 +1251,8 @@ type Command struct {
 	//	*Command_Inspect
 	//	*Command_Prepare
 	//	*Command_Clear
+	//	*Command_Adopt
+	//	*Command_Release
 	Action        isCommand_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1188,7 +1260,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1272,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1285,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Command) GetOperationId() string {
@@ -1337,6 +1409,24 @@ func (x *Command) GetClear() *ClearCommand {
 	return nil
 }
 
+func (x *Command) GetAdopt() *AdoptCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Adopt); ok {
+			return x.Adopt
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRelease() *ReleaseCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Release); ok {
+			return x.Release
+		}
+	}
+	return nil
+}
+
 type isCommand_Action interface {
 	isCommand_Action()
 }
@@ -1373,6 +1463,14 @@ type Command_Clear struct {
 	Clear *ClearCommand `protobuf:"bytes,14,opt,name=clear,proto3,oneof"`
 }
 
+type Command_Adopt struct {
+	Adopt *AdoptCommand `protobuf:"bytes,15,opt,name=adopt,proto3,oneof"`
+}
+
+type Command_Release struct {
+	Release *ReleaseCommand `protobuf:"bytes,16,opt,name=release,proto3,oneof"`
+}
+
 func (*Command_Start) isCommand_Action() {}
 
 func (*Command_Stop) isCommand_Action() {}
@@ -1389,6 +1487,10 @@ func (*Command_Prepare) isCommand_Action() {}
 
 func (*Command_Clear) isCommand_Action() {}
 
+func (*Command_Adopt) isCommand_Action() {}
+
+func (*Command_Release) isCommand_Action() {}
+
 // StartCommand creates the domain, transient, with VM ID, epoch and operation ID in its metadata.
 type StartCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1400,7 +1502,7 @@ type StartCommand struct {
 
 func (x *StartCommand) Reset() {
 	*x = StartCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1514,7 @@ func (x *StartCommand) String() string {
 func (*StartCommand) ProtoMessage() {}
 
 func (x *StartCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1527,7 @@ func (x *StartCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartCommand.ProtoReflect.Descriptor instead.
 func (*StartCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartCommand) GetSpec() *VMSpec {
@@ -1453,7 +1555,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1567,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1580,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -1506,15 +1608,16 @@ type MigrateCommand struct {
 	Spec            *VMSpec                `protobuf:"bytes,6,opt,name=spec,proto3" json:"spec,omitempty"`
 	TargetAddress   string                 `protobuf:"bytes,7,opt,name=target_address,json=targetAddress,proto3" json:"target_address,omitempty"` // for the memory stream; empty: the host of target_uri
 	CopyStorage     bool                   `protobuf:"varint,8,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"`
-	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"` // with copy_storage: disks that go along ...
-	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`    // ... into these, which are there and empty, in the same order
+	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"`       // with copy_storage: disks that go along ...
+	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`          // ... into these, which are there and empty, in the same order
+	Direct          bool                   `protobuf:"varint,11,opt,name=direct,proto3" json:"direct,omitempty"` // the target resumes by itself: only where a lock on the disks was proven
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1629,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1642,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -1612,6 +1715,13 @@ func (x *MigrateCommand) GetTo() []*Volume {
 	return nil
 }
 
+func (x *MigrateCommand) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
 // ResumeCommand lets the paused copy on the target run: the source is gone.
 type ResumeCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1621,7 +1731,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1743,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1756,7 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
@@ -1659,7 +1769,7 @@ type DiscardCommand struct {
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1781,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1794,7 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DiscardCommand) GetVolumes() []*Volume {
@@ -1703,7 +1813,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1825,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1838,7 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 // PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
@@ -1742,7 +1852,7 @@ type PrepareCommand struct {
 
 func (x *PrepareCommand) Reset() {
 	*x = PrepareCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1864,7 @@ func (x *PrepareCommand) String() string {
 func (*PrepareCommand) ProtoMessage() {}
 
 func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1877,7 @@ func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
 func (*PrepareCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PrepareCommand) GetVolumes() []*Volume {
@@ -1794,7 +1904,7 @@ type ClearCommand struct {
 
 func (x *ClearCommand) Reset() {
 	*x = ClearCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1916,7 @@ func (x *ClearCommand) String() string {
 func (*ClearCommand) ProtoMessage() {}
 
 func (x *ClearCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1929,7 @@ func (x *ClearCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
 func (*ClearCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ClearCommand) GetVolumes() []*Volume {
@@ -1827,6 +1937,81 @@ func (x *ClearCommand) GetVolumes() []*Volume {
 		return x.Volumes
 	}
 	return nil
+}
+
+// AdoptCommand writes Berth's mark, with VM ID, epoch and operation ID, into the metadata of a running domain that is not
+// Berth's. The guest does not notice.
+type AdoptCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptCommand) Reset() {
+	*x = AdoptCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptCommand) ProtoMessage() {}
+
+func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptCommand.ProtoReflect.Descriptor instead.
+func (*AdoptCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+}
+
+// ReleaseCommand takes the mark away again. The guest does not notice.
+type ReleaseCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseCommand) Reset() {
+	*x = ReleaseCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseCommand) ProtoMessage() {}
+
+func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseCommand.ProtoReflect.Descriptor instead.
+func (*ReleaseCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 // Volume is one volume of a storage pool. Names are libvirt's.
@@ -1849,7 +2034,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +2046,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +2059,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -1957,6 +2142,8 @@ type Task struct {
 	//	*Task_Remove
 	//	*Task_Fetch
 	//	*Task_Console
+	//	*Task_Suspend
+	//	*Task_Describe
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1964,7 +2151,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2163,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2176,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Task) GetId() string {
@@ -2042,6 +2229,24 @@ func (x *Task) GetConsole() *ConsoleTask {
 	return nil
 }
 
+func (x *Task) GetSuspend() *SuspendTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Suspend); ok {
+			return x.Suspend
+		}
+	}
+	return nil
+}
+
+func (x *Task) GetDescribe() *DescribeTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Describe); ok {
+			return x.Describe
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2062,6 +2267,14 @@ type Task_Console struct {
 	Console *ConsoleTask `protobuf:"bytes,5,opt,name=console,proto3,oneof"`
 }
 
+type Task_Suspend struct {
+	Suspend *SuspendTask `protobuf:"bytes,6,opt,name=suspend,proto3,oneof"`
+}
+
+type Task_Describe struct {
+	Describe *DescribeTask `protobuf:"bytes,7,opt,name=describe,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2069,6 +2282,10 @@ func (*Task_Remove) isTask_Action() {}
 func (*Task_Fetch) isTask_Action() {}
 
 func (*Task_Console) isTask_Action() {}
+
+func (*Task_Suspend) isTask_Action() {}
+
+func (*Task_Describe) isTask_Action() {}
 
 // GrowTask makes a volume larger. If a domain of this node uses it, the guest sees the new size at once.
 type GrowTask struct {
@@ -2081,7 +2298,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2310,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +2323,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -2133,7 +2350,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2362,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2375,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -2181,7 +2398,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2410,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2423,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -2250,7 +2467,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2479,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2492,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -2306,6 +2523,104 @@ func (x *ConsoleTask) GetForce() bool {
 	return false
 }
 
+// SuspendTask pauses a copy of a VM that another node holds. It does nothing to a domain of another epoch.
+type SuspendTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the copy's metadata; 0: it carries none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SuspendTask) Reset() {
+	*x = SuspendTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SuspendTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SuspendTask) ProtoMessage() {}
+
+func (x *SuspendTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
+func (*SuspendTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SuspendTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *SuspendTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+// DescribeTask gives the live XML of a domain that is to be adopted, without secrets.
+type DescribeTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeTask) Reset() {
+	*x = DescribeTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeTask) ProtoMessage() {}
+
+func (x *DescribeTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
+func (*DescribeTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *DescribeTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
 // TaskResult answers a task.
 type TaskResult struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2314,13 +2629,14 @@ type TaskResult struct {
 	ErrorCode      string                 `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"` // stable word
 	Error          string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	AllocatedBytes int64                  `protobuf:"varint,5,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"` // of fetch: what the volume takes in its pool
+	DomainXml      string                 `protobuf:"bytes,6,opt,name=domain_xml,json=domainXml,proto3" json:"domain_xml,omitempty"`                 // of describe
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2648,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2661,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskResult) GetId() string {
@@ -2383,6 +2699,13 @@ func (x *TaskResult) GetAllocatedBytes() int64 {
 	return 0
 }
 
+func (x *TaskResult) GetDomainXml() string {
+	if x != nil {
+		return x.DomainXml
+	}
+	return ""
+}
+
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_berth_v1_agent_proto_rawDesc = "" +
@@ -2404,14 +2727,15 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\alibvirt\x18\b \x01(\v2\x17.berth.v1.LibvirtStatusH\x00R\alibvirt\x127\n" +
 	"\vtask_result\x18\t \x01(\v2\x14.berth.v1.TaskResultH\x00R\n" +
 	"taskResultB\t\n" +
-	"\amessage\"\xaa\x01\n" +
+	"\amessage\"\xd5\x01\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x04 \x01(\tR\tclusterId\x12-\n" +
-	"\x12running_operations\x18\x05 \x03(\tR\x11runningOperations\"\xb8\x01\n" +
+	"\x12running_operations\x18\x05 \x03(\tR\x11runningOperations\x12)\n" +
+	"\x10watchdog_seconds\x18\x06 \x01(\x01R\x0fwatchdogSeconds\"\xb8\x01\n" +
 	"\x0fInventoryReport\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.berth.v1.NodeInventoryR\x04node\x12*\n" +
 	"\adomains\x18\x02 \x03(\v2\x10.berth.v1.DomainR\adomains\x12'\n" +
@@ -2437,15 +2761,18 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06domain\x18\x06 \x01(\v2\x10.berth.v1.DomainR\x06domain\x126\n" +
 	"\tmigration\x18\a \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12 \n" +
-	"\vincarnation\x18\t \x01(\tR\vincarnation\"\xb8\x02\n" +
+	"\vincarnation\x18\t \x01(\tR\vincarnation\"\xe1\x02\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
 	"\acommand\x18\x03 \x01(\v2\x11.berth.v1.CommandH\x00R\acommand\x121\n" +
 	"\x06resync\x18\x04 \x01(\v2\x17.berth.v1.ResyncRequestH\x00R\x06resync\x121\n" +
 	"\x06cancel\x18\x05 \x01(\v2\x17.berth.v1.CancelCommandH\x00R\x06cancel\x12$\n" +
-	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04taskB\t\n" +
-	"\amessage\"\x8f\x02\n" +
+	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04task\x12'\n" +
+	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseH\x00R\x05leaseB\t\n" +
+	"\amessage\"!\n" +
+	"\x05Lease\x12\x18\n" +
+	"\aseconds\x18\x01 \x01(\x01R\aseconds\"\x8f\x02\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -2461,7 +2788,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"F\n" +
 	"\rCancelCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
-	"\x04step\x18\x02 \x01(\rR\x04step\"\xba\x04\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\"\xa0\x05\n" +
 	"\aCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -2477,14 +2804,16 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\adiscard\x18\v \x01(\v2\x18.berth.v1.DiscardCommandH\x00R\adiscard\x124\n" +
 	"\ainspect\x18\f \x01(\v2\x18.berth.v1.InspectCommandH\x00R\ainspect\x124\n" +
 	"\aprepare\x18\r \x01(\v2\x18.berth.v1.PrepareCommandH\x00R\aprepare\x12.\n" +
-	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clearB\b\n" +
+	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clear\x12.\n" +
+	"\x05adopt\x18\x0f \x01(\v2\x16.berth.v1.AdoptCommandH\x00R\x05adopt\x124\n" +
+	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\areleaseB\b\n" +
 	"\x06action\"`\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
 	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xfb\x02\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\x93\x03\n" +
 	"\x0eMigrateCommand\x12\x1d\n" +
 	"\n" +
 	"target_uri\x18\x01 \x01(\tR\ttargetUri\x12\x1f\n" +
@@ -2498,7 +2827,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\fcopy_storage\x18\b \x01(\bR\vcopyStorage\x12$\n" +
 	"\x04from\x18\t \x03(\v2\x10.berth.v1.VolumeR\x04from\x12 \n" +
 	"\x02to\x18\n" +
-	" \x03(\v2\x10.berth.v1.VolumeR\x02to\"\x0f\n" +
+	" \x03(\v2\x10.berth.v1.VolumeR\x02to\x12\x16\n" +
+	"\x06direct\x18\v \x01(\bR\x06direct\"\x0f\n" +
 	"\rResumeCommand\"<\n" +
 	"\x0eDiscardCommand\x12*\n" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x10\n" +
@@ -2507,7 +2837,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\":\n" +
 	"\fClearCommand\x12*\n" +
-	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\xa5\x02\n" +
+	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x0e\n" +
+	"\fAdoptCommand\"\x10\n" +
+	"\x0eReleaseCommand\"\xa5\x02\n" +
 	"\x06Volume\x12\x1b\n" +
 	"\tdisk_name\x18\x01 \x01(\tR\bdiskName\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
@@ -2519,13 +2851,15 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xda\x01\n" +
+	" \x01(\bR\x04seed\"\xc3\x02\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
 	"\x06remove\x18\x03 \x01(\v2\x14.berth.v1.RemoveTaskH\x00R\x06remove\x12+\n" +
 	"\x05fetch\x18\x04 \x01(\v2\x13.berth.v1.FetchTaskH\x00R\x05fetch\x121\n" +
-	"\aconsole\x18\x05 \x01(\v2\x15.berth.v1.ConsoleTaskH\x00R\aconsoleB\b\n" +
+	"\aconsole\x18\x05 \x01(\v2\x15.berth.v1.ConsoleTaskH\x00R\aconsole\x121\n" +
+	"\asuspend\x18\x06 \x01(\v2\x15.berth.v1.SuspendTaskH\x00R\asuspend\x124\n" +
+	"\bdescribe\x18\a \x01(\v2\x16.berth.v1.DescribeTaskH\x00R\bdescribeB\b\n" +
 	"\x06action\"I\n" +
 	"\bGrowTask\x12(\n" +
 	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x13\n" +
@@ -2543,7 +2877,12 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x14\n" +
-	"\x05force\x18\x04 \x01(\bR\x05force\"\x8e\x01\n" +
+	"\x05force\x18\x04 \x01(\bR\x05force\"8\n" +
+	"\vSuspendTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"#\n" +
+	"\fDescribeTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"\xad\x01\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -2551,7 +2890,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x14\n" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12'\n" +
-	"\x0fallocated_bytes\x18\x05 \x01(\x03R\x0eallocatedBytes*\xc2\x01\n" +
+	"\x0fallocated_bytes\x18\x05 \x01(\x03R\x0eallocatedBytes\x12\x1d\n" +
+	"\n" +
+	"domain_xml\x18\x06 \x01(\tR\tdomainXml*\xc2\x01\n" +
 	"\x0eCommandOutcome\x12\x1f\n" +
 	"\x1bCOMMAND_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14COMMAND_OUTCOME_DONE\x10\x01\x12\x1a\n" +
@@ -2576,7 +2917,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
 	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
@@ -2589,89 +2930,99 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*CommandProgress)(nil),       // 8: berth.v1.CommandProgress
 	(*CommandResult)(nil),         // 9: berth.v1.CommandResult
 	(*SessionResponse)(nil),       // 10: berth.v1.SessionResponse
-	(*Welcome)(nil),               // 11: berth.v1.Welcome
-	(*Redirect)(nil),              // 12: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 13: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 14: berth.v1.CancelCommand
-	(*Command)(nil),               // 15: berth.v1.Command
-	(*StartCommand)(nil),          // 16: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 17: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 18: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 19: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 20: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 21: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 22: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 23: berth.v1.ClearCommand
-	(*Volume)(nil),                // 24: berth.v1.Volume
-	(*Task)(nil),                  // 25: berth.v1.Task
-	(*GrowTask)(nil),              // 26: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 27: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 28: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 29: berth.v1.ConsoleTask
-	(*TaskResult)(nil),            // 30: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 31: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 32: berth.v1.NodeInventory
-	(*Domain)(nil),                // 33: berth.v1.Domain
-	(*MigrationStats)(nil),        // 34: berth.v1.MigrationStats
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*VMSpec)(nil),                // 36: berth.v1.VMSpec
+	(*Lease)(nil),                 // 11: berth.v1.Lease
+	(*Welcome)(nil),               // 12: berth.v1.Welcome
+	(*Redirect)(nil),              // 13: berth.v1.Redirect
+	(*ResyncRequest)(nil),         // 14: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),         // 15: berth.v1.CancelCommand
+	(*Command)(nil),               // 16: berth.v1.Command
+	(*StartCommand)(nil),          // 17: berth.v1.StartCommand
+	(*StopCommand)(nil),           // 18: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 19: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 20: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 21: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 22: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 23: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 24: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),          // 25: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),        // 26: berth.v1.ReleaseCommand
+	(*Volume)(nil),                // 27: berth.v1.Volume
+	(*Task)(nil),                  // 28: berth.v1.Task
+	(*GrowTask)(nil),              // 29: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 30: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 31: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 32: berth.v1.ConsoleTask
+	(*SuspendTask)(nil),           // 33: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 34: berth.v1.DescribeTask
+	(*TaskResult)(nil),            // 35: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 36: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 37: berth.v1.NodeInventory
+	(*Domain)(nil),                // 38: berth.v1.Domain
+	(*MigrationStats)(nil),        // 39: berth.v1.MigrationStats
+	(*timestamppb.Timestamp)(nil), // 40: google.protobuf.Timestamp
+	(*VMSpec)(nil),                // 41: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	31, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	36, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	6,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	9,  // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	8,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	7,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	30, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	32, // 8: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	33, // 9: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	33, // 10: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	34, // 11: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	35, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	37, // 8: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	38, // 9: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	38, // 10: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	39, // 11: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	0,  // 12: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	33, // 13: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	34, // 14: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
-	11, // 15: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	12, // 16: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	15, // 17: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	13, // 18: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	14, // 19: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	25, // 20: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	35, // 21: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	16, // 22: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	17, // 23: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	18, // 24: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	19, // 25: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	20, // 26: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	21, // 27: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	22, // 28: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	23, // 29: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	36, // 30: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	24, // 31: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	36, // 32: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	24, // 33: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	24, // 34: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	24, // 35: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	24, // 36: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	36, // 37: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	24, // 38: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	26, // 39: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	27, // 40: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	28, // 41: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	29, // 42: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	24, // 43: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	24, // 44: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	24, // 45: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 46: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 47: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	10, // 48: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 49: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	48, // [48:50] is the sub-list for method output_type
-	46, // [46:48] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	38, // 13: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	39, // 14: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	12, // 15: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	13, // 16: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	16, // 17: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	14, // 18: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	15, // 19: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	28, // 20: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	11, // 21: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	40, // 22: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	17, // 23: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	18, // 24: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	19, // 25: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	20, // 26: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	21, // 27: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	22, // 28: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	23, // 29: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	24, // 30: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	25, // 31: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	26, // 32: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	41, // 33: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	27, // 34: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	41, // 35: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	27, // 36: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	27, // 37: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	27, // 38: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	27, // 39: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	41, // 40: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	27, // 41: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	29, // 42: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	30, // 43: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	31, // 44: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	32, // 45: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	33, // 46: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	34, // 47: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	27, // 48: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	27, // 49: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	27, // 50: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 51: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 52: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	10, // 53: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 54: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	53, // [53:55] is the sub-list for method output_type
+	51, // [51:53] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -2697,8 +3048,9 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionResponse_Resync)(nil),
 		(*SessionResponse_Cancel)(nil),
 		(*SessionResponse_Task)(nil),
+		(*SessionResponse_Lease)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[14].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[15].OneofWrappers = []any{
 		(*Command_Start)(nil),
 		(*Command_Stop)(nil),
 		(*Command_Migrate)(nil),
@@ -2707,12 +3059,16 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Inspect)(nil),
 		(*Command_Prepare)(nil),
 		(*Command_Clear)(nil),
+		(*Command_Adopt)(nil),
+		(*Command_Release)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[24].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[27].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
 		(*Task_Console)(nil),
+		(*Task_Suspend)(nil),
+		(*Task_Describe)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2720,7 +3076,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

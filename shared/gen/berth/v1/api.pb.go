@@ -426,6 +426,7 @@ type SetNodeRequest struct {
 	Labels        *Names                 `protobuf:"bytes,8,opt,name=labels,proto3" json:"labels,omitempty"`                                                                         // replaces all
 	Management    *bool                  `protobuf:"varint,9,opt,name=management,proto3,oneof" json:"management,omitempty"`                                                          // it carries the site's management
 	Unbalanced    *bool                  `protobuf:"varint,10,opt,name=unbalanced,proto3,oneof" json:"unbalanced,omitempty"`                                                         // balancing leaves it alone
+	Fence         *FenceDevice           `protobuf:"bytes,11,opt,name=fence,proto3" json:"fence,omitempty"`                                                                          // replaces all; an empty method takes it away
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -528,6 +529,13 @@ func (x *SetNodeRequest) GetUnbalanced() bool {
 		return *x.Unbalanced
 	}
 	return false
+}
+
+func (x *SetNodeRequest) GetFence() *FenceDevice {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
 }
 
 type SetNodeResponse struct {
@@ -702,6 +710,134 @@ func (x *SetNodeMaintenanceResponse) GetNode() *Node {
 	return nil
 }
 
+type FenceNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	ConfirmedOff  bool                   `protobuf:"varint,2,opt,name=confirmed_off,json=confirmedOff,proto3" json:"confirmed_off,omitempty"` // the caller has seen that the machine is off
+	Check         bool                   `protobuf:"varint,3,opt,name=check,proto3" json:"check,omitempty"`                                   // only ask the device what the node's power state is
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceNodeRequest) Reset() {
+	*x = FenceNodeRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceNodeRequest) ProtoMessage() {}
+
+func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
+func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *FenceNodeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *FenceNodeRequest) GetConfirmedOff() bool {
+	if x != nil {
+		return x.ConfirmedOff
+	}
+	return false
+}
+
+func (x *FenceNodeRequest) GetCheck() bool {
+	if x != nil {
+		return x.Check
+	}
+	return false
+}
+
+func (x *FenceNodeRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type FenceNodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Node          *Node                  `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Power         string                 `protobuf:"bytes,3,opt,name=power,proto3" json:"power,omitempty"` // of a check: on, off, or what the device said
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FenceNodeResponse) Reset() {
+	*x = FenceNodeResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceNodeResponse) ProtoMessage() {}
+
+func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceNodeResponse.ProtoReflect.Descriptor instead.
+func (*FenceNodeResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *FenceNodeResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *FenceNodeResponse) GetNode() *Node {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
+func (x *FenceNodeResponse) GetPower() string {
+	if x != nil {
+		return x.Power
+	}
+	return ""
+}
+
 type RemoveNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -712,7 +848,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +860,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +873,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RemoveNodeRequest) GetNode() string {
@@ -763,7 +899,7 @@ type RemoveNodeResponse struct {
 
 func (x *RemoveNodeResponse) Reset() {
 	*x = RemoveNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +911,7 @@ func (x *RemoveNodeResponse) String() string {
 func (*RemoveNodeResponse) ProtoMessage() {}
 
 func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +924,7 @@ func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeResponse.ProtoReflect.Descriptor instead.
 func (*RemoveNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveNodeResponse) GetSchemaVersion() string {
@@ -807,7 +943,7 @@ type ListResourcesRequest struct {
 
 func (x *ListResourcesRequest) Reset() {
 	*x = ListResourcesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +955,7 @@ func (x *ListResourcesRequest) String() string {
 func (*ListResourcesRequest) ProtoMessage() {}
 
 func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +968,7 @@ func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesRequest.ProtoReflect.Descriptor instead.
 func (*ListResourcesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListResourcesRequest) GetKind() string {
@@ -852,7 +988,7 @@ type ListResourcesResponse struct {
 
 func (x *ListResourcesResponse) Reset() {
 	*x = ListResourcesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +1000,7 @@ func (x *ListResourcesResponse) String() string {
 func (*ListResourcesResponse) ProtoMessage() {}
 
 func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +1013,7 @@ func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesResponse.ProtoReflect.Descriptor instead.
 func (*ListResourcesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListResourcesResponse) GetSchemaVersion() string {
@@ -904,7 +1040,7 @@ type GetResourceRequest struct {
 
 func (x *GetResourceRequest) Reset() {
 	*x = GetResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1052,7 @@ func (x *GetResourceRequest) String() string {
 func (*GetResourceRequest) ProtoMessage() {}
 
 func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1065,7 @@ func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceRequest.ProtoReflect.Descriptor instead.
 func (*GetResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetResourceRequest) GetKind() string {
@@ -956,7 +1092,7 @@ type GetResourceResponse struct {
 
 func (x *GetResourceResponse) Reset() {
 	*x = GetResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1104,7 @@ func (x *GetResourceResponse) String() string {
 func (*GetResourceResponse) ProtoMessage() {}
 
 func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1117,7 @@ func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceResponse.ProtoReflect.Descriptor instead.
 func (*GetResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetResourceResponse) GetSchemaVersion() string {
@@ -1012,7 +1148,7 @@ type AddResourceRequest struct {
 
 func (x *AddResourceRequest) Reset() {
 	*x = AddResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1160,7 @@ func (x *AddResourceRequest) String() string {
 func (*AddResourceRequest) ProtoMessage() {}
 
 func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1173,7 @@ func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceRequest.ProtoReflect.Descriptor instead.
 func (*AddResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AddResourceRequest) GetKind() string {
@@ -1092,7 +1228,7 @@ type AddResourceResponse struct {
 
 func (x *AddResourceResponse) Reset() {
 	*x = AddResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1240,7 @@ func (x *AddResourceResponse) String() string {
 func (*AddResourceResponse) ProtoMessage() {}
 
 func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1253,7 @@ func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceResponse.ProtoReflect.Descriptor instead.
 func (*AddResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AddResourceResponse) GetSchemaVersion() string {
@@ -1149,7 +1285,7 @@ type ChangeResourceRequest struct {
 
 func (x *ChangeResourceRequest) Reset() {
 	*x = ChangeResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1297,7 @@ func (x *ChangeResourceRequest) String() string {
 func (*ChangeResourceRequest) ProtoMessage() {}
 
 func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1310,7 @@ func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceRequest.ProtoReflect.Descriptor instead.
 func (*ChangeResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ChangeResourceRequest) GetKind() string {
@@ -1236,7 +1372,7 @@ type ChangeResourceResponse struct {
 
 func (x *ChangeResourceResponse) Reset() {
 	*x = ChangeResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1384,7 @@ func (x *ChangeResourceResponse) String() string {
 func (*ChangeResourceResponse) ProtoMessage() {}
 
 func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1397,7 @@ func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceResponse.ProtoReflect.Descriptor instead.
 func (*ChangeResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ChangeResourceResponse) GetSchemaVersion() string {
@@ -1289,7 +1425,7 @@ type DeleteResourceRequest struct {
 
 func (x *DeleteResourceRequest) Reset() {
 	*x = DeleteResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1437,7 @@ func (x *DeleteResourceRequest) String() string {
 func (*DeleteResourceRequest) ProtoMessage() {}
 
 func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1450,7 @@ func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteResourceRequest) GetKind() string {
@@ -1347,7 +1483,7 @@ type DeleteResourceResponse struct {
 
 func (x *DeleteResourceResponse) Reset() {
 	*x = DeleteResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1495,7 @@ func (x *DeleteResourceResponse) String() string {
 func (*DeleteResourceResponse) ProtoMessage() {}
 
 func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1508,7 @@ func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteResourceResponse) GetSchemaVersion() string {
@@ -1394,7 +1530,7 @@ type SetKeyRequest struct {
 
 func (x *SetKeyRequest) Reset() {
 	*x = SetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1542,7 @@ func (x *SetKeyRequest) String() string {
 func (*SetKeyRequest) ProtoMessage() {}
 
 func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1555,7 @@ func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetKeyRequest) GetKind() string {
@@ -1460,7 +1596,7 @@ type SetKeyResponse struct {
 
 func (x *SetKeyResponse) Reset() {
 	*x = SetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1608,7 @@ func (x *SetKeyResponse) String() string {
 func (*SetKeyResponse) ProtoMessage() {}
 
 func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1621,7 @@ func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetKeyResponse) GetSchemaVersion() string {
@@ -1515,7 +1651,7 @@ type UnsetKeyRequest struct {
 
 func (x *UnsetKeyRequest) Reset() {
 	*x = UnsetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1663,7 @@ func (x *UnsetKeyRequest) String() string {
 func (*UnsetKeyRequest) ProtoMessage() {}
 
 func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1676,7 @@ func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyRequest.ProtoReflect.Descriptor instead.
 func (*UnsetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UnsetKeyRequest) GetKind() string {
@@ -1588,7 +1724,7 @@ type UnsetKeyResponse struct {
 
 func (x *UnsetKeyResponse) Reset() {
 	*x = UnsetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1736,7 @@ func (x *UnsetKeyResponse) String() string {
 func (*UnsetKeyResponse) ProtoMessage() {}
 
 func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1749,7 @@ func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyResponse.ProtoReflect.Descriptor instead.
 func (*UnsetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UnsetKeyResponse) GetSchemaVersion() string {
@@ -1640,7 +1776,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1788,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1801,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListKeysRequest) GetKind() string {
@@ -1696,7 +1832,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1844,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1857,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListKeysResponse) GetSchemaVersion() string {
@@ -1775,7 +1911,7 @@ type CompiledKeysRequest struct {
 
 func (x *CompiledKeysRequest) Reset() {
 	*x = CompiledKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1923,7 @@ func (x *CompiledKeysRequest) String() string {
 func (*CompiledKeysRequest) ProtoMessage() {}
 
 func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1936,7 @@ func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysRequest.ProtoReflect.Descriptor instead.
 func (*CompiledKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CompiledKeysRequest) GetVm() string {
@@ -1825,7 +1961,7 @@ type CompiledKeysResponse struct {
 
 func (x *CompiledKeysResponse) Reset() {
 	*x = CompiledKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1973,7 @@ func (x *CompiledKeysResponse) String() string {
 func (*CompiledKeysResponse) ProtoMessage() {}
 
 func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1986,7 @@ func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysResponse.ProtoReflect.Descriptor instead.
 func (*CompiledKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompiledKeysResponse) GetSchemaVersion() string {
@@ -1913,7 +2049,7 @@ type DeclareNodeKeyRequest struct {
 
 func (x *DeclareNodeKeyRequest) Reset() {
 	*x = DeclareNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2061,7 @@ func (x *DeclareNodeKeyRequest) String() string {
 func (*DeclareNodeKeyRequest) ProtoMessage() {}
 
 func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2074,7 @@ func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeclareNodeKeyRequest) GetCluster() string {
@@ -1972,7 +2108,7 @@ type DeclareNodeKeyResponse struct {
 
 func (x *DeclareNodeKeyResponse) Reset() {
 	*x = DeclareNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2120,7 @@ func (x *DeclareNodeKeyResponse) String() string {
 func (*DeclareNodeKeyResponse) ProtoMessage() {}
 
 func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2133,7 @@ func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeclareNodeKeyResponse) GetSchemaVersion() string {
@@ -2025,7 +2161,7 @@ type DropNodeKeyRequest struct {
 
 func (x *DropNodeKeyRequest) Reset() {
 	*x = DropNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2173,7 @@ func (x *DropNodeKeyRequest) String() string {
 func (*DropNodeKeyRequest) ProtoMessage() {}
 
 func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2186,7 @@ func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DropNodeKeyRequest) GetCluster() string {
@@ -2084,7 +2220,7 @@ type DropNodeKeyResponse struct {
 
 func (x *DropNodeKeyResponse) Reset() {
 	*x = DropNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2232,7 @@ func (x *DropNodeKeyResponse) String() string {
 func (*DropNodeKeyResponse) ProtoMessage() {}
 
 func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2245,7 @@ func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DropNodeKeyResponse) GetSchemaVersion() string {
@@ -2139,7 +2275,7 @@ type ApplyEstateRequest struct {
 
 func (x *ApplyEstateRequest) Reset() {
 	*x = ApplyEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2287,7 @@ func (x *ApplyEstateRequest) String() string {
 func (*ApplyEstateRequest) ProtoMessage() {}
 
 func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2300,7 @@ func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateRequest.ProtoReflect.Descriptor instead.
 func (*ApplyEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ApplyEstateRequest) GetDocument() []byte {
@@ -2214,7 +2350,7 @@ type ApplyEstateResponse struct {
 
 func (x *ApplyEstateResponse) Reset() {
 	*x = ApplyEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2362,7 @@ func (x *ApplyEstateResponse) String() string {
 func (*ApplyEstateResponse) ProtoMessage() {}
 
 func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2375,7 @@ func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateResponse.ProtoReflect.Descriptor instead.
 func (*ApplyEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ApplyEstateResponse) GetSchemaVersion() string {
@@ -2280,7 +2416,7 @@ type ExportEstateRequest struct {
 
 func (x *ExportEstateRequest) Reset() {
 	*x = ExportEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2428,7 @@ func (x *ExportEstateRequest) String() string {
 func (*ExportEstateRequest) ProtoMessage() {}
 
 func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2441,7 @@ func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateRequest.ProtoReflect.Descriptor instead.
 func (*ExportEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportEstateRequest) GetScenario() bool {
@@ -2332,7 +2468,7 @@ type ExportEstateResponse struct {
 
 func (x *ExportEstateResponse) Reset() {
 	*x = ExportEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2480,7 @@ func (x *ExportEstateResponse) String() string {
 func (*ExportEstateResponse) ProtoMessage() {}
 
 func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2493,7 @@ func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateResponse.ProtoReflect.Descriptor instead.
 func (*ExportEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExportEstateResponse) GetSchemaVersion() string {
@@ -2383,7 +2519,7 @@ type ListVMsRequest struct {
 
 func (x *ListVMsRequest) Reset() {
 	*x = ListVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2531,7 @@ func (x *ListVMsRequest) String() string {
 func (*ListVMsRequest) ProtoMessage() {}
 
 func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2544,7 @@ func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsRequest.ProtoReflect.Descriptor instead.
 func (*ListVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListVMsRequest) GetNode() string {
@@ -2428,7 +2564,7 @@ type ListVMsResponse struct {
 
 func (x *ListVMsResponse) Reset() {
 	*x = ListVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2576,7 @@ func (x *ListVMsResponse) String() string {
 func (*ListVMsResponse) ProtoMessage() {}
 
 func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2589,7 @@ func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsResponse.ProtoReflect.Descriptor instead.
 func (*ListVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListVMsResponse) GetSchemaVersion() string {
@@ -2479,7 +2615,7 @@ type GetVMRequest struct {
 
 func (x *GetVMRequest) Reset() {
 	*x = GetVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +2627,7 @@ func (x *GetVMRequest) String() string {
 func (*GetVMRequest) ProtoMessage() {}
 
 func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +2640,7 @@ func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMRequest.ProtoReflect.Descriptor instead.
 func (*GetVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetVMRequest) GetVm() string {
@@ -2525,7 +2661,7 @@ type GetVMResponse struct {
 
 func (x *GetVMResponse) Reset() {
 	*x = GetVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2673,7 @@ func (x *GetVMResponse) String() string {
 func (*GetVMResponse) ProtoMessage() {}
 
 func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2686,7 @@ func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMResponse.ProtoReflect.Descriptor instead.
 func (*GetVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetVMResponse) GetSchemaVersion() string {
@@ -2593,13 +2729,14 @@ type StartVMRequest struct {
 	Migration     string    `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never; likewise
 	Within        string    `protobuf:"bytes,15,opt,name=within,proto3" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME that it is placed in, of a new VM without a VDC
 	Root          *RootDisk `protobuf:"bytes,16,opt,name=root,proto3" json:"root,omitempty"`           // of a new VM: a disk NAME-root is made with it and is its first
+	Ha            bool      `protobuf:"varint,17,opt,name=ha,proto3" json:"ha,omitempty"`              // restart it elsewhere once its node is proven to be off; of a new VM
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartVMRequest) Reset() {
 	*x = StartVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2748,7 @@ func (x *StartVMRequest) String() string {
 func (*StartVMRequest) ProtoMessage() {}
 
 func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2761,7 @@ func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMRequest.ProtoReflect.Descriptor instead.
 func (*StartVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *StartVMRequest) GetName() string {
@@ -2739,6 +2876,13 @@ func (x *StartVMRequest) GetRoot() *RootDisk {
 	return nil
 }
 
+func (x *StartVMRequest) GetHa() bool {
+	if x != nil {
+		return x.Ha
+	}
+	return false
+}
+
 // RootDisk is a disk that is made with its VM.
 type RootDisk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2753,7 +2897,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2909,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2922,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -2828,7 +2972,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +2984,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +2997,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -2902,13 +3046,14 @@ type AddVMRequest struct {
 	Migration     string                 `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"`
 	Within        string                 `protobuf:"bytes,15,opt,name=within,proto3" json:"within,omitempty"`
 	Root          *RootDisk              `protobuf:"bytes,16,opt,name=root,proto3" json:"root,omitempty"`
+	Ha            bool                   `protobuf:"varint,17,opt,name=ha,proto3" json:"ha,omitempty"` // restart it elsewhere once its node is proven to be off; of a new VM
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddVMRequest) Reset() {
 	*x = AddVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3065,7 @@ func (x *AddVMRequest) String() string {
 func (*AddVMRequest) ProtoMessage() {}
 
 func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3078,7 @@ func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
 func (*AddVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AddVMRequest) GetName() string {
@@ -3048,6 +3193,13 @@ func (x *AddVMRequest) GetRoot() *RootDisk {
 	return nil
 }
 
+func (x *AddVMRequest) GetHa() bool {
+	if x != nil {
+		return x.Ha
+	}
+	return false
+}
+
 type AddVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -3059,7 +3211,7 @@ type AddVMResponse struct {
 
 func (x *AddVMResponse) Reset() {
 	*x = AddVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3223,7 @@ func (x *AddVMResponse) String() string {
 func (*AddVMResponse) ProtoMessage() {}
 
 func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3236,7 @@ func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
 func (*AddVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AddVMResponse) GetSchemaVersion() string {
@@ -3124,13 +3276,14 @@ type ChangeVMRequest struct {
 	Preferred     *Names  `protobuf:"bytes,11,opt,name=preferred,proto3" json:"preferred,omitempty"`       // likewise
 	Migration     *string `protobuf:"bytes,12,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
 	Within        *string `protobuf:"bytes,13,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
+	Ha            *bool   `protobuf:"varint,14,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeVMRequest) Reset() {
 	*x = ChangeVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3142,7 +3295,7 @@ func (x *ChangeVMRequest) String() string {
 func (*ChangeVMRequest) ProtoMessage() {}
 
 func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3155,7 +3308,7 @@ func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
 func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ChangeVMRequest) GetVm() string {
@@ -3249,6 +3402,13 @@ func (x *ChangeVMRequest) GetWithin() string {
 	return ""
 }
 
+func (x *ChangeVMRequest) GetHa() bool {
+	if x != nil && x.Ha != nil {
+		return *x.Ha
+	}
+	return false
+}
+
 type ChangeVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -3260,7 +3420,7 @@ type ChangeVMResponse struct {
 
 func (x *ChangeVMResponse) Reset() {
 	*x = ChangeVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3432,7 @@ func (x *ChangeVMResponse) String() string {
 func (*ChangeVMResponse) ProtoMessage() {}
 
 func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3445,7 @@ func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
 func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ChangeVMResponse) GetSchemaVersion() string {
@@ -3319,7 +3479,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3491,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3504,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Names) GetNames() []string {
@@ -3366,7 +3526,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3538,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3551,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -3432,7 +3592,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3604,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3617,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -3489,7 +3649,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +3661,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +3674,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -3577,7 +3737,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3589,7 +3749,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3602,7 +3762,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -3637,7 +3797,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3649,7 +3809,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3662,7 +3822,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -3696,7 +3856,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3868,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3881,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -3750,7 +3910,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3762,7 +3922,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3775,7 +3935,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -3816,7 +3976,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3988,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +4001,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -3873,7 +4033,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3885,7 +4045,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3898,7 +4058,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -3953,7 +4113,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +4125,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +4138,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -4005,7 +4165,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +4177,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +4190,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -4056,7 +4216,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +4228,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +4241,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -4101,7 +4261,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4113,7 +4273,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4126,7 +4286,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4154,7 +4314,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4166,7 +4326,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4179,7 +4339,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4214,7 +4374,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4226,7 +4386,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4239,7 +4399,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4291,7 +4451,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4463,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4476,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4457,7 +4617,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4629,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4642,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -4523,7 +4683,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4535,7 +4695,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4548,7 +4708,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -4574,7 +4734,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4746,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4759,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -4618,7 +4778,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4790,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4803,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -4664,7 +4824,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4676,7 +4836,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4689,7 +4849,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -4727,7 +4887,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4739,7 +4899,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4752,7 +4912,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -4807,7 +4967,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4819,7 +4979,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4832,7 +4992,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -4861,7 +5021,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +5033,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +5046,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -4928,7 +5088,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5100,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5113,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -4988,7 +5148,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5000,7 +5160,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5013,7 +5173,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -5047,7 +5207,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5059,7 +5219,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5072,7 +5232,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -5098,7 +5258,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5110,7 +5270,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5123,7 +5283,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5143,7 +5303,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5155,7 +5315,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5168,7 +5328,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5197,7 +5357,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5209,7 +5369,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5222,7 +5382,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5263,7 +5423,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5275,7 +5435,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5288,7 +5448,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5316,7 +5476,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5328,7 +5488,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5341,7 +5501,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5375,7 +5535,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5387,7 +5547,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5400,7 +5560,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5427,7 +5587,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5439,7 +5599,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5452,7 +5612,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -5479,7 +5639,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +5651,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +5664,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -5532,7 +5692,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5544,7 +5704,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5557,7 +5717,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -5591,7 +5751,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5603,7 +5763,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5616,7 +5776,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -5642,7 +5802,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5654,7 +5814,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5667,7 +5827,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -5686,7 +5846,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5698,7 +5858,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5711,7 +5871,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -5731,7 +5891,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5743,7 +5903,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5756,7 +5916,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -5783,7 +5943,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5795,7 +5955,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5808,7 +5968,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -5834,7 +5994,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5846,7 +6006,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5859,7 +6019,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -5879,7 +6039,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5891,7 +6051,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5904,7 +6064,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -5930,7 +6090,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5942,7 +6102,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5955,7 +6115,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -5975,7 +6135,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5987,7 +6147,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6000,7 +6160,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -6017,6 +6177,442 @@ func (x *WatchOperationResponse) GetProgress() *MigrationStats {
 	return nil
 }
 
+type ResolveOperationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Keep          string                 `protobuf:"bytes,2,opt,name=keep,proto3" json:"keep,omitempty"` // source, target or none: whose copy is the VM. What others show is to be stopped before.
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveOperationRequest) Reset() {
+	*x = ResolveOperationRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveOperationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveOperationRequest) ProtoMessage() {}
+
+func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
+func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *ResolveOperationRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ResolveOperationRequest) GetKeep() string {
+	if x != nil {
+		return x.Keep
+	}
+	return ""
+}
+
+func (x *ResolveOperationRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ResolveOperationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveOperationResponse) Reset() {
+	*x = ResolveOperationResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveOperationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveOperationResponse) ProtoMessage() {}
+
+func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
+func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *ResolveOperationResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ResolveOperationResponse) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+type AdoptVMsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Domains       []string               `protobuf:"bytes,1,rep,name=domains,proto3" json:"domains,omitempty"` // names or UUIDs
+	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`        // every domain that runs and is not Berth's
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`       // only there
+	Vdc           string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`         // what the VMs link to; empty: none
+	DryRun        bool                   `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptVMsRequest) Reset() {
+	*x = AdoptVMsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptVMsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptVMsRequest) ProtoMessage() {}
+
+func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
+func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *AdoptVMsRequest) GetDomains() []string {
+	if x != nil {
+		return x.Domains
+	}
+	return nil
+}
+
+func (x *AdoptVMsRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *AdoptVMsRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AdoptVMsRequest) GetVdc() string {
+	if x != nil {
+		return x.Vdc
+	}
+	return ""
+}
+
+func (x *AdoptVMsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *AdoptVMsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type AdoptVMsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vms           []*AdoptedVM           `protobuf:"bytes,2,rep,name=vms,proto3" json:"vms,omitempty"` // by node and name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptVMsResponse) Reset() {
+	*x = AdoptVMsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptVMsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptVMsResponse) ProtoMessage() {}
+
+func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
+func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *AdoptVMsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *AdoptVMsResponse) GetVms() []*AdoptedVM {
+	if x != nil {
+		return x.Vms
+	}
+	return nil
+}
+
+type AdoptedVM struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // name that it has from now on
+	VmId          string                 `protobuf:"bytes,2,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"` // absent: see the problem
+	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`     // why it was not taken
+	NextStep      string                 `protobuf:"bytes,6,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptedVM) Reset() {
+	*x = AdoptedVM{}
+	mi := &file_berth_v1_api_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptedVM) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptedVM) ProtoMessage() {}
+
+func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
+func (*AdoptedVM) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+}
+
+func (x *AdoptedVM) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *AdoptedVM) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *AdoptedVM) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *AdoptedVM) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *AdoptedVM) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *AdoptedVM) GetNextStep() string {
+	if x != nil {
+		return x.NextStep
+	}
+	return ""
+}
+
+type ReleaseVMRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseVMRequest) Reset() {
+	*x = ReleaseVMRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[102]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseVMRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseVMRequest) ProtoMessage() {}
+
+func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[102]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+}
+
+func (x *ReleaseVMRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ReleaseVMRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ReleaseVMResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseVMResponse) Reset() {
+	*x = ReleaseVMResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[103]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseVMResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseVMResponse) ProtoMessage() {}
+
+func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[103]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+}
+
+func (x *ReleaseVMResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ReleaseVMResponse) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
 type CancelOperationRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -6027,7 +6623,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6039,7 +6635,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6052,7 +6648,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -6079,7 +6675,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6091,7 +6687,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6104,7 +6700,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -6131,7 +6727,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6143,7 +6739,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6156,7 +6752,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -6183,7 +6779,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6791,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6804,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -6234,7 +6830,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6246,7 +6842,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6259,7 +6855,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -6279,7 +6875,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6291,7 +6887,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6304,7 +6900,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -6330,7 +6926,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6342,7 +6938,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6355,7 +6951,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -6377,7 +6973,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6389,7 +6985,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6402,7 +6998,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -6442,7 +7038,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6454,7 +7050,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6467,7 +7063,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -6488,7 +7084,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6500,7 +7096,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6513,7 +7109,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -6548,7 +7144,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6560,7 +7156,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6573,7 +7169,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -6610,7 +7206,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6622,7 +7218,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6635,7 +7231,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -6686,7 +7282,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6698,7 +7294,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6711,7 +7307,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -6764,7 +7360,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6776,7 +7372,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6789,7 +7385,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -6854,7 +7450,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6866,7 +7462,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6879,7 +7475,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -6927,7 +7523,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6939,7 +7535,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6952,7 +7548,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -6978,7 +7574,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6990,7 +7586,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7003,7 +7599,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -7021,7 +7617,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7033,7 +7629,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7046,7 +7642,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 type ListMembersResponse struct {
@@ -7060,7 +7656,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7072,7 +7668,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7085,7 +7681,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -7119,7 +7715,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7131,7 +7727,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7144,7 +7740,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -7170,7 +7766,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7182,7 +7778,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7195,7 +7791,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -7213,7 +7809,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7225,7 +7821,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7238,7 +7834,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 type SaveSnapshotResponse struct {
@@ -7250,7 +7846,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7262,7 +7858,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7275,7 +7871,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -7294,7 +7890,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7306,7 +7902,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7319,7 +7915,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -7341,7 +7937,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7353,7 +7949,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7366,7 +7962,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -7408,7 +8004,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7420,7 +8016,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7433,7 +8029,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -7469,7 +8065,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7481,7 +8077,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7494,7 +8090,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -7542,7 +8138,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7554,7 +8150,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7567,7 +8163,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -7648,7 +8244,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7660,7 +8256,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7673,7 +8269,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -7736,7 +8332,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7748,7 +8344,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7761,7 +8357,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -7794,7 +8390,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7806,7 +8402,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7819,7 +8415,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -7839,7 +8435,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7851,7 +8447,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7864,7 +8460,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -7896,7 +8492,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7908,7 +8504,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7921,7 +8517,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -7983,7 +8579,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7995,7 +8591,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8008,7 +8604,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -8036,7 +8632,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8048,7 +8644,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8061,7 +8657,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -8095,7 +8691,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8107,7 +8703,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8120,7 +8716,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -8147,7 +8743,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8159,7 +8755,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8172,7 +8768,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -8199,7 +8795,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8211,7 +8807,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8224,7 +8820,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -8258,7 +8854,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8270,7 +8866,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8283,7 +8879,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *Pool) GetName() string {
@@ -8358,7 +8954,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8370,7 +8966,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8383,7 +8979,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -8444,7 +9040,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8456,7 +9052,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8469,7 +9065,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -8494,7 +9090,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8506,7 +9102,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8519,7 +9115,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -8584,7 +9180,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8596,7 +9192,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8609,7 +9205,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -8651,7 +9247,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8663,7 +9259,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8676,7 +9272,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -8709,7 +9305,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8721,7 +9317,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8734,7 +9330,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -8781,7 +9377,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fGetNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12*\n" +
-	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\xc8\x03\n" +
+	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\xf5\x03\n" +
 	"\x0eSetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x122\n" +
 	"\bsettings\x18\x02 \x01(\v2\x16.berth.v1.NodeSettingsR\bsettings\x12\x14\n" +
@@ -8799,7 +9395,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"unbalanced\x18\n" +
 	" \x01(\bH\x01R\n" +
-	"unbalanced\x88\x01\x01\x1a7\n" +
+	"unbalanced\x88\x01\x01\x12+\n" +
+	"\x05fence\x18\v \x01(\v2\x15.berth.v1.FenceDeviceR\x05fence\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\r\n" +
@@ -8816,7 +9413,17 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"g\n" +
 	"\x1aSetNodeMaintenanceResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
-	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\"F\n" +
+	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\"\x80\x01\n" +
+	"\x10FenceNodeRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12#\n" +
+	"\rconfirmed_off\x18\x02 \x01(\bR\fconfirmedOff\x12\x14\n" +
+	"\x05check\x18\x03 \x01(\bR\x05check\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"t\n" +
+	"\x11FenceNodeResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
+	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12\x14\n" +
+	"\x05power\x18\x03 \x01(\tR\x05power\"F\n" +
 	"\x11RemoveNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1d\n" +
 	"\n" +
@@ -8972,7 +9579,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xb5\x03\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xc5\x03\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
@@ -8991,7 +9598,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
 	"\tmigration\x18\x0e \x01(\tR\tmigration\x12\x16\n" +
 	"\x06within\x18\x0f \x01(\tR\x06within\x12&\n" +
-	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\"y\n" +
+	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
+	"\x02ha\x18\x11 \x01(\bR\x02ha\"y\n" +
 	"\bRootDisk\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1d\n" +
 	"\n" +
@@ -9003,7 +9611,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
 	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x1c\n" +
-	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\xb3\x03\n" +
+	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\xc3\x03\n" +
 	"\fAddVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
 	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
@@ -9022,11 +9630,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
 	"\tmigration\x18\x0e \x01(\tR\tmigration\x12\x16\n" +
 	"\x06within\x18\x0f \x01(\tR\x06within\x12&\n" +
-	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\"\x84\x01\n" +
+	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
+	"\x02ha\x18\x11 \x01(\bR\x02ha\"\x84\x01\n" +
 	"\rAddVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\x84\x04\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\xa0\x04\n" +
 	"\x0fChangeVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x15\n" +
 	"\x03vdc\x18\x02 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
@@ -9042,7 +9651,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	" \x01(\v2\x0f.berth.v1.NamesR\x06labels\x12-\n" +
 	"\tpreferred\x18\v \x01(\v2\x0f.berth.v1.NamesR\tpreferred\x12!\n" +
 	"\tmigration\x18\f \x01(\tH\x05R\tmigration\x88\x01\x01\x12\x1b\n" +
-	"\x06within\x18\r \x01(\tH\x06R\x06within\x88\x01\x01B\x06\n" +
+	"\x06within\x18\r \x01(\tH\x06R\x06within\x88\x01\x01\x12\x13\n" +
+	"\x02ha\x18\x0e \x01(\bH\aR\x02ha\x88\x01\x01B\x06\n" +
 	"\x04_vdcB\b\n" +
 	"\x06_offerB\b\n" +
 	"\x06_imageB\x0f\n" +
@@ -9050,7 +9660,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06_vcpusB\f\n" +
 	"\n" +
 	"_migrationB\t\n" +
-	"\a_within\"\x88\x01\n" +
+	"\a_withinB\x05\n" +
+	"\x03_ha\"\x88\x01\n" +
 	"\x10ChangeVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
@@ -9261,7 +9872,40 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x81\x01\n" +
 	"\x16WatchOperationResponse\x121\n" +
 	"\toperation\x18\x01 \x01(\v2\x13.berth.v1.OperationR\toperation\x124\n" +
-	"\bprogress\x18\x02 \x01(\v2\x18.berth.v1.MigrationStatsR\bprogress\"G\n" +
+	"\bprogress\x18\x02 \x01(\v2\x18.berth.v1.MigrationStatsR\bprogress\"\\\n" +
+	"\x17ResolveOperationRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04keep\x18\x02 \x01(\tR\x04keep\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"t\n" +
+	"\x18ResolveOperationResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\x9b\x01\n" +
+	"\x0fAdoptVMsRequest\x12\x18\n" +
+	"\adomains\x18\x01 \x03(\tR\adomains\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x10\n" +
+	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"`\n" +
+	"\x10AdoptVMsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
+	"\x03vms\x18\x02 \x03(\v2\x13.berth.v1.AdoptedVMR\x03vms\"\xae\x01\n" +
+	"\tAdoptedVM\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x13\n" +
+	"\x05vm_id\x18\x02 \x01(\tR\x04vmId\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x121\n" +
+	"\toperation\x18\x04 \x01(\v2\x13.berth.v1.OperationR\toperation\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\x12\x1b\n" +
+	"\tnext_step\x18\x06 \x01(\tR\bnextStep\"A\n" +
+	"\x10ReleaseVMRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"m\n" +
+	"\x11ReleaseVMResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"G\n" +
 	"\x16CancelOperationRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -9460,13 +10104,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xd8$\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\x82'\n" +
 	"\fBerthService\x12;\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\x12D\n" +
 	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\x12>\n" +
 	"\aGetNode\x12\x18.berth.v1.GetNodeRequest\x1a\x19.berth.v1.GetNodeResponse\x12>\n" +
 	"\aSetNode\x12\x18.berth.v1.SetNodeRequest\x1a\x19.berth.v1.SetNodeResponse\x12_\n" +
-	"\x12SetNodeMaintenance\x12#.berth.v1.SetNodeMaintenanceRequest\x1a$.berth.v1.SetNodeMaintenanceResponse\x12G\n" +
+	"\x12SetNodeMaintenance\x12#.berth.v1.SetNodeMaintenanceRequest\x1a$.berth.v1.SetNodeMaintenanceResponse\x12D\n" +
+	"\tFenceNode\x12\x1a.berth.v1.FenceNodeRequest\x1a\x1b.berth.v1.FenceNodeResponse\x12G\n" +
 	"\n" +
 	"RemoveNode\x12\x1b.berth.v1.RemoveNodeRequest\x1a\x1c.berth.v1.RemoveNodeResponse\x12P\n" +
 	"\rListResources\x12\x1e.berth.v1.ListResourcesRequest\x1a\x1f.berth.v1.ListResourcesResponse\x12J\n" +
@@ -9490,6 +10135,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06StopVM\x12\x17.berth.v1.StopVMRequest\x1a\x18.berth.v1.StopVMResponse\x12D\n" +
 	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\x12A\n" +
 	"\bDeleteVM\x12\x19.berth.v1.DeleteVMRequest\x1a\x1a.berth.v1.DeleteVMResponse\x12A\n" +
+	"\bAdoptVMs\x12\x19.berth.v1.AdoptVMsRequest\x1a\x1a.berth.v1.AdoptVMsResponse\x12D\n" +
+	"\tReleaseVM\x12\x1a.berth.v1.ReleaseVMRequest\x1a\x1b.berth.v1.ReleaseVMResponse\x12A\n" +
 	"\bStartVMs\x12\x19.berth.v1.StartVMsRequest\x1a\x1a.berth.v1.StartVMsResponse\x12G\n" +
 	"\n" +
 	"ListGroups\x12\x1b.berth.v1.ListGroupsRequest\x1a\x1c.berth.v1.ListGroupsResponse\x12A\n" +
@@ -9511,7 +10158,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eListOperations\x12\x1f.berth.v1.ListOperationsRequest\x1a .berth.v1.ListOperationsResponse\x12M\n" +
 	"\fGetOperation\x12\x1d.berth.v1.GetOperationRequest\x1a\x1e.berth.v1.GetOperationResponse\x12U\n" +
 	"\x0eWatchOperation\x12\x1f.berth.v1.WatchOperationRequest\x1a .berth.v1.WatchOperationResponse0\x01\x12V\n" +
-	"\x0fCancelOperation\x12 .berth.v1.CancelOperationRequest\x1a!.berth.v1.CancelOperationResponse\x12P\n" +
+	"\x0fCancelOperation\x12 .berth.v1.CancelOperationRequest\x1a!.berth.v1.CancelOperationResponse\x12Y\n" +
+	"\x10ResolveOperation\x12!.berth.v1.ResolveOperationRequest\x1a\".berth.v1.ResolveOperationResponse\x12P\n" +
 	"\rListDecisions\x12\x1e.berth.v1.ListDecisionsRequest\x1a\x1f.berth.v1.ListDecisionsResponse\x12J\n" +
 	"\vGetDecision\x12\x1c.berth.v1.GetDecisionRequest\x1a\x1d.berth.v1.GetDecisionResponse\x12S\n" +
 	"\x0eReplayDecision\x12\x1f.berth.v1.ReplayDecisionRequest\x1a .berth.v1.ReplayDecisionResponse\x128\n" +
@@ -9546,7 +10194,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 148)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 157)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -9558,417 +10206,441 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*SetNodeResponse)(nil),            // 7: berth.v1.SetNodeResponse
 	(*SetNodeMaintenanceRequest)(nil),  // 8: berth.v1.SetNodeMaintenanceRequest
 	(*SetNodeMaintenanceResponse)(nil), // 9: berth.v1.SetNodeMaintenanceResponse
-	(*RemoveNodeRequest)(nil),          // 10: berth.v1.RemoveNodeRequest
-	(*RemoveNodeResponse)(nil),         // 11: berth.v1.RemoveNodeResponse
-	(*ListResourcesRequest)(nil),       // 12: berth.v1.ListResourcesRequest
-	(*ListResourcesResponse)(nil),      // 13: berth.v1.ListResourcesResponse
-	(*GetResourceRequest)(nil),         // 14: berth.v1.GetResourceRequest
-	(*GetResourceResponse)(nil),        // 15: berth.v1.GetResourceResponse
-	(*AddResourceRequest)(nil),         // 16: berth.v1.AddResourceRequest
-	(*AddResourceResponse)(nil),        // 17: berth.v1.AddResourceResponse
-	(*ChangeResourceRequest)(nil),      // 18: berth.v1.ChangeResourceRequest
-	(*ChangeResourceResponse)(nil),     // 19: berth.v1.ChangeResourceResponse
-	(*DeleteResourceRequest)(nil),      // 20: berth.v1.DeleteResourceRequest
-	(*DeleteResourceResponse)(nil),     // 21: berth.v1.DeleteResourceResponse
-	(*SetKeyRequest)(nil),              // 22: berth.v1.SetKeyRequest
-	(*SetKeyResponse)(nil),             // 23: berth.v1.SetKeyResponse
-	(*UnsetKeyRequest)(nil),            // 24: berth.v1.UnsetKeyRequest
-	(*UnsetKeyResponse)(nil),           // 25: berth.v1.UnsetKeyResponse
-	(*ListKeysRequest)(nil),            // 26: berth.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 27: berth.v1.ListKeysResponse
-	(*CompiledKeysRequest)(nil),        // 28: berth.v1.CompiledKeysRequest
-	(*CompiledKeysResponse)(nil),       // 29: berth.v1.CompiledKeysResponse
-	(*DeclareNodeKeyRequest)(nil),      // 30: berth.v1.DeclareNodeKeyRequest
-	(*DeclareNodeKeyResponse)(nil),     // 31: berth.v1.DeclareNodeKeyResponse
-	(*DropNodeKeyRequest)(nil),         // 32: berth.v1.DropNodeKeyRequest
-	(*DropNodeKeyResponse)(nil),        // 33: berth.v1.DropNodeKeyResponse
-	(*ApplyEstateRequest)(nil),         // 34: berth.v1.ApplyEstateRequest
-	(*ApplyEstateResponse)(nil),        // 35: berth.v1.ApplyEstateResponse
-	(*ExportEstateRequest)(nil),        // 36: berth.v1.ExportEstateRequest
-	(*ExportEstateResponse)(nil),       // 37: berth.v1.ExportEstateResponse
-	(*ListVMsRequest)(nil),             // 38: berth.v1.ListVMsRequest
-	(*ListVMsResponse)(nil),            // 39: berth.v1.ListVMsResponse
-	(*GetVMRequest)(nil),               // 40: berth.v1.GetVMRequest
-	(*GetVMResponse)(nil),              // 41: berth.v1.GetVMResponse
-	(*StartVMRequest)(nil),             // 42: berth.v1.StartVMRequest
-	(*RootDisk)(nil),                   // 43: berth.v1.RootDisk
-	(*StartVMResponse)(nil),            // 44: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 45: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 46: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 47: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 48: berth.v1.ChangeVMResponse
-	(*Names)(nil),                      // 49: berth.v1.Names
-	(*StopVMRequest)(nil),              // 50: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 51: berth.v1.StopVMResponse
-	(*MigrateVMRequest)(nil),           // 52: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 53: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 54: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 55: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 56: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 57: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 58: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 59: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 60: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 61: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 62: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 63: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 64: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 65: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 66: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 67: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 68: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 69: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 70: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 71: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 72: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 73: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 74: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 75: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 76: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 77: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 78: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 79: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 80: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 81: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 82: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 83: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 84: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 85: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 86: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 87: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 88: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 89: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 90: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 91: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 92: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 93: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 94: berth.v1.WatchOperationResponse
-	(*CancelOperationRequest)(nil),     // 95: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 96: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 97: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 98: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 99: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 100: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 101: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 102: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 103: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 104: berth.v1.WhyVMResponse
-	(*WhyNotRequest)(nil),              // 105: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 106: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 107: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 108: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 109: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 110: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 111: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 112: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 113: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 114: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 115: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 116: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 117: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 118: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 119: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 120: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 121: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 122: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 123: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 124: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 125: berth.v1.JoinResponse
-	(*ImportImageRequest)(nil),         // 126: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 127: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 128: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 129: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 130: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 131: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 132: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 133: berth.v1.Pool
-	(*PoolShare)(nil),                  // 134: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 135: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 136: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 137: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 138: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 139: berth.v1.ConsoleResponse
-	nil,                                // 140: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 141: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 142: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 143: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 144: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 145: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 146: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 147: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 148: berth.v1.Member
-	(*Node)(nil),                       // 149: berth.v1.Node
-	(*Domain)(nil),                     // 150: berth.v1.Domain
-	(*NodeSettings)(nil),               // 151: berth.v1.NodeSettings
-	(*Resource)(nil),                   // 152: berth.v1.Resource
-	(*Key)(nil),                        // 153: berth.v1.Key
-	(*NodeKey)(nil),                    // 154: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 155: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 156: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 157: berth.v1.Conflict
-	(*VM)(nil),                         // 158: berth.v1.VM
-	(*Operation)(nil),                  // 159: berth.v1.Operation
-	(*VMSpec)(nil),                     // 160: berth.v1.VMSpec
-	(*Decision)(nil),                   // 161: berth.v1.Decision
-	(*FieldChange)(nil),                // 162: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 163: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 164: berth.v1.Group
-	(*AffinityRule)(nil),               // 165: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 166: berth.v1.Plan
-	(*MigrationStats)(nil),             // 167: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 168: berth.v1.DecisionNode
-	(*Event)(nil),                      // 169: berth.v1.Event
-	(*timestamppb.Timestamp)(nil),      // 170: google.protobuf.Timestamp
+	(*FenceNodeRequest)(nil),           // 10: berth.v1.FenceNodeRequest
+	(*FenceNodeResponse)(nil),          // 11: berth.v1.FenceNodeResponse
+	(*RemoveNodeRequest)(nil),          // 12: berth.v1.RemoveNodeRequest
+	(*RemoveNodeResponse)(nil),         // 13: berth.v1.RemoveNodeResponse
+	(*ListResourcesRequest)(nil),       // 14: berth.v1.ListResourcesRequest
+	(*ListResourcesResponse)(nil),      // 15: berth.v1.ListResourcesResponse
+	(*GetResourceRequest)(nil),         // 16: berth.v1.GetResourceRequest
+	(*GetResourceResponse)(nil),        // 17: berth.v1.GetResourceResponse
+	(*AddResourceRequest)(nil),         // 18: berth.v1.AddResourceRequest
+	(*AddResourceResponse)(nil),        // 19: berth.v1.AddResourceResponse
+	(*ChangeResourceRequest)(nil),      // 20: berth.v1.ChangeResourceRequest
+	(*ChangeResourceResponse)(nil),     // 21: berth.v1.ChangeResourceResponse
+	(*DeleteResourceRequest)(nil),      // 22: berth.v1.DeleteResourceRequest
+	(*DeleteResourceResponse)(nil),     // 23: berth.v1.DeleteResourceResponse
+	(*SetKeyRequest)(nil),              // 24: berth.v1.SetKeyRequest
+	(*SetKeyResponse)(nil),             // 25: berth.v1.SetKeyResponse
+	(*UnsetKeyRequest)(nil),            // 26: berth.v1.UnsetKeyRequest
+	(*UnsetKeyResponse)(nil),           // 27: berth.v1.UnsetKeyResponse
+	(*ListKeysRequest)(nil),            // 28: berth.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 29: berth.v1.ListKeysResponse
+	(*CompiledKeysRequest)(nil),        // 30: berth.v1.CompiledKeysRequest
+	(*CompiledKeysResponse)(nil),       // 31: berth.v1.CompiledKeysResponse
+	(*DeclareNodeKeyRequest)(nil),      // 32: berth.v1.DeclareNodeKeyRequest
+	(*DeclareNodeKeyResponse)(nil),     // 33: berth.v1.DeclareNodeKeyResponse
+	(*DropNodeKeyRequest)(nil),         // 34: berth.v1.DropNodeKeyRequest
+	(*DropNodeKeyResponse)(nil),        // 35: berth.v1.DropNodeKeyResponse
+	(*ApplyEstateRequest)(nil),         // 36: berth.v1.ApplyEstateRequest
+	(*ApplyEstateResponse)(nil),        // 37: berth.v1.ApplyEstateResponse
+	(*ExportEstateRequest)(nil),        // 38: berth.v1.ExportEstateRequest
+	(*ExportEstateResponse)(nil),       // 39: berth.v1.ExportEstateResponse
+	(*ListVMsRequest)(nil),             // 40: berth.v1.ListVMsRequest
+	(*ListVMsResponse)(nil),            // 41: berth.v1.ListVMsResponse
+	(*GetVMRequest)(nil),               // 42: berth.v1.GetVMRequest
+	(*GetVMResponse)(nil),              // 43: berth.v1.GetVMResponse
+	(*StartVMRequest)(nil),             // 44: berth.v1.StartVMRequest
+	(*RootDisk)(nil),                   // 45: berth.v1.RootDisk
+	(*StartVMResponse)(nil),            // 46: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 47: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 48: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 49: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 50: berth.v1.ChangeVMResponse
+	(*Names)(nil),                      // 51: berth.v1.Names
+	(*StopVMRequest)(nil),              // 52: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 53: berth.v1.StopVMResponse
+	(*MigrateVMRequest)(nil),           // 54: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 55: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 56: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 57: berth.v1.DeleteVMResponse
+	(*StartVMsRequest)(nil),            // 58: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 59: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 60: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 61: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 62: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 63: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 64: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 65: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 66: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 67: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 68: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 69: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 70: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 71: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 72: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 73: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 74: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 75: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 76: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 77: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 78: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 79: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 80: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 81: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 82: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 83: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 84: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 85: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 86: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 87: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 88: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 89: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 90: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 91: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 92: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 93: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 94: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 95: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 96: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 97: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 98: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 99: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 100: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 101: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 102: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 103: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 104: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 105: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 106: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 107: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 108: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 109: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 110: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 111: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 112: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 113: berth.v1.WhyVMResponse
+	(*WhyNotRequest)(nil),              // 114: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 115: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 116: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 117: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 118: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 119: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 120: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 121: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 122: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 123: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 124: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 125: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 126: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 127: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 128: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 129: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 130: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 131: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 132: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 133: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 134: berth.v1.JoinResponse
+	(*ImportImageRequest)(nil),         // 135: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 136: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 137: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 138: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 139: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 140: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 141: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 142: berth.v1.Pool
+	(*PoolShare)(nil),                  // 143: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 144: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 145: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 146: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 147: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 148: berth.v1.ConsoleResponse
+	nil,                                // 149: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 150: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 151: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 152: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 153: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 154: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 155: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 156: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 157: berth.v1.Member
+	(*Node)(nil),                       // 158: berth.v1.Node
+	(*Domain)(nil),                     // 159: berth.v1.Domain
+	(*NodeSettings)(nil),               // 160: berth.v1.NodeSettings
+	(*FenceDevice)(nil),                // 161: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 162: berth.v1.Resource
+	(*Key)(nil),                        // 163: berth.v1.Key
+	(*NodeKey)(nil),                    // 164: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 165: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 166: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 167: berth.v1.Conflict
+	(*VM)(nil),                         // 168: berth.v1.VM
+	(*Operation)(nil),                  // 169: berth.v1.Operation
+	(*VMSpec)(nil),                     // 170: berth.v1.VMSpec
+	(*Decision)(nil),                   // 171: berth.v1.Decision
+	(*FieldChange)(nil),                // 172: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 173: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 174: berth.v1.Group
+	(*AffinityRule)(nil),               // 175: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 176: berth.v1.Plan
+	(*MigrationStats)(nil),             // 177: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 178: berth.v1.DecisionNode
+	(*Event)(nil),                      // 179: berth.v1.Event
+	(*timestamppb.Timestamp)(nil),      // 180: google.protobuf.Timestamp
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	148, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	149, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	149, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	150, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	151, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	140, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	49,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	149, // 7: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	149, // 8: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	152, // 9: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	152, // 10: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	141, // 11: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	142, // 12: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	143, // 13: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	152, // 14: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	144, // 15: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	145, // 16: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	146, // 17: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	152, // 18: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	153, // 19: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	153, // 20: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	153, // 21: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	153, // 22: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	153, // 23: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	154, // 24: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	147, // 25: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	155, // 26: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	155, // 27: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	154, // 28: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	152, // 29: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	152, // 30: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	156, // 31: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	157, // 32: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	158, // 33: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	158, // 34: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	159, // 35: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	160, // 36: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	153, // 37: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
-	43,  // 38: berth.v1.StartVMRequest.root:type_name -> berth.v1.RootDisk
-	159, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	161, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	158, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	160, // 42: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
-	153, // 43: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
-	43,  // 44: berth.v1.AddVMRequest.root:type_name -> berth.v1.RootDisk
-	158, // 45: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	161, // 46: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	49,  // 47: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
-	49,  // 48: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
-	49,  // 49: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
-	49,  // 50: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
-	158, // 51: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	162, // 52: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	159, // 53: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	159, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	161, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	159, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	58,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	159, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	161, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	163, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	164, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	164, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	164, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	164, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	157, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	49,  // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	49,  // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	49,  // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	49,  // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	165, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	165, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	164, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	157, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	162, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	157, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	166, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	149, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	166, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	166, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	166, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	166, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	166, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	166, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	166, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	166, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	159, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	159, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	159, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	167, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	159, // 90: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	161, // 91: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	161, // 92: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	161, // 93: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	161, // 94: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	168, // 95: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	109, // 96: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	169, // 97: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	148, // 98: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	170, // 99: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	127, // 100: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	152, // 101: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	152, // 102: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	133, // 103: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	134, // 104: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	137, // 105: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	137, // 106: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	137, // 107: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	137, // 108: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	49,  // 109: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	49,  // 110: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 111: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 112: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 113: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 114: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 115: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 116: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	12,  // 117: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	14,  // 118: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	16,  // 119: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	18,  // 120: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	20,  // 121: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	22,  // 122: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	24,  // 123: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	26,  // 124: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	28,  // 125: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	30,  // 126: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	32,  // 127: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	34,  // 128: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	36,  // 129: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	38,  // 130: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	40,  // 131: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	45,  // 132: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	47,  // 133: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	42,  // 134: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	50,  // 135: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	52,  // 136: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	54,  // 137: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	56,  // 138: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	59,  // 139: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	61,  // 140: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	63,  // 141: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	65,  // 142: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	67,  // 143: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	69,  // 144: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	71,  // 145: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	73,  // 146: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	75,  // 147: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	77,  // 148: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	79,  // 149: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	81,  // 150: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	83,  // 151: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	85,  // 152: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	87,  // 153: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	89,  // 154: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	91,  // 155: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	93,  // 156: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	95,  // 157: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	97,  // 158: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	99,  // 159: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	101, // 160: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	103, // 161: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	105, // 162: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	107, // 163: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	126, // 164: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	129, // 165: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	131, // 166: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	135, // 167: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	138, // 168: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	110, // 169: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	112, // 170: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	114, // 171: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	116, // 172: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	118, // 173: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	120, // 174: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	122, // 175: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	124, // 176: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	1,   // 177: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 178: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 179: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 180: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 181: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 182: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	13,  // 183: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	15,  // 184: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	17,  // 185: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	19,  // 186: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	21,  // 187: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	23,  // 188: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	25,  // 189: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	27,  // 190: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	29,  // 191: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	31,  // 192: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	33,  // 193: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	35,  // 194: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	37,  // 195: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	39,  // 196: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	41,  // 197: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	46,  // 198: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	48,  // 199: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	44,  // 200: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	51,  // 201: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	53,  // 202: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	55,  // 203: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	57,  // 204: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	60,  // 205: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	62,  // 206: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	64,  // 207: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	66,  // 208: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	68,  // 209: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	70,  // 210: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	72,  // 211: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	74,  // 212: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	76,  // 213: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	78,  // 214: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	80,  // 215: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	82,  // 216: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	84,  // 217: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	86,  // 218: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	88,  // 219: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	90,  // 220: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	92,  // 221: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	94,  // 222: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	96,  // 223: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	98,  // 224: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	100, // 225: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	102, // 226: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	104, // 227: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	106, // 228: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	108, // 229: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	128, // 230: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	130, // 231: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	132, // 232: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	136, // 233: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	139, // 234: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	111, // 235: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	113, // 236: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	115, // 237: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	117, // 238: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	119, // 239: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	121, // 240: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	123, // 241: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	125, // 242: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	177, // [177:243] is the sub-list for method output_type
-	111, // [111:177] is the sub-list for method input_type
-	111, // [111:111] is the sub-list for extension type_name
-	111, // [111:111] is the sub-list for extension extendee
-	0,   // [0:111] is the sub-list for field type_name
+	157, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	158, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	158, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	159, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	160, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	149, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	51,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	161, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	158, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	158, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	158, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	162, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	162, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	150, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	151, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	152, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	162, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	153, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	154, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	155, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	162, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	163, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	163, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	163, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	163, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	163, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	164, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	156, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	165, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	165, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	164, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	162, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	162, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	166, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	167, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	168, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	168, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	169, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	170, // 38: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
+	163, // 39: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
+	45,  // 40: berth.v1.StartVMRequest.root:type_name -> berth.v1.RootDisk
+	169, // 41: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	171, // 42: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	168, // 43: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	170, // 44: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
+	163, // 45: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
+	45,  // 46: berth.v1.AddVMRequest.root:type_name -> berth.v1.RootDisk
+	168, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	171, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	51,  // 49: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
+	51,  // 50: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
+	51,  // 51: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
+	51,  // 52: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
+	168, // 53: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	172, // 54: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	169, // 55: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	169, // 56: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	171, // 57: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	169, // 58: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	60,  // 59: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	169, // 60: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	171, // 61: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	173, // 62: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	174, // 63: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	174, // 64: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	174, // 65: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	174, // 66: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	167, // 67: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	51,  // 68: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	51,  // 69: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	51,  // 70: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	51,  // 71: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	175, // 72: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	175, // 73: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	174, // 74: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	167, // 75: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	172, // 76: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	167, // 77: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	176, // 78: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	158, // 79: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	176, // 80: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	176, // 81: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	176, // 82: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	176, // 83: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	176, // 84: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	176, // 85: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	176, // 86: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	176, // 87: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	169, // 88: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	169, // 89: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	169, // 90: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	177, // 91: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	169, // 92: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	101, // 93: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	169, // 94: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	169, // 95: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	169, // 96: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	171, // 97: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	171, // 98: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	171, // 99: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	171, // 100: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	178, // 101: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	118, // 102: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	179, // 103: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	157, // 104: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	180, // 105: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	136, // 106: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	162, // 107: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	162, // 108: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	142, // 109: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	143, // 110: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	146, // 111: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	146, // 112: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	146, // 113: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	146, // 114: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	51,  // 115: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	51,  // 116: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 117: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 118: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 119: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 120: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 121: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 122: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 123: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 124: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 125: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 126: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 127: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 128: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 129: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 130: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 131: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 132: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 133: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 134: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 135: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 136: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 137: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 138: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	47,  // 139: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	49,  // 140: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 141: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	52,  // 142: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	54,  // 143: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	56,  // 144: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	99,  // 145: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	102, // 146: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	58,  // 147: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	61,  // 148: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	63,  // 149: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	65,  // 150: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	67,  // 151: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	69,  // 152: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	71,  // 153: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	73,  // 154: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	75,  // 155: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	77,  // 156: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	79,  // 157: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	81,  // 158: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	83,  // 159: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	85,  // 160: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	87,  // 161: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	89,  // 162: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	91,  // 163: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	93,  // 164: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	95,  // 165: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	104, // 166: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	97,  // 167: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	106, // 168: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	108, // 169: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	110, // 170: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	112, // 171: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	114, // 172: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	116, // 173: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	135, // 174: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	138, // 175: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	140, // 176: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	144, // 177: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	147, // 178: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	119, // 179: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	121, // 180: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	123, // 181: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	125, // 182: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	127, // 183: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	129, // 184: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	131, // 185: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	133, // 186: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	1,   // 187: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 188: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 189: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 190: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 191: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 192: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 193: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 194: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 195: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 196: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 197: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 198: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 199: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 200: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 201: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 202: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 203: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 204: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 205: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 206: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 207: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 208: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	48,  // 209: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	50,  // 210: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	46,  // 211: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	53,  // 212: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	55,  // 213: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	57,  // 214: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	100, // 215: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	103, // 216: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	59,  // 217: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	62,  // 218: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	64,  // 219: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	66,  // 220: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	68,  // 221: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	70,  // 222: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	72,  // 223: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	74,  // 224: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	76,  // 225: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	78,  // 226: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	80,  // 227: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	82,  // 228: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	84,  // 229: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	86,  // 230: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	88,  // 231: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	90,  // 232: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	92,  // 233: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	94,  // 234: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	96,  // 235: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	105, // 236: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	98,  // 237: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	107, // 238: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	109, // 239: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	111, // 240: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	113, // 241: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	115, // 242: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	117, // 243: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	137, // 244: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	139, // 245: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	141, // 246: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	145, // 247: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	148, // 248: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	120, // 249: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	122, // 250: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	124, // 251: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	126, // 252: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	128, // 253: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	130, // 254: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	132, // 255: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	134, // 256: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	187, // [187:257] is the sub-list for method output_type
+	117, // [117:187] is the sub-list for method input_type
+	117, // [117:117] is the sub-list for extension type_name
+	117, // [117:117] is the sub-list for extension extendee
+	0,   // [0:117] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -9980,15 +10652,15 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[47].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[65].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[49].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[67].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   148,
+			NumMessages:   157,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

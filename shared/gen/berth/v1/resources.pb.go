@@ -32,6 +32,7 @@ const (
 	NodeState_NODE_STATE_SUSPECT     NodeState = 2 // silent for more than three telemetry intervals
 	NodeState_NODE_STATE_UNREACHABLE NodeState = 3 // no session, or silent for 30 s
 	NodeState_NODE_STATE_DEGRADED    NodeState = 4 // the agent answers, libvirt does not
+	NodeState_NODE_STATE_FENCED      NodeState = 5 // proven to be off; it counts again when it has booted anew
 )
 
 // Enum value maps for NodeState.
@@ -42,6 +43,7 @@ var (
 		2: "NODE_STATE_SUSPECT",
 		3: "NODE_STATE_UNREACHABLE",
 		4: "NODE_STATE_DEGRADED",
+		5: "NODE_STATE_FENCED",
 	}
 	NodeState_value = map[string]int32{
 		"NODE_STATE_UNSPECIFIED": 0,
@@ -49,6 +51,7 @@ var (
 		"NODE_STATE_SUSPECT":     2,
 		"NODE_STATE_UNREACHABLE": 3,
 		"NODE_STATE_DEGRADED":    4,
+		"NODE_STATE_FENCED":      5,
 	}
 )
 
@@ -342,6 +345,8 @@ type Node struct {
 	Management          bool                   `protobuf:"varint,20,opt,name=management,proto3" json:"management,omitempty"`      // it carries the site's management
 	Unbalanced          bool                   `protobuf:"varint,21,opt,name=unbalanced,proto3" json:"unbalanced,omitempty"`      // balancing leaves it alone
 	PlanId              string                 `protobuf:"bytes,22,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"` // of the drain that runs; empty: none does
+	Fence               *FenceDevice           `protobuf:"bytes,23,opt,name=fence,proto3" json:"fence,omitempty"`                 // how it is proven to be off; absent: nothing can
+	Fencing             *Fencing               `protobuf:"bytes,24,opt,name=fencing,proto3" json:"fencing,omitempty"`             // what was last done for that; absent: nothing since it was last up
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -530,6 +535,190 @@ func (x *Node) GetPlanId() string {
 	return ""
 }
 
+func (x *Node) GetFence() *FenceDevice {
+	if x != nil {
+		return x.Fence
+	}
+	return nil
+}
+
+func (x *Node) GetFencing() *Fencing {
+	if x != nil {
+		return x.Fencing
+	}
+	return nil
+}
+
+// FenceDevice says how a node is proven to be off.
+type FenceDevice struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Method         string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`                                                                                 // command, manual or watchdog
+	Program        string                 `protobuf:"bytes,2,opt,name=program,proto3" json:"program,omitempty"`                                                                               // of command: a fence agent, for instance fence_ipmilan
+	Arguments      map[string]string      `protobuf:"bytes,3,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of command: as fence agents read them, NAME=VALUE; secrets by a *_script or file
+	TimeoutSeconds float64                `protobuf:"fixed64,4,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"`                                         // of command; 0: the default
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *FenceDevice) Reset() {
+	*x = FenceDevice{}
+	mi := &file_berth_v1_resources_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FenceDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FenceDevice) ProtoMessage() {}
+
+func (x *FenceDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FenceDevice.ProtoReflect.Descriptor instead.
+func (*FenceDevice) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FenceDevice) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *FenceDevice) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *FenceDevice) GetArguments() map[string]string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *FenceDevice) GetTimeoutSeconds() float64 {
+	if x != nil {
+		return x.TimeoutSeconds
+	}
+	return 0
+}
+
+// Fencing is one attempt to prove that a node is off.
+type Fencing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Phase         string                 `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"` // asked, proven, failed
+	Method        string                 `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
+	Attempt       int32                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Caller        string                 `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	AskedAt       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
+	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fencing) Reset() {
+	*x = Fencing{}
+	mi := &file_berth_v1_resources_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fencing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fencing) ProtoMessage() {}
+
+func (x *Fencing) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fencing.ProtoReflect.Descriptor instead.
+func (*Fencing) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Fencing) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Fencing) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *Fencing) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *Fencing) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Fencing) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *Fencing) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Fencing) GetAskedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AskedAt
+	}
+	return nil
+}
+
+func (x *Fencing) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
 type NodeSettings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RamRatio      *float64               `protobuf:"fixed64,1,opt,name=ram_ratio,json=ramRatio,proto3,oneof" json:"ram_ratio,omitempty"`               // RAM contention ratio, 0.1 to 16
@@ -541,7 +730,7 @@ type NodeSettings struct {
 
 func (x *NodeSettings) Reset() {
 	*x = NodeSettings{}
-	mi := &file_berth_v1_resources_proto_msgTypes[1]
+	mi := &file_berth_v1_resources_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +742,7 @@ func (x *NodeSettings) String() string {
 func (*NodeSettings) ProtoMessage() {}
 
 func (x *NodeSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[1]
+	mi := &file_berth_v1_resources_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +755,7 @@ func (x *NodeSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSettings.ProtoReflect.Descriptor instead.
 func (*NodeSettings) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *NodeSettings) GetRamRatio() float64 {
@@ -607,7 +796,7 @@ type NodeLedgers struct {
 
 func (x *NodeLedgers) Reset() {
 	*x = NodeLedgers{}
-	mi := &file_berth_v1_resources_proto_msgTypes[2]
+	mi := &file_berth_v1_resources_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +808,7 @@ func (x *NodeLedgers) String() string {
 func (*NodeLedgers) ProtoMessage() {}
 
 func (x *NodeLedgers) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[2]
+	mi := &file_berth_v1_resources_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +821,7 @@ func (x *NodeLedgers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeLedgers.ProtoReflect.Descriptor instead.
 func (*NodeLedgers) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NodeLedgers) GetPromisedLimitBytes() int64 {
@@ -728,7 +917,7 @@ type NodeInventory struct {
 
 func (x *NodeInventory) Reset() {
 	*x = NodeInventory{}
-	mi := &file_berth_v1_resources_proto_msgTypes[3]
+	mi := &file_berth_v1_resources_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +929,7 @@ func (x *NodeInventory) String() string {
 func (*NodeInventory) ProtoMessage() {}
 
 func (x *NodeInventory) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[3]
+	mi := &file_berth_v1_resources_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +942,7 @@ func (x *NodeInventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeInventory.ProtoReflect.Descriptor instead.
 func (*NodeInventory) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *NodeInventory) GetHostName() string {
@@ -974,7 +1163,7 @@ type StoragePool struct {
 
 func (x *StoragePool) Reset() {
 	*x = StoragePool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[4]
+	mi := &file_berth_v1_resources_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1175,7 @@ func (x *StoragePool) String() string {
 func (*StoragePool) ProtoMessage() {}
 
 func (x *StoragePool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[4]
+	mi := &file_berth_v1_resources_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1188,7 @@ func (x *StoragePool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoragePool.ProtoReflect.Descriptor instead.
 func (*StoragePool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StoragePool) GetName() string {
@@ -1064,7 +1253,7 @@ type Network struct {
 
 func (x *Network) Reset() {
 	*x = Network{}
-	mi := &file_berth_v1_resources_proto_msgTypes[5]
+	mi := &file_berth_v1_resources_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1265,7 @@ func (x *Network) String() string {
 func (*Network) ProtoMessage() {}
 
 func (x *Network) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[5]
+	mi := &file_berth_v1_resources_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1278,7 @@ func (x *Network) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Network.ProtoReflect.Descriptor instead.
 func (*Network) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Network) GetName() string {
@@ -1138,7 +1327,7 @@ type ReadingError struct {
 
 func (x *ReadingError) Reset() {
 	*x = ReadingError{}
-	mi := &file_berth_v1_resources_proto_msgTypes[6]
+	mi := &file_berth_v1_resources_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1339,7 @@ func (x *ReadingError) String() string {
 func (*ReadingError) ProtoMessage() {}
 
 func (x *ReadingError) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[6]
+	mi := &file_berth_v1_resources_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1352,7 @@ func (x *ReadingError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadingError.ProtoReflect.Descriptor instead.
 func (*ReadingError) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReadingError) GetReading() string {
@@ -1209,7 +1398,7 @@ type NodeTelemetry struct {
 
 func (x *NodeTelemetry) Reset() {
 	*x = NodeTelemetry{}
-	mi := &file_berth_v1_resources_proto_msgTypes[7]
+	mi := &file_berth_v1_resources_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1410,7 @@ func (x *NodeTelemetry) String() string {
 func (*NodeTelemetry) ProtoMessage() {}
 
 func (x *NodeTelemetry) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[7]
+	mi := &file_berth_v1_resources_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1423,7 @@ func (x *NodeTelemetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeTelemetry.ProtoReflect.Descriptor instead.
 func (*NodeTelemetry) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *NodeTelemetry) GetSampledAt() *timestamppb.Timestamp {
@@ -1388,7 +1577,7 @@ type Pressure struct {
 
 func (x *Pressure) Reset() {
 	*x = Pressure{}
-	mi := &file_berth_v1_resources_proto_msgTypes[8]
+	mi := &file_berth_v1_resources_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1589,7 @@ func (x *Pressure) String() string {
 func (*Pressure) ProtoMessage() {}
 
 func (x *Pressure) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[8]
+	mi := &file_berth_v1_resources_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1602,7 @@ func (x *Pressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pressure.ProtoReflect.Descriptor instead.
 func (*Pressure) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Pressure) GetSomeAvg10() float64 {
@@ -1445,7 +1634,7 @@ type DomainTelemetry struct {
 
 func (x *DomainTelemetry) Reset() {
 	*x = DomainTelemetry{}
-	mi := &file_berth_v1_resources_proto_msgTypes[9]
+	mi := &file_berth_v1_resources_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1646,7 @@ func (x *DomainTelemetry) String() string {
 func (*DomainTelemetry) ProtoMessage() {}
 
 func (x *DomainTelemetry) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[9]
+	mi := &file_berth_v1_resources_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1659,7 @@ func (x *DomainTelemetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainTelemetry.ProtoReflect.Descriptor instead.
 func (*DomainTelemetry) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DomainTelemetry) GetUuid() string {
@@ -1543,7 +1732,7 @@ type Domain struct {
 
 func (x *Domain) Reset() {
 	*x = Domain{}
-	mi := &file_berth_v1_resources_proto_msgTypes[10]
+	mi := &file_berth_v1_resources_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1744,7 @@ func (x *Domain) String() string {
 func (*Domain) ProtoMessage() {}
 
 func (x *Domain) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[10]
+	mi := &file_berth_v1_resources_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1757,7 @@ func (x *Domain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Domain.ProtoReflect.Descriptor instead.
 func (*Domain) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Domain) GetUuid() string {
@@ -1693,13 +1882,16 @@ type VM struct {
 	Within        string                 `protobuf:"bytes,32,opt,name=within,proto3" json:"within,omitempty"`                  // kind/name of the zone, pod or cluster that it is placed in; empty: its VDC says, or the default cluster
 	Cpu           string                 `protobuf:"bytes,33,opt,name=cpu,proto3" json:"cpu,omitempty"`                        // CPU model of its last start
 	Volumes       []*VMDisk              `protobuf:"bytes,34,rep,name=volumes,proto3" json:"volumes,omitempty"`                // its disks that are volumes, or become some at its next start
+	Ha            bool                   `protobuf:"varint,35,opt,name=ha,proto3" json:"ha,omitempty"`                         // it is restarted elsewhere once its node is proven to be off
+	Adopted       bool                   `protobuf:"varint,36,opt,name=adopted,proto3" json:"adopted,omitempty"`               // its domain was not made by Berth
+	Restarts      int32                  `protobuf:"varint,37,opt,name=restarts,proto3" json:"restarts,omitempty"`             // by itself, since somebody last started it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[11]
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1903,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[11]
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1916,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VM) GetId() string {
@@ -1965,6 +2157,136 @@ func (x *VM) GetVolumes() []*VMDisk {
 	return nil
 }
 
+func (x *VM) GetHa() bool {
+	if x != nil {
+		return x.Ha
+	}
+	return false
+}
+
+func (x *VM) GetAdopted() bool {
+	if x != nil {
+		return x.Adopted
+	}
+	return false
+}
+
+func (x *VM) GetRestarts() int32 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+// CopyView is what one node shows of a VM.
+type CopyView struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // name
+	NodeId        string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	State         DomainState            `protobuf:"varint,3,opt,name=state,proto3,enum=berth.v1.DomainState" json:"state,omitempty"` // ABSENT only if the node positively does not have it
+	StateReason   string                 `protobuf:"bytes,4,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	JobActive     bool                   `protobuf:"varint,6,opt,name=job_active,json=jobActive,proto3" json:"job_active,omitempty"`
+	Holder        bool                   `protobuf:"varint,7,opt,name=holder,proto3" json:"holder,omitempty"`                            // the record says that this node has it
+	AgeSeconds    float64                `protobuf:"fixed64,8,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // since the node was last heard
+	NodeState     NodeState              `protobuf:"varint,9,opt,name=node_state,json=nodeState,proto3,enum=berth.v1.NodeState" json:"node_state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CopyView) Reset() {
+	*x = CopyView{}
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CopyView) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CopyView) ProtoMessage() {}
+
+func (x *CopyView) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
+func (*CopyView) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CopyView) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *CopyView) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *CopyView) GetState() DomainState {
+	if x != nil {
+		return x.State
+	}
+	return DomainState_DOMAIN_STATE_UNSPECIFIED
+}
+
+func (x *CopyView) GetStateReason() string {
+	if x != nil {
+		return x.StateReason
+	}
+	return ""
+}
+
+func (x *CopyView) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *CopyView) GetJobActive() bool {
+	if x != nil {
+		return x.JobActive
+	}
+	return false
+}
+
+func (x *CopyView) GetHolder() bool {
+	if x != nil {
+		return x.Holder
+	}
+	return false
+}
+
+func (x *CopyView) GetAgeSeconds() float64 {
+	if x != nil {
+		return x.AgeSeconds
+	}
+	return 0
+}
+
+func (x *CopyView) GetNodeState() NodeState {
+	if x != nil {
+		return x.NodeState
+	}
+	return NodeState_NODE_STATE_UNSPECIFIED
+}
+
 // VMDisk is a disk of a VM that is a volume.
 type VMDisk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1981,7 +2303,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2315,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2328,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -2078,7 +2400,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2412,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2425,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -2204,7 +2526,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2538,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2551,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Disk) GetPath() string {
@@ -2296,13 +2618,17 @@ type Operation struct {
 	Evidence      []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`                           // what each step was decided on, oldest first
 	PlanId        string                 `protobuf:"bytes,19,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"`                 // of the plan that the move is of
 	CopyStorage   bool                   `protobuf:"varint,20,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"` // disks go along
+	Views         []*CopyView            `protobuf:"bytes,21,rep,name=views,proto3" json:"views,omitempty"`                                 // of a parked one, and of any one that is asked for by itself: what the nodes show now
+	Resolution    string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
+	ResolvedBy    string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
+	Direct        bool                   `protobuf:"varint,24,opt,name=direct,proto3" json:"direct,omitempty"` // the target resumed by itself, under a proven lock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2640,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2653,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Operation) GetId() string {
@@ -2470,6 +2796,34 @@ func (x *Operation) GetCopyStorage() bool {
 	return false
 }
 
+func (x *Operation) GetViews() []*CopyView {
+	if x != nil {
+		return x.Views
+	}
+	return nil
+}
+
+func (x *Operation) GetResolution() string {
+	if x != nil {
+		return x.Resolution
+	}
+	return ""
+}
+
+func (x *Operation) GetResolvedBy() string {
+	if x != nil {
+		return x.ResolvedBy
+	}
+	return ""
+}
+
+func (x *Operation) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
 // MigrationStats are libvirt's figures of a job, running or complete.
 type MigrationStats struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
@@ -2492,7 +2846,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2858,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2871,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -2644,7 +2998,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +3010,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +3023,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Decision) GetId() string {
@@ -2908,7 +3262,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3274,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3287,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -3016,7 +3370,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3382,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3395,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -3070,7 +3424,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3436,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3449,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -3129,7 +3483,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3495,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3508,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -3192,7 +3546,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3558,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3571,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -3331,7 +3685,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3697,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3710,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -3459,7 +3813,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3471,7 +3825,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3484,7 +3838,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -3562,7 +3916,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3928,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3941,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -3683,7 +4037,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +4049,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +4062,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -3781,13 +4135,18 @@ type Member struct {
 	Reachable          bool                   `protobuf:"varint,9,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	LastIndex          uint64                 `protobuf:"varint,10,opt,name=last_index,json=lastIndex,proto3" json:"last_index,omitempty"`
 	LastContactSeconds *float64               `protobuf:"fixed64,11,opt,name=last_contact_seconds,json=lastContactSeconds,proto3,oneof" json:"last_contact_seconds,omitempty"`
+	Healthy            bool                   `protobuf:"varint,12,opt,name=healthy,proto3" json:"healthy,omitempty"`                               // heard lately, close behind, and of the same state as the leader
+	Health             string                 `protobuf:"bytes,13,opt,name=health,proto3" json:"health,omitempty"`                                  // in words, when it is not
+	Behind             uint64                 `protobuf:"varint,14,opt,name=behind,proto3" json:"behind,omitempty"`                                 // entries
+	Version            string                 `protobuf:"bytes,15,opt,name=version,proto3" json:"version,omitempty"`                                // release that it runs; empty: not heard yet
+	FeatureLevel       uint32                 `protobuf:"varint,16,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"` // highest that it can apply
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4158,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4171,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Member) GetId() string {
@@ -3892,6 +4251,41 @@ func (x *Member) GetLastContactSeconds() float64 {
 	return 0
 }
 
+func (x *Member) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *Member) GetHealth() string {
+	if x != nil {
+		return x.Health
+	}
+	return ""
+}
+
+func (x *Member) GetBehind() uint64 {
+	if x != nil {
+		return x.Behind
+	}
+	return 0
+}
+
+func (x *Member) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Member) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
 // ErrorDetail rides on every error answer.
 type ErrorDetail struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3908,7 +4302,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +4314,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4327,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -3989,7 +4383,7 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\a\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\a\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -4018,11 +4412,30 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"unbalanced\x18\x15 \x01(\bR\n" +
 	"unbalanced\x12\x17\n" +
-	"\aplan_id\x18\x16 \x01(\tR\x06planId\x1a7\n" +
+	"\aplan_id\x18\x16 \x01(\tR\x06planId\x12+\n" +
+	"\x05fence\x18\x17 \x01(\v2\x15.berth.v1.FenceDeviceR\x05fence\x12+\n" +
+	"\afencing\x18\x18 \x01(\v2\x11.berth.v1.FencingR\afencing\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
-	"\x16_telemetry_age_seconds\"\xad\x01\n" +
+	"\x16_telemetry_age_seconds\"\xea\x01\n" +
+	"\vFenceDevice\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
+	"\aprogram\x18\x02 \x01(\tR\aprogram\x12B\n" +
+	"\targuments\x18\x03 \x03(\v2$.berth.v1.FenceDevice.ArgumentsEntryR\targuments\x12'\n" +
+	"\x0ftimeout_seconds\x18\x04 \x01(\x01R\x0etimeoutSeconds\x1a<\n" +
+	"\x0eArgumentsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +
+	"\aFencing\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05phase\x18\x02 \x01(\tR\x05phase\x12\x16\n" +
+	"\x06method\x18\x03 \x01(\tR\x06method\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\x05R\aattempt\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x125\n" +
+	"\basked_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aaskedAt\x125\n" +
+	"\bended_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xad\x01\n" +
 	"\fNodeSettings\x12 \n" +
 	"\tram_ratio\x18\x01 \x01(\x01H\x00R\bramRatio\x88\x01\x01\x12 \n" +
 	"\tcpu_ratio\x18\x02 \x01(\x01H\x01R\bcpuRatio\x88\x01\x01\x12*\n" +
@@ -4174,7 +4587,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"job_active\x18\v \x01(\bR\tjobActive\x129\n" +
 	"\n" +
-	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xa9\b\n" +
+	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xef\b\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -4212,7 +4625,23 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\bmoved_at\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\amovedAt\x12\x16\n" +
 	"\x06within\x18  \x01(\tR\x06within\x12\x10\n" +
 	"\x03cpu\x18! \x01(\tR\x03cpu\x12*\n" +
-	"\avolumes\x18\" \x03(\v2\x10.berth.v1.VMDiskR\avolumes\"\xad\x01\n" +
+	"\avolumes\x18\" \x03(\v2\x10.berth.v1.VMDiskR\avolumes\x12\x0e\n" +
+	"\x02ha\x18# \x01(\bR\x02ha\x12\x18\n" +
+	"\aadopted\x18$ \x01(\bR\aadopted\x12\x1a\n" +
+	"\brestarts\x18% \x01(\x05R\brestarts\"\xa9\x02\n" +
+	"\bCopyView\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
+	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x15.berth.v1.DomainStateR\x05state\x12!\n" +
+	"\fstate_reason\x18\x04 \x01(\tR\vstateReason\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x1d\n" +
+	"\n" +
+	"job_active\x18\x06 \x01(\bR\tjobActive\x12\x16\n" +
+	"\x06holder\x18\a \x01(\bR\x06holder\x12\x1f\n" +
+	"\vage_seconds\x18\b \x01(\x01R\n" +
+	"ageSeconds\x122\n" +
+	"\n" +
+	"node_state\x18\t \x01(\x0e2\x13.berth.v1.NodeStateR\tnodeState\"\xad\x01\n" +
 	"\x06VMDisk\x12\x12\n" +
 	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
@@ -4241,7 +4670,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x8d\x05\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x90\x06\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -4266,7 +4695,14 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tmigration\x18\x11 \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
 	"\bevidence\x18\x12 \x03(\tR\bevidence\x12\x17\n" +
 	"\aplan_id\x18\x13 \x01(\tR\x06planId\x12!\n" +
-	"\fcopy_storage\x18\x14 \x01(\bR\vcopyStorage\"\xc6\x04\n" +
+	"\fcopy_storage\x18\x14 \x01(\bR\vcopyStorage\x12(\n" +
+	"\x05views\x18\x15 \x03(\v2\x12.berth.v1.CopyViewR\x05views\x12\x1e\n" +
+	"\n" +
+	"resolution\x18\x16 \x01(\tR\n" +
+	"resolution\x12\x1f\n" +
+	"\vresolved_by\x18\x17 \x01(\tR\n" +
+	"resolvedBy\x12\x16\n" +
+	"\x06direct\x18\x18 \x01(\bR\x06direct\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
@@ -4412,7 +4848,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
 	"\foperation_id\x18\a \x01(\tR\voperationId\x12\x1f\n" +
 	"\vdecision_id\x18\b \x01(\tR\n" +
-	"decisionId\"\xdb\x02\n" +
+	"decisionId\"\xe4\x03\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -4427,7 +4863,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"last_index\x18\n" +
 	" \x01(\x04R\tlastIndex\x125\n" +
-	"\x14last_contact_seconds\x18\v \x01(\x01H\x00R\x12lastContactSeconds\x88\x01\x01B\x17\n" +
+	"\x14last_contact_seconds\x18\v \x01(\x01H\x00R\x12lastContactSeconds\x88\x01\x01\x12\x18\n" +
+	"\ahealthy\x18\f \x01(\bR\ahealthy\x12\x16\n" +
+	"\x06health\x18\r \x01(\tR\x06health\x12\x16\n" +
+	"\x06behind\x18\x0e \x01(\x04R\x06behind\x12\x18\n" +
+	"\aversion\x18\x0f \x01(\tR\aversion\x12#\n" +
+	"\rfeature_level\x18\x10 \x01(\rR\ffeatureLevelB\x17\n" +
 	"\x15_last_contact_seconds\"\xfb\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
@@ -4437,13 +4878,14 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"decisionId\x12!\n" +
 	"\foperation_id\x18\x05 \x01(\tR\voperationId\x12.\n" +
 	"\bdecision\x18\x06 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12-\n" +
-	"\bproblems\x18\a \x03(\v2\x11.berth.v1.ProblemR\bproblems*\x87\x01\n" +
+	"\bproblems\x18\a \x03(\v2\x11.berth.v1.ProblemR\bproblems*\x9e\x01\n" +
 	"\tNodeState\x12\x1a\n" +
 	"\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rNODE_STATE_UP\x10\x01\x12\x16\n" +
 	"\x12NODE_STATE_SUSPECT\x10\x02\x12\x1a\n" +
 	"\x16NODE_STATE_UNREACHABLE\x10\x03\x12\x17\n" +
-	"\x13NODE_STATE_DEGRADED\x10\x04*\xe8\x01\n" +
+	"\x13NODE_STATE_DEGRADED\x10\x04\x12\x15\n" +
+	"\x11NODE_STATE_FENCED\x10\x05*\xe8\x01\n" +
 	"\vDomainState\x12\x1c\n" +
 	"\x18DOMAIN_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13DOMAIN_STATE_ABSENT\x10\x01\x12\x18\n" +
@@ -4488,7 +4930,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -4496,97 +4938,109 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(OperationResult)(0),          // 3: berth.v1.OperationResult
 	(DecisionOutcome)(0),          // 4: berth.v1.DecisionOutcome
 	(*Node)(nil),                  // 5: berth.v1.Node
-	(*NodeSettings)(nil),          // 6: berth.v1.NodeSettings
-	(*NodeLedgers)(nil),           // 7: berth.v1.NodeLedgers
-	(*NodeInventory)(nil),         // 8: berth.v1.NodeInventory
-	(*StoragePool)(nil),           // 9: berth.v1.StoragePool
-	(*Network)(nil),               // 10: berth.v1.Network
-	(*ReadingError)(nil),          // 11: berth.v1.ReadingError
-	(*NodeTelemetry)(nil),         // 12: berth.v1.NodeTelemetry
-	(*Pressure)(nil),              // 13: berth.v1.Pressure
-	(*DomainTelemetry)(nil),       // 14: berth.v1.DomainTelemetry
-	(*Domain)(nil),                // 15: berth.v1.Domain
-	(*VM)(nil),                    // 16: berth.v1.VM
-	(*VMDisk)(nil),                // 17: berth.v1.VMDisk
-	(*VMSpec)(nil),                // 18: berth.v1.VMSpec
-	(*Disk)(nil),                  // 19: berth.v1.Disk
-	(*Operation)(nil),             // 20: berth.v1.Operation
-	(*MigrationStats)(nil),        // 21: berth.v1.MigrationStats
-	(*Decision)(nil),              // 22: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 23: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 24: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 25: berth.v1.RankRow
-	(*RankCell)(nil),              // 26: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 27: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 28: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 29: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 30: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 31: berth.v1.Event
-	(*Member)(nil),                // 32: berth.v1.Member
-	(*ErrorDetail)(nil),           // 33: berth.v1.ErrorDetail
-	nil,                           // 34: berth.v1.Node.KeysEntry
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*Key)(nil),                   // 36: berth.v1.Key
-	(*CompiledKey)(nil),           // 37: berth.v1.CompiledKey
-	(*Problem)(nil),               // 38: berth.v1.Problem
+	(*FenceDevice)(nil),           // 6: berth.v1.FenceDevice
+	(*Fencing)(nil),               // 7: berth.v1.Fencing
+	(*NodeSettings)(nil),          // 8: berth.v1.NodeSettings
+	(*NodeLedgers)(nil),           // 9: berth.v1.NodeLedgers
+	(*NodeInventory)(nil),         // 10: berth.v1.NodeInventory
+	(*StoragePool)(nil),           // 11: berth.v1.StoragePool
+	(*Network)(nil),               // 12: berth.v1.Network
+	(*ReadingError)(nil),          // 13: berth.v1.ReadingError
+	(*NodeTelemetry)(nil),         // 14: berth.v1.NodeTelemetry
+	(*Pressure)(nil),              // 15: berth.v1.Pressure
+	(*DomainTelemetry)(nil),       // 16: berth.v1.DomainTelemetry
+	(*Domain)(nil),                // 17: berth.v1.Domain
+	(*VM)(nil),                    // 18: berth.v1.VM
+	(*CopyView)(nil),              // 19: berth.v1.CopyView
+	(*VMDisk)(nil),                // 20: berth.v1.VMDisk
+	(*VMSpec)(nil),                // 21: berth.v1.VMSpec
+	(*Disk)(nil),                  // 22: berth.v1.Disk
+	(*Operation)(nil),             // 23: berth.v1.Operation
+	(*MigrationStats)(nil),        // 24: berth.v1.MigrationStats
+	(*Decision)(nil),              // 25: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 26: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 27: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 28: berth.v1.RankRow
+	(*RankCell)(nil),              // 29: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 30: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 31: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 32: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 33: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 34: berth.v1.Event
+	(*Member)(nil),                // 35: berth.v1.Member
+	(*ErrorDetail)(nil),           // 36: berth.v1.ErrorDetail
+	nil,                           // 37: berth.v1.Node.KeysEntry
+	nil,                           // 38: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
+	(*Key)(nil),                   // 40: berth.v1.Key
+	(*CompiledKey)(nil),           // 41: berth.v1.CompiledKey
+	(*Problem)(nil),               // 42: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
-	6,  // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
-	6,  // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
-	8,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
-	12, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
-	7,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	35, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	34, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
-	9,  // 8: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	10, // 9: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	35, // 10: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	11, // 11: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	35, // 12: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	13, // 13: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	13, // 14: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	13, // 15: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	14, // 16: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	11, // 17: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	1,  // 18: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	35, // 19: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	18, // 20: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	2,  // 21: berth.v1.VM.state:type_name -> berth.v1.VMState
-	35, // 22: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	35, // 23: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	14, // 24: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	36, // 25: berth.v1.VM.keys:type_name -> berth.v1.Key
-	36, // 26: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	35, // 27: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	17, // 28: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	19, // 29: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	3,  // 30: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	35, // 31: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	35, // 32: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	35, // 33: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	21, // 34: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	35, // 35: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	4,  // 36: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	27, // 37: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	28, // 38: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	25, // 39: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	23, // 40: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	24, // 41: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	4,  // 42: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	26, // 43: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	37, // 44: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	37, // 45: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	29, // 46: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	30, // 47: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	35, // 48: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	22, // 49: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	38, // 50: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	8,  // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
+	8,  // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
+	10, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
+	14, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
+	9,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
+	39, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	37, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	6,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
+	7,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
+	38, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	39, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	39, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	11, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	12, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	39, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	13, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	39, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	15, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	15, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	15, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	16, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	13, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	1,  // 23: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	39, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	21, // 25: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	2,  // 26: berth.v1.VM.state:type_name -> berth.v1.VMState
+	39, // 27: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	39, // 28: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	16, // 29: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	40, // 30: berth.v1.VM.keys:type_name -> berth.v1.Key
+	40, // 31: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	39, // 32: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	20, // 33: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	1,  // 34: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 35: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	22, // 36: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	3,  // 37: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	39, // 38: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	39, // 39: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	39, // 40: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	24, // 41: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	19, // 42: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	39, // 43: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	4,  // 44: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	30, // 45: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	31, // 46: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	28, // 47: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	26, // 48: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	27, // 49: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	4,  // 50: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	29, // 51: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	41, // 52: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	41, // 53: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	32, // 54: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	33, // 55: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	39, // 56: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	25, // 57: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	42, // 58: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -4596,21 +5050,21 @@ func file_berth_v1_resources_proto_init() {
 	}
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_msgTypes[0].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[1].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[2].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[7].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[3].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[16].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[25].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[19].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[27].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[28].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -48,6 +48,8 @@ const (
 	// BerthServiceSetNodeMaintenanceProcedure is the fully-qualified name of the BerthService's
 	// SetNodeMaintenance RPC.
 	BerthServiceSetNodeMaintenanceProcedure = "/berth.v1.BerthService/SetNodeMaintenance"
+	// BerthServiceFenceNodeProcedure is the fully-qualified name of the BerthService's FenceNode RPC.
+	BerthServiceFenceNodeProcedure = "/berth.v1.BerthService/FenceNode"
 	// BerthServiceRemoveNodeProcedure is the fully-qualified name of the BerthService's RemoveNode RPC.
 	BerthServiceRemoveNodeProcedure = "/berth.v1.BerthService/RemoveNode"
 	// BerthServiceListResourcesProcedure is the fully-qualified name of the BerthService's
@@ -102,6 +104,10 @@ const (
 	BerthServiceMigrateVMProcedure = "/berth.v1.BerthService/MigrateVM"
 	// BerthServiceDeleteVMProcedure is the fully-qualified name of the BerthService's DeleteVM RPC.
 	BerthServiceDeleteVMProcedure = "/berth.v1.BerthService/DeleteVM"
+	// BerthServiceAdoptVMsProcedure is the fully-qualified name of the BerthService's AdoptVMs RPC.
+	BerthServiceAdoptVMsProcedure = "/berth.v1.BerthService/AdoptVMs"
+	// BerthServiceReleaseVMProcedure is the fully-qualified name of the BerthService's ReleaseVM RPC.
+	BerthServiceReleaseVMProcedure = "/berth.v1.BerthService/ReleaseVM"
 	// BerthServiceStartVMsProcedure is the fully-qualified name of the BerthService's StartVMs RPC.
 	BerthServiceStartVMsProcedure = "/berth.v1.BerthService/StartVMs"
 	// BerthServiceListGroupsProcedure is the fully-qualified name of the BerthService's ListGroups RPC.
@@ -153,6 +159,9 @@ const (
 	// BerthServiceCancelOperationProcedure is the fully-qualified name of the BerthService's
 	// CancelOperation RPC.
 	BerthServiceCancelOperationProcedure = "/berth.v1.BerthService/CancelOperation"
+	// BerthServiceResolveOperationProcedure is the fully-qualified name of the BerthService's
+	// ResolveOperation RPC.
+	BerthServiceResolveOperationProcedure = "/berth.v1.BerthService/ResolveOperation"
 	// BerthServiceListDecisionsProcedure is the fully-qualified name of the BerthService's
 	// ListDecisions RPC.
 	BerthServiceListDecisionsProcedure = "/berth.v1.BerthService/ListDecisions"
@@ -210,6 +219,9 @@ type BerthServiceClient interface {
 	GetNode(context.Context, *connect.Request[v1.GetNodeRequest]) (*connect.Response[v1.GetNodeResponse], error)
 	SetNode(context.Context, *connect.Request[v1.SetNodeRequest]) (*connect.Response[v1.SetNodeResponse], error)
 	SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error)
+	// FenceNode proves that a node is off, by its device or by the caller's word. VMs that are to be highly available are then
+	// restarted elsewhere.
+	FenceNode(context.Context, *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error)
 	// RemoveNode forgets a node that holds no VM and revokes its certificate.
 	RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error)
 	ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error)
@@ -243,6 +255,10 @@ type BerthServiceClient interface {
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
+	// AdoptVMs takes running domains that are not Berth's under management. No guest notices.
+	AdoptVMs(context.Context, *connect.Request[v1.AdoptVMsRequest]) (*connect.Response[v1.AdoptVMsResponse], error)
+	// ReleaseVM gives a VM back: Berth forgets it, and its domain runs on without Berth's mark.
+	ReleaseVM(context.Context, *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
 	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
 	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
@@ -272,6 +288,8 @@ type BerthServiceClient interface {
 	// WatchOperation sends the operation at once, at every change and at every progress report, and ends with it.
 	WatchOperation(context.Context, *connect.Request[v1.WatchOperationRequest]) (*connect.ServerStreamForClient[v1.WatchOperationResponse], error)
 	CancelOperation(context.Context, *connect.Request[v1.CancelOperationRequest]) (*connect.Response[v1.CancelOperationResponse], error)
+	// ResolveOperation ends a parked operation by an operator's word.
+	ResolveOperation(context.Context, *connect.Request[v1.ResolveOperationRequest]) (*connect.Response[v1.ResolveOperationResponse], error)
 	ListDecisions(context.Context, *connect.Request[v1.ListDecisionsRequest]) (*connect.Response[v1.ListDecisionsResponse], error)
 	GetDecision(context.Context, *connect.Request[v1.GetDecisionRequest]) (*connect.Response[v1.GetDecisionResponse], error)
 	// ReplayDecision makes a decision again from the figures that were kept with it, and compares.
@@ -340,6 +358,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceSetNodeMaintenanceProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("SetNodeMaintenance")),
+			connect.WithClientOptions(opts...),
+		),
+		fenceNode: connect.NewClient[v1.FenceNodeRequest, v1.FenceNodeResponse](
+			httpClient,
+			baseURL+BerthServiceFenceNodeProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("FenceNode")),
 			connect.WithClientOptions(opts...),
 		),
 		removeNode: connect.NewClient[v1.RemoveNodeRequest, v1.RemoveNodeResponse](
@@ -474,6 +498,18 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("DeleteVM")),
 			connect.WithClientOptions(opts...),
 		),
+		adoptVMs: connect.NewClient[v1.AdoptVMsRequest, v1.AdoptVMsResponse](
+			httpClient,
+			baseURL+BerthServiceAdoptVMsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("AdoptVMs")),
+			connect.WithClientOptions(opts...),
+		),
+		releaseVM: connect.NewClient[v1.ReleaseVMRequest, v1.ReleaseVMResponse](
+			httpClient,
+			baseURL+BerthServiceReleaseVMProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ReleaseVM")),
+			connect.WithClientOptions(opts...),
+		),
 		startVMs: connect.NewClient[v1.StartVMsRequest, v1.StartVMsResponse](
 			httpClient,
 			baseURL+BerthServiceStartVMsProcedure,
@@ -594,6 +630,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("CancelOperation")),
 			connect.WithClientOptions(opts...),
 		),
+		resolveOperation: connect.NewClient[v1.ResolveOperationRequest, v1.ResolveOperationResponse](
+			httpClient,
+			baseURL+BerthServiceResolveOperationProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ResolveOperation")),
+			connect.WithClientOptions(opts...),
+		),
 		listDecisions: connect.NewClient[v1.ListDecisionsRequest, v1.ListDecisionsResponse](
 			httpClient,
 			baseURL+BerthServiceListDecisionsProcedure,
@@ -706,6 +748,7 @@ type berthServiceClient struct {
 	getNode            *connect.Client[v1.GetNodeRequest, v1.GetNodeResponse]
 	setNode            *connect.Client[v1.SetNodeRequest, v1.SetNodeResponse]
 	setNodeMaintenance *connect.Client[v1.SetNodeMaintenanceRequest, v1.SetNodeMaintenanceResponse]
+	fenceNode          *connect.Client[v1.FenceNodeRequest, v1.FenceNodeResponse]
 	removeNode         *connect.Client[v1.RemoveNodeRequest, v1.RemoveNodeResponse]
 	listResources      *connect.Client[v1.ListResourcesRequest, v1.ListResourcesResponse]
 	getResource        *connect.Client[v1.GetResourceRequest, v1.GetResourceResponse]
@@ -728,6 +771,8 @@ type berthServiceClient struct {
 	stopVM             *connect.Client[v1.StopVMRequest, v1.StopVMResponse]
 	migrateVM          *connect.Client[v1.MigrateVMRequest, v1.MigrateVMResponse]
 	deleteVM           *connect.Client[v1.DeleteVMRequest, v1.DeleteVMResponse]
+	adoptVMs           *connect.Client[v1.AdoptVMsRequest, v1.AdoptVMsResponse]
+	releaseVM          *connect.Client[v1.ReleaseVMRequest, v1.ReleaseVMResponse]
 	startVMs           *connect.Client[v1.StartVMsRequest, v1.StartVMsResponse]
 	listGroups         *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
 	getGroup           *connect.Client[v1.GetGroupRequest, v1.GetGroupResponse]
@@ -748,6 +793,7 @@ type berthServiceClient struct {
 	getOperation       *connect.Client[v1.GetOperationRequest, v1.GetOperationResponse]
 	watchOperation     *connect.Client[v1.WatchOperationRequest, v1.WatchOperationResponse]
 	cancelOperation    *connect.Client[v1.CancelOperationRequest, v1.CancelOperationResponse]
+	resolveOperation   *connect.Client[v1.ResolveOperationRequest, v1.ResolveOperationResponse]
 	listDecisions      *connect.Client[v1.ListDecisionsRequest, v1.ListDecisionsResponse]
 	getDecision        *connect.Client[v1.GetDecisionRequest, v1.GetDecisionResponse]
 	replayDecision     *connect.Client[v1.ReplayDecisionRequest, v1.ReplayDecisionResponse]
@@ -790,6 +836,11 @@ func (c *berthServiceClient) SetNode(ctx context.Context, req *connect.Request[v
 // SetNodeMaintenance calls berth.v1.BerthService.SetNodeMaintenance.
 func (c *berthServiceClient) SetNodeMaintenance(ctx context.Context, req *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error) {
 	return c.setNodeMaintenance.CallUnary(ctx, req)
+}
+
+// FenceNode calls berth.v1.BerthService.FenceNode.
+func (c *berthServiceClient) FenceNode(ctx context.Context, req *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error) {
+	return c.fenceNode.CallUnary(ctx, req)
 }
 
 // RemoveNode calls berth.v1.BerthService.RemoveNode.
@@ -902,6 +953,16 @@ func (c *berthServiceClient) DeleteVM(ctx context.Context, req *connect.Request[
 	return c.deleteVM.CallUnary(ctx, req)
 }
 
+// AdoptVMs calls berth.v1.BerthService.AdoptVMs.
+func (c *berthServiceClient) AdoptVMs(ctx context.Context, req *connect.Request[v1.AdoptVMsRequest]) (*connect.Response[v1.AdoptVMsResponse], error) {
+	return c.adoptVMs.CallUnary(ctx, req)
+}
+
+// ReleaseVM calls berth.v1.BerthService.ReleaseVM.
+func (c *berthServiceClient) ReleaseVM(ctx context.Context, req *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error) {
+	return c.releaseVM.CallUnary(ctx, req)
+}
+
 // StartVMs calls berth.v1.BerthService.StartVMs.
 func (c *berthServiceClient) StartVMs(ctx context.Context, req *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error) {
 	return c.startVMs.CallUnary(ctx, req)
@@ -1002,6 +1063,11 @@ func (c *berthServiceClient) CancelOperation(ctx context.Context, req *connect.R
 	return c.cancelOperation.CallUnary(ctx, req)
 }
 
+// ResolveOperation calls berth.v1.BerthService.ResolveOperation.
+func (c *berthServiceClient) ResolveOperation(ctx context.Context, req *connect.Request[v1.ResolveOperationRequest]) (*connect.Response[v1.ResolveOperationResponse], error) {
+	return c.resolveOperation.CallUnary(ctx, req)
+}
+
 // ListDecisions calls berth.v1.BerthService.ListDecisions.
 func (c *berthServiceClient) ListDecisions(ctx context.Context, req *connect.Request[v1.ListDecisionsRequest]) (*connect.Response[v1.ListDecisionsResponse], error) {
 	return c.listDecisions.CallUnary(ctx, req)
@@ -1094,6 +1160,9 @@ type BerthServiceHandler interface {
 	GetNode(context.Context, *connect.Request[v1.GetNodeRequest]) (*connect.Response[v1.GetNodeResponse], error)
 	SetNode(context.Context, *connect.Request[v1.SetNodeRequest]) (*connect.Response[v1.SetNodeResponse], error)
 	SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error)
+	// FenceNode proves that a node is off, by its device or by the caller's word. VMs that are to be highly available are then
+	// restarted elsewhere.
+	FenceNode(context.Context, *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error)
 	// RemoveNode forgets a node that holds no VM and revokes its certificate.
 	RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error)
 	ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error)
@@ -1127,6 +1196,10 @@ type BerthServiceHandler interface {
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
+	// AdoptVMs takes running domains that are not Berth's under management. No guest notices.
+	AdoptVMs(context.Context, *connect.Request[v1.AdoptVMsRequest]) (*connect.Response[v1.AdoptVMsResponse], error)
+	// ReleaseVM gives a VM back: Berth forgets it, and its domain runs on without Berth's mark.
+	ReleaseVM(context.Context, *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
 	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
 	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
@@ -1156,6 +1229,8 @@ type BerthServiceHandler interface {
 	// WatchOperation sends the operation at once, at every change and at every progress report, and ends with it.
 	WatchOperation(context.Context, *connect.Request[v1.WatchOperationRequest], *connect.ServerStream[v1.WatchOperationResponse]) error
 	CancelOperation(context.Context, *connect.Request[v1.CancelOperationRequest]) (*connect.Response[v1.CancelOperationResponse], error)
+	// ResolveOperation ends a parked operation by an operator's word.
+	ResolveOperation(context.Context, *connect.Request[v1.ResolveOperationRequest]) (*connect.Response[v1.ResolveOperationResponse], error)
 	ListDecisions(context.Context, *connect.Request[v1.ListDecisionsRequest]) (*connect.Response[v1.ListDecisionsResponse], error)
 	GetDecision(context.Context, *connect.Request[v1.GetDecisionRequest]) (*connect.Response[v1.GetDecisionResponse], error)
 	// ReplayDecision makes a decision again from the figures that were kept with it, and compares.
@@ -1220,6 +1295,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceSetNodeMaintenanceProcedure,
 		svc.SetNodeMaintenance,
 		connect.WithSchema(berthServiceMethods.ByName("SetNodeMaintenance")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceFenceNodeHandler := connect.NewUnaryHandler(
+		BerthServiceFenceNodeProcedure,
+		svc.FenceNode,
+		connect.WithSchema(berthServiceMethods.ByName("FenceNode")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceRemoveNodeHandler := connect.NewUnaryHandler(
@@ -1354,6 +1435,18 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("DeleteVM")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceAdoptVMsHandler := connect.NewUnaryHandler(
+		BerthServiceAdoptVMsProcedure,
+		svc.AdoptVMs,
+		connect.WithSchema(berthServiceMethods.ByName("AdoptVMs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceReleaseVMHandler := connect.NewUnaryHandler(
+		BerthServiceReleaseVMProcedure,
+		svc.ReleaseVM,
+		connect.WithSchema(berthServiceMethods.ByName("ReleaseVM")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceStartVMsHandler := connect.NewUnaryHandler(
 		BerthServiceStartVMsProcedure,
 		svc.StartVMs,
@@ -1474,6 +1567,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("CancelOperation")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceResolveOperationHandler := connect.NewUnaryHandler(
+		BerthServiceResolveOperationProcedure,
+		svc.ResolveOperation,
+		connect.WithSchema(berthServiceMethods.ByName("ResolveOperation")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceListDecisionsHandler := connect.NewUnaryHandler(
 		BerthServiceListDecisionsProcedure,
 		svc.ListDecisions,
@@ -1588,6 +1687,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceSetNodeHandler.ServeHTTP(w, r)
 		case BerthServiceSetNodeMaintenanceProcedure:
 			berthServiceSetNodeMaintenanceHandler.ServeHTTP(w, r)
+		case BerthServiceFenceNodeProcedure:
+			berthServiceFenceNodeHandler.ServeHTTP(w, r)
 		case BerthServiceRemoveNodeProcedure:
 			berthServiceRemoveNodeHandler.ServeHTTP(w, r)
 		case BerthServiceListResourcesProcedure:
@@ -1632,6 +1733,10 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceMigrateVMHandler.ServeHTTP(w, r)
 		case BerthServiceDeleteVMProcedure:
 			berthServiceDeleteVMHandler.ServeHTTP(w, r)
+		case BerthServiceAdoptVMsProcedure:
+			berthServiceAdoptVMsHandler.ServeHTTP(w, r)
+		case BerthServiceReleaseVMProcedure:
+			berthServiceReleaseVMHandler.ServeHTTP(w, r)
 		case BerthServiceStartVMsProcedure:
 			berthServiceStartVMsHandler.ServeHTTP(w, r)
 		case BerthServiceListGroupsProcedure:
@@ -1672,6 +1777,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceWatchOperationHandler.ServeHTTP(w, r)
 		case BerthServiceCancelOperationProcedure:
 			berthServiceCancelOperationHandler.ServeHTTP(w, r)
+		case BerthServiceResolveOperationProcedure:
+			berthServiceResolveOperationHandler.ServeHTTP(w, r)
 		case BerthServiceListDecisionsProcedure:
 			berthServiceListDecisionsHandler.ServeHTTP(w, r)
 		case BerthServiceGetDecisionProcedure:
@@ -1733,6 +1840,10 @@ func (UnimplementedBerthServiceHandler) SetNode(context.Context, *connect.Reques
 
 func (UnimplementedBerthServiceHandler) SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.SetNodeMaintenance is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) FenceNode(context.Context, *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.FenceNode is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error) {
@@ -1823,6 +1934,14 @@ func (UnimplementedBerthServiceHandler) DeleteVM(context.Context, *connect.Reque
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DeleteVM is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) AdoptVMs(context.Context, *connect.Request[v1.AdoptVMsRequest]) (*connect.Response[v1.AdoptVMsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.AdoptVMs is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ReleaseVM(context.Context, *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ReleaseVM is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.StartVMs is not implemented"))
 }
@@ -1901,6 +2020,10 @@ func (UnimplementedBerthServiceHandler) WatchOperation(context.Context, *connect
 
 func (UnimplementedBerthServiceHandler) CancelOperation(context.Context, *connect.Request[v1.CancelOperationRequest]) (*connect.Response[v1.CancelOperationResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CancelOperation is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ResolveOperation(context.Context, *connect.Request[v1.ResolveOperationRequest]) (*connect.Response[v1.ResolveOperationResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ResolveOperation is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) ListDecisions(context.Context, *connect.Request[v1.ListDecisionsRequest]) (*connect.Response[v1.ListDecisionsResponse], error) {
