@@ -12,13 +12,6 @@ import (
 	"berth/coordinator/state"
 )
 
-// How long a runner waits before it sends the same orders again. Agents know operation and step, so a repetition costs a
-// message; it covers whatever got lost without a session closing.
-const (
-	resendEvery = 15 * time.Second
-	lookEvery   = 2 * time.Second // judging and discarding: what the nodes show may change
-)
-
 // runner drives one operation from its record to its end.
 type runner struct {
 	control *Control
@@ -71,94 +64,77 @@ func (r *runner) run(ctx context.Context, term uint64) {
 		c.mu.Unlock()
 		close(r.done)
 	}()
-	for {
-		op, vm, live := r.load()
-		if !live {
+	driver := operation.NewDriver(uint16(c.Random()))
+	for ctx.Err() == nil {
+		picture, known := r.load()
+		if !known {
 			return
 		}
-		if op.Phase == operation.Placing {
+		todo := driver.Look(picture, c.Now())
+		op, vm := picture.Operation, picture.VM
+		switch {
+		case todo.Over:
+			return
+		case todo.Place:
 			r.replace(ctx, op, vm)
-		} else if next, moved := r.converse(ctx, term, op, vm); moved && ctx.Err() == nil {
-			r.commit(ctx, op, vm, next, nil)
-		}
-		if ctx.Err() != nil {
-			return
+		case todo.Commit != nil:
+			r.commit(ctx, op, vm, *todo.Commit, nil)
+		default:
+			r.send(term, todo)
+			if next, moved := r.wait(ctx, driver, todo.Pause); moved && ctx.Err() == nil {
+				r.commit(ctx, op, vm, next, nil)
+			}
 		}
 	}
 }
 
-func (r *runner) load() (operation.Operation, cluster.VM, bool) {
+// load reads the records of one moment.
+func (r *runner) load() (operation.Picture, bool) {
 	snapshot := r.control.Store.Snapshot()
 	op, known := snapshot.Operation(r.id)
-	if !known || !op.Live() || op.Result == operation.Parked {
-		return op, cluster.VM{}, false
+	if !known {
+		return operation.Picture{}, false
 	}
 	vm, _ := snapshot.VM(op.VM)
-	return op, vm, true
+	picture := operation.Picture{Operation: op, VM: vm}
+	for _, id := range []string{op.Source, op.Target} {
+		if node, enrolled := snapshot.Node(id); enrolled && node.Fenced() {
+			picture.Fenced = append(picture.Fenced, id)
+		}
+	}
+	return picture, true
 }
 
-// converse sends the orders of one phase and waits until an answer moves the operation on.
-func (r *runner) converse(ctx context.Context, term uint64, op operation.Operation, vm cluster.VM) (operation.Next, bool) {
+func (r *runner) send(term uint64, todo operation.Todo) {
 	c := r.control
-	pause := resendEvery
-	switch op.Phase {
-	case operation.Judging, operation.Discarding, operation.Clearing:
-		pause = lookEvery
+	for _, order := range todo.Orders {
+		if !c.Agents.Order(term, order) {
+			c.Logger.Debug("order waits for the node's agent", "operation", r.id, "node", order.Node, "action", order.Action)
+		}
 	}
-	var round uint16
-	for {
-		if next, overdue := operation.Overdue(op, vm, c.Now()); overdue {
-			return next, true
-		}
-		round++
-		seen := map[string]operation.Observation{}
-		for _, order := range operation.Orders(op, vm, round) {
-			if !c.Agents.Order(term, order) {
-				c.Logger.Debug("order waits for the node's agent", "operation", op.ID, "node", order.Node, "action", order.Action)
-			}
-			if op.Cancel && (op.Phase == operation.Copying || op.Phase == operation.Preparing) {
-				c.Agents.Cancel(order.Node, op.ID, order.Step)
-			}
-		}
-		timer := time.NewTimer(pause)
-		for waiting := true; waiting; {
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return operation.Next{}, false
-			case <-r.kick:
-				fresh, _, live := r.load()
-				if !live || fresh.Revision != op.Revision {
-					timer.Stop()
-					return operation.Next{}, false // cancelled, for instance: start from the new record
-				}
-				waiting = false
-			case <-timer.C:
-				waiting = false
-			case answer := <-r.answers:
-				if next, moved := r.take(op, vm, answer, round, seen); moved {
-					timer.Stop()
-					return next, true
-				}
-			}
-		}
-		timer.Stop()
+	for _, order := range todo.Cancels {
+		c.Agents.Cancel(order.Node, order.Operation, order.Step)
 	}
 }
 
-// take feeds one answer to the state machine.
-func (r *runner) take(
-	op operation.Operation, vm cluster.VM, answer operation.Answer, round uint16, seen map[string]operation.Observation,
-) (operation.Next, bool) {
-	at := r.control.Now()
-	if op.Phase != operation.Judging {
-		return operation.Step(op, vm, answer, at)
+// wait feeds answers to the driver until one moves the operation on, or it is time to look again.
+func (r *runner) wait(ctx context.Context, driver *operation.Driver, pause time.Duration) (operation.Next, bool) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return operation.Next{}, false
+		case <-r.kick:
+			return operation.Next{}, false
+		case <-timer.C:
+			return operation.Next{}, false
+		case answer := <-r.answers:
+			if next, moved := driver.Answer(answer, r.control.Now()); moved {
+				return next, true
+			}
+		}
 	}
-	if answer.Step != op.Step|uint32(round)<<16 || answer.Outcome != operation.OutcomeDone {
-		return operation.Next{}, false
-	}
-	seen[answer.Node] = answer.Seen
-	return operation.Settle(op, vm, seen, at)
 }
 
 // replace finds the next node for a start whose last one failed, and commits it. While the nodes have not all reported to
@@ -238,13 +214,13 @@ func (r *runner) commit(
 		c.Logger.Warn("an operation's step could not be committed", "operation", op.ID, "error", err)
 		select { // the leadership is going, or the disk is; either way, not in a hot loop
 		case <-ctx.Done():
-		case <-time.After(lookEvery):
+		case <-time.After(operation.LookEvery):
 		}
 	case err == nil && result.Refusal != nil && result.Refusal.Code != state.Stale:
 		c.Logger.Error("an operation's step was refused", "operation", op.ID, "refusal", result.Refusal.Message)
 		select {
 		case <-ctx.Done():
-		case <-time.After(resendEvery):
+		case <-time.After(operation.ResendEvery):
 		}
 	}
 }
