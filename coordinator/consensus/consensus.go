@@ -56,7 +56,17 @@ type Config struct {
 	MinFree   units.Bytes   // least free space to propose anything; 0: 512 MiB, or a sixteenth of a small file system
 	Stability time.Duration // how long a joined member has to keep up before it may vote; 0: 2 s
 
-	wrap func(backend) backend // tests put a faulty disk here
+	seams seams
+}
+
+// seams are where tests put something else below this package. In the product all are nil.
+type seams struct {
+	logs  func() (backend, error)            // instead of the file of the log
+	wrap  func(backend) backend              // around it
+	files func() (raft.SnapshotStore, error) // instead of the files of snapshots
+	link  func(admission) (link, error)      // instead of the port
+	fsm   func(raft.FSM) raft.FSM            // around the state
+	tune  func(*raft.Config)                 // of Raft's times and bounds
 }
 
 // Consensus is this member's part in Raft. All methods may be called from any goroutine.
@@ -64,7 +74,7 @@ type Consensus struct {
 	cfg       Config
 	store     *state.Store
 	logs      *guarded
-	stream    *listener
+	stream    *listener // nil over a test's link
 	transport *transport
 	raft      atomic.Pointer[raft.Raft] // nil until Raft is there; the listener is before it
 	logger    hclog.Logger
@@ -90,12 +100,12 @@ func Bootstrap(cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
 	}
-	logs, err := openBolt(cfg.DataDir)
+	logs, err := cfg.openLogs()
 	if err != nil {
 		return err
 	}
 	defer logs.Close()
-	files, err := openSnapshots(cfg.DataDir, cfg.Logger, cfg.Fatal)
+	files, err := cfg.openSnapshots(cfg.Logger, cfg.Fatal)
 	if err != nil {
 		return err
 	}
@@ -138,12 +148,9 @@ func Open(cfg Config, store *state.Store) (*Consensus, error) {
 
 // open makes what is below Raft, and Raft. What was opened before an error is closed again.
 func (c *Consensus) open() (err error) {
-	logs, err := openBolt(c.cfg.DataDir)
+	logs, err := c.cfg.openLogs()
 	if err != nil {
 		return err
-	}
-	if c.cfg.wrap != nil {
-		logs = c.cfg.wrap(logs)
 	}
 	c.logs = &guarded{backend: logs, limit: storeLimit, fatal: c.storeFailed}
 	defer func() {
@@ -151,7 +158,7 @@ func (c *Consensus) open() (err error) {
 			c.logs.Close()
 		}
 	}()
-	files, err := openSnapshots(c.cfg.DataDir, c.logger.Named("snapshot"), c.storeFailed)
+	files, err := c.cfg.openSnapshots(c.logger.Named("snapshot"), c.storeFailed)
 	if err != nil {
 		return err
 	}
@@ -163,10 +170,9 @@ func (c *Consensus) open() (err error) {
 	if err := protect(func() error { return verifyLog(logs, newest) }); err != nil {
 		return damaged(filepath.Join(c.cfg.DataDir, storeFile), err)
 	}
-	if c.stream, err = listen(&c.cfg, c); err != nil {
+	if err := c.openTransport(); err != nil {
 		return err
 	}
-	c.transport = newTransport(&c.cfg, c.stream)
 	defer func() {
 		if err != nil {
 			c.transport.Close()
@@ -178,13 +184,66 @@ func (c *Consensus) open() (err error) {
 	}
 	var r *raft.Raft
 	if err := protect(func() (err error) {
-		r, err = raft.NewRaft(c.cfg.raft(c.notices), fatalFSM{c.store.FSM(), c}, cache, c.logs, files, c.transport)
+		r, err = raft.NewRaft(c.cfg.raft(c.notices), fatalFSM{c.fsm(), c}, cache, c.logs, files, c.transport)
 		return err
 	}); err != nil {
 		return fmt.Errorf("start Raft on %s: %w", c.cfg.DataDir, err)
 	}
 	c.raft.Store(r)
 	return nil
+}
+
+func (cfg *Config) openLogs() (backend, error) {
+	var logs backend
+	var err error
+	if cfg.seams.logs != nil {
+		logs, err = cfg.seams.logs()
+	} else {
+		logs, err = openBolt(cfg.DataDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if cfg.seams.wrap != nil {
+		logs = cfg.seams.wrap(logs)
+	}
+	return logs, nil
+}
+
+func (cfg *Config) openSnapshots(logger hclog.Logger, fatal func(error)) (*snapshots, error) {
+	if cfg.seams.files == nil {
+		return openSnapshots(cfg.DataDir, logger, fatal)
+	}
+	files, err := cfg.seams.files()
+	if err != nil {
+		return nil, err
+	}
+	return &snapshots{files, fatal}, nil
+}
+
+func (c *Consensus) openTransport() error {
+	if c.cfg.seams.link != nil {
+		below, err := c.cfg.seams.link(c)
+		if err != nil {
+			return err
+		}
+		c.transport = newTransport(below)
+		return nil
+	}
+	var err error
+	if c.stream, err = listen(&c.cfg, c); err != nil {
+		return err
+	}
+	c.transport = newTransport(overNetwork(&c.cfg, c.stream))
+	return nil
+}
+
+// fsm is what Raft applies to.
+func (c *Consensus) fsm() raft.FSM {
+	if c.cfg.seams.fsm != nil {
+		return c.cfg.seams.fsm(c.store.FSM())
+	}
+	return c.store.FSM()
 }
 
 func (cfg *Config) complete() error {
@@ -213,6 +272,9 @@ func (cfg *Config) raft(notices chan<- bool) *raft.Config {
 	config.NoLegacyTelemetry = true
 	config.NotifyCh = notices
 	config.Logger = newQuiet(cfg.Logger.Named("raft"))
+	if cfg.seams.tune != nil {
+		cfg.seams.tune(config)
+	}
 	return config
 }
 

@@ -46,7 +46,7 @@ func TestAFullOrBrokenDiskEndsTheProcess(t *testing.T) {
 			all := newTeam(t, newAuthority(t, "c1"), 2)
 			leader := all.leader()
 			leader.kill()
-			leader.cfg.wrap = func(b backend) backend { disk.backend = b; return disk }
+			leader.cfg.seams.wrap = func(b backend) backend { disk.backend = b; return disk }
 			leader.start()
 			all.leader()
 			broken := &os.PathError{Op: "write", Path: "log.db", Err: cause}

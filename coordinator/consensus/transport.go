@@ -14,9 +14,17 @@ const (
 	pooled = 3
 )
 
+// link is what carries Raft's messages.
+type link interface {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+	CloseStreams()
+}
+
 // transport is Raft's own over TLS, and remembers what the leader's heartbeats learn of the others.
 type transport struct {
-	*raft.NetworkTransport
+	link
 
 	mu   sync.Mutex
 	seen map[raft.ServerID]sighting
@@ -28,14 +36,15 @@ type sighting struct {
 	lastIndex uint64 // of its log
 }
 
-func newTransport(cfg *Config, stream *listener) *transport {
-	return &transport{
-		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-			Stream: stream, MaxPool: pooled, Timeout: rpcLimit, Logger: cfg.Logger.Named("transport"),
-			MsgpackUseNewTimeFormat: true,
-		}),
-		seen: make(map[raft.ServerID]sighting),
-	}
+func overNetwork(cfg *Config, stream *listener) link {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: stream, MaxPool: pooled, Timeout: rpcLimit, Logger: cfg.Logger.Named("transport"),
+		MsgpackUseNewTimeFormat: true,
+	})
+}
+
+func newTransport(below link) *transport {
+	return &transport{link: below, seen: make(map[raft.ServerID]sighting)}
 }
 
 // AppendEntries implements raft.Transport. Heartbeats come this way, so the leader hears of each member several times a
@@ -43,7 +52,7 @@ func newTransport(cfg *Config, stream *listener) *transport {
 func (t *transport) AppendEntries(
 	id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse,
 ) error {
-	if err := t.NetworkTransport.AppendEntries(id, target, request, answer); err != nil {
+	if err := t.link.AppendEntries(id, target, request, answer); err != nil {
 		return err
 	}
 	t.mu.Lock()

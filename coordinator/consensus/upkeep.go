@@ -23,7 +23,9 @@ func (c *Consensus) upkeep() {
 		case <-c.stop:
 			return
 		}
-		c.stream.sweep()
+		if c.stream != nil {
+			c.stream.sweep()
+		}
 		err := checkDisk(c.cfg.DataDir, c.cfg.MinFree)
 		if err != nil && !low {
 			c.logger.Error("nothing is proposed here until there is space again", "error", err)
