@@ -20,6 +20,10 @@ func (s *Store) apply(command *Command, index uint64) Result {
 			"its log or its snapshot is damaged", index, present.applied.Index)
 	}
 
+	if command.Check != nil {
+		s.compare(command.Check, index)
+	}
+
 	w := begin(present, command, index)
 	result, repeated := w.repeat(command)
 	if !repeated {
@@ -35,6 +39,7 @@ func (s *Store) apply(command *Command, index uint64) Result {
 	w.seal(result)
 	w.txn.Commit()
 	s.publish(newSnapshot(present.live, &w.applied))
+	s.hashes = s.hashes.add(s.Snapshot())
 	return result
 }
 

@@ -333,6 +333,8 @@ func TestAMemberStopsAtAnEntryThatItCannotApply(t *testing.T) {
 		"empty":             {Index: 9},
 		"a later format":    {Index: 9, Data: []byte("\x02{}")},
 		"an unknown field":  {Index: 9, Data: []byte("\x01" + `{"key":"k","kind":"x","quota":{}}`)},
+		"a later release":   {Index: 9, Data: []byte("\x01" + `{"key":"k","kind":"x","level":99,"quota":{}}`)},
+		"a later level":     {Index: 9, Data: []byte("\x01" + `{"key":"k","kind":"x","level":99}`)},
 		"something after":   {Index: 9, Data: []byte("\x01" + `{"key":"k"}{}`)},
 		"cut short":         {Index: 9, Data: []byte("\x01" + `{"key":"k"`)},
 		"an index too late": {Index: 3, Data: []byte("\x01" + `{"key":"k","kind":"x"}`)},

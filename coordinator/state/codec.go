@@ -32,7 +32,7 @@ func (c *Command) Encode() ([]byte, error) {
 }
 
 // DecodeCommand reads an entry of the log. A field that this release does not know is an error, because a newer
-// release acts on it. The error is ErrFormat or ErrDecode.
+// release acts on it. The error is ErrFormat, ErrLevel or ErrDecode.
 func DecodeCommand(data []byte) (*Command, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrDecode)
@@ -41,7 +41,18 @@ func DecodeCommand(data []byte) (*Command, error) {
 		return nil, fmt.Errorf("%w: %d, this release reads %d", ErrFormat, data[0], commandFormat)
 	}
 	var command Command
-	if err := unmarshal(data[1:], &command); err != nil {
+	err := unmarshal(data[1:], &command)
+	if err != nil {
+		// What a later release has added cannot be read, but how late it is can.
+		var later struct{ Level uint32 }
+		if json.Unmarshal(data[1:], &later) == nil {
+			command.Level = later.Level
+		}
+	}
+	switch {
+	case command.Level > FeatureLevel:
+		return nil, tooHigh(command.Level)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrDecode, err)
 	}
 	return &command, nil

@@ -54,6 +54,9 @@ type Command struct {
 	Delete []Record `json:"delete,omitempty"`
 
 	Plans []cluster.Plan `json:"plans,omitempty"` // the oldest ended ones beyond MaxPlans go
+
+	Level uint32 `json:"level,omitempty"` // feature level that it takes to apply this; 0: any
+	Check *Check `json:"check,omitempty"` // stops a member whose state was another one; needs level 2
 }
 
 // Expectation is the revision at which a record must be. 0: the record must not exist.
@@ -95,6 +98,8 @@ const MaxCommand = 4 << 20
 const (
 	MetaClusterID  = "cluster_id"
 	MetaQuarantine = "quarantine" // why no VM may be started, stopped or moved; absent: they may
+	// MetaFeatureLevel is read by Snapshot.FeatureLevel and written by RaiseLevel.
+	MetaFeatureLevel = "feature_level"
 )
 
 // Result is what applying a command gave.

@@ -35,7 +35,8 @@ func (f fsm) Restore(from io.ReadCloser) error {
 	}
 	f.store.writer.Lock()
 	defer f.store.writer.Unlock()
-	f.store.publish(restored.now.Load())
+	f.store.hashes = trail(nil).add(restored.Snapshot())
+	f.store.publish(restored.Snapshot())
 	return nil
 }
 

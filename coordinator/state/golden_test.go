@@ -89,6 +89,9 @@ func writeGolden(t *testing.T, dir string) {
 		}
 		command.Caller = "operator/admin"
 		command.At = noon.Add(time.Duration(i) * time.Minute)
+		if command.Check != nil {
+			command.Check = &Check{Index: m.index, Hash: m.store.Hash()}
+		}
 		data, err := command.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -397,5 +400,7 @@ func goldenCommands() []Command {
 		},
 		remove(VMs, "v3", 24),   // leaves the group
 		remove(Nodes, "n4", 24), // likewise, and has its copy of the image no longer
+		RaiseLevel(FeatureLevel),
+		{Kind: "check", Level: 2, Check: &Check{Index: 1, Hash: "as it was there"}}, // written with those of the entry before
 	}
 }

@@ -36,9 +36,13 @@ func Load(r io.Reader) (*Store, error) {
 	}
 	txn.Commit()
 	store.now.Store(newSnapshot(store.Snapshot().live, applied))
+	if level := store.Snapshot().FeatureLevel(); level > FeatureLevel {
+		return nil, fmt.Errorf("%w: %w (written by release %s)", ErrSnapshot, tooHigh(level), release)
+	}
 	if err := store.Snapshot().verify(); err != nil {
 		return nil, fmt.Errorf("%w (written by release %s)", err, release)
 	}
+	store.hashes = trail(nil).add(store.Snapshot())
 	return store, nil
 }
 

@@ -20,7 +20,7 @@ const epochJump = 1 << 20
 //   - Every VM's next epoch jumps, also that of a VM which the backup does not know.
 //   - Operations that were at work are parked: how they ended is not in the backup.
 //   - Tokens go: one that has been used since would be good again.
-//   - The members are the present ones, as Raft keeps its present configuration.
+//   - The members are the present ones, as Raft keeps its present configuration, and so is what they can apply.
 //
 // The store must not be in Raft's hands yet.
 func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
@@ -37,7 +37,9 @@ func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
 	}
-	w.putRecords(&Command{Meta: map[string]string{MetaQuarantine: reason}})
+	meta := RaiseLevel(max(backup.FeatureLevel(), present.FeatureLevel())).Meta
+	meta[MetaQuarantine] = reason
+	w.putRecords(&Command{Meta: meta})
 	w.putHistory(&Command{Events: []cluster.Event{{
 		At: at, Kind: "cluster.restored", Subject: "cluster", Message: reason, Caller: caller,
 	}}})

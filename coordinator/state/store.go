@@ -13,6 +13,7 @@ import (
 type Store struct {
 	writer sync.Mutex // one Apply or Restore at a time
 	now    atomic.Pointer[Snapshot]
+	hashes trail // under writer
 }
 
 // NewStore makes an empty state.
