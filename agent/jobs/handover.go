@@ -20,7 +20,7 @@ const (
 // resume lets the paused copy of a finished migration run. It tries for as long as it may help: nobody else can.
 func (j *Jobs) resume(command *berthv1.Command) done {
 	var last error
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := j.now().Add(patience); ; {
 		seen := j.look(command)
 		switch {
 		case seen.gone():
@@ -44,7 +44,7 @@ func (j *Jobs) resume(command *berthv1.Command) done {
 				return j.resumed(command, seen)
 			}
 		}
-		if !time.Now().Before(deadline) || j.sleep(retryEvery) != nil {
+		if !j.now().Before(deadline) || j.sleep(retryEvery) != nil {
 			return done{result: doubt(command, last, seen.message()), again: true}
 		}
 	}
@@ -63,7 +63,7 @@ func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 // sent until the leftover is gone.
 func (j *Jobs) discard(command *berthv1.Command) done {
 	var last error
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := j.now().Add(patience); ; {
 		seen := j.look(command)
 		switch {
 		case seen.gone(), seen.known() && !seen.holds(command.GetEpoch()):
@@ -87,7 +87,7 @@ func (j *Jobs) discard(command *berthv1.Command) done {
 				return j.discarded(command, seen)
 			}
 		}
-		if !time.Now().Before(deadline) || j.sleep(retryEvery) != nil {
+		if !j.now().Before(deadline) || j.sleep(retryEvery) != nil {
 			return done{result: doubt(command, last, seen.message()), again: true}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/migration"
+	"berth/agent/schedule"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -31,6 +32,10 @@ type Config struct {
 	NodeID     string
 	VirtType   string // auto, kvm or qemu
 	Logger     hclog.Logger
+
+	// What a simulator replaces. Nil: the machine's own time, and the journal file.
+	Scheduler schedule.Scheduler
+	Storage   Storage
 }
 
 // Jobs are the commands of one agent. It is safe for concurrent use.
@@ -67,16 +72,23 @@ type turn struct {
 
 // Open opens the journal. Close ends it.
 func Open(config Config) (*Jobs, error) {
-	if err := os.MkdirAll(filepath.Dir(config.Journal), 0o700); err != nil {
-		return nil, fmt.Errorf("make the journal's folder: %w", err)
+	if config.Scheduler == nil {
+		config.Scheduler = schedule.Real{}
 	}
-	journal, err := openJournal(config.Journal)
-	if err != nil {
-		return nil, err
+	if config.Storage == nil {
+		if err := os.MkdirAll(filepath.Dir(config.Journal), 0o700); err != nil {
+			return nil, fmt.Errorf("make the journal's folder: %w", err)
+		}
+		file, err := openFile(config.Journal)
+		if err != nil {
+			return nil, err
+		}
+		config.Storage = file
 	}
+	journal := &journal{storage: config.Storage}
 	open, err := journal.openStarts()
 	if err == nil {
-		err = journal.prune(time.Now())
+		err = journal.prune(config.Scheduler.Now())
 	}
 	if err != nil {
 		_ = journal.close()
@@ -93,7 +105,7 @@ func Open(config Config) (*Jobs, error) {
 	for _, vm := range open {
 		j.absences.doubt(vm) // an earlier life asked for it, and it may still come
 	}
-	j.work.Go(j.prune)
+	j.beside(j.prune)
 	return j, nil
 }
 
@@ -105,19 +117,23 @@ func (j *Jobs) Close() error {
 }
 
 func (j *Jobs) prune() {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-j.ctx.Done():
-			return
-		case <-ticker.C:
-			if err := j.journal.prune(time.Now()); err != nil {
-				j.Logger.Error("old lines could not be taken out of the journal", "error", err)
-			}
+	for j.sleep(pruneEvery) == nil {
+		if err := j.journal.prune(j.now()); err != nil {
+			j.Logger.Error("old lines could not be taken out of the journal", "error", err)
 		}
 	}
 }
+
+// beside runs work that Close waits for.
+func (j *Jobs) beside(work func()) {
+	j.work.Add(1)
+	j.Scheduler.Go(func() {
+		defer j.work.Done()
+		work()
+	})
+}
+
+func (j *Jobs) now() time.Time { return j.Scheduler.Now() }
 
 // Results are the answers, in the order in which they were found.
 func (j *Jobs) Results() <-chan *berthv1.CommandResult { return j.results }
@@ -159,7 +175,7 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	}
 	one := &job{operation: command.GetOperationId(), vm: command.GetVmId(), start: command.GetStart() != nil}
 	j.running[key] = one
-	j.work.Go(func() {
+	j.beside(func() {
 		result := j.carryOut(command, one)
 		j.mu.Lock()
 		delete(j.running, key)
@@ -178,7 +194,7 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 // take waits for the VM's turn. The caller gives it back.
 func (j *Jobs) take(vm string) (giveBack func()) {
 	t := j.turnOf(vm)
-	<-t.free
+	_, _ = j.Scheduler.Wait(context.Background(), t.free, 0)
 	return func() {
 		t.free <- struct{}{}
 		j.leave(vm, t)
@@ -253,9 +269,9 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		before.Repeated = true
 		return before
 	}
-	takenUp, err := j.journal.begin(command, false, time.Now())
+	takenUp, err := j.journal.begin(command, false, j.now())
 	if errors.Is(err, ErrStaleEpoch) && j.isBack(command) {
-		takenUp, err = j.journal.begin(command, true, time.Now())
+		takenUp, err = j.journal.begin(command, true, j.now())
 	}
 	if err != nil {
 		log.Warn("command refused", "error", err)
@@ -270,7 +286,7 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	if done.again {
 		err = j.journal.forget(command)
 	} else {
-		err = j.journal.answer(command, done.result, done.obeyFrom, time.Now())
+		err = j.journal.answer(command, done.result, done.obeyFrom, j.now())
 	}
 	if err != nil {
 		// The intent stands, so the same question is answered by looking again. What must not be said without the journal

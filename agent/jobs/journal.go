@@ -6,13 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
-	bbolterrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
 
 	berthv1 "berth/shared/gen/berth/v1"
@@ -25,11 +21,11 @@ const (
 )
 
 var (
-	bucketIntents = []byte("intents") // operation/step -> entry: begun here, and the end is not known
-	bucketAnswers = []byte("answers") // operation/step -> entry
-	bucketEpochs  = []byte("epochs")  // VM ID -> lowest epoch that is still obeyed
-	bucketObeyed  = []byte("obeyed")  // VM ID -> highest epoch of an order that was obeyed, but for one that clears
-	bucketMeta    = []byte("meta")
+	bucketIntents = "intents" // operation/step -> entry: begun here, and the end is not known
+	bucketAnswers = "answers" // operation/step -> entry
+	bucketEpochs  = "epochs"  // VM ID -> lowest epoch that is still obeyed
+	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed, but for one that clears
+	bucketMeta    = "meta"
 	keyTerm       = []byte("term") // highest term obeyed
 )
 
@@ -40,9 +36,9 @@ var (
 )
 
 // journal remembers on disk what this node set out to do and what it answered. Every change is on the disk when the call
-// returns (bbolt syncs each transaction), so intent is never lost to a crash.
+// returns, so intent is never lost to a crash.
 type journal struct {
-	db *bbolt.DB
+	storage Storage
 }
 
 // entry is one command's line.
@@ -56,54 +52,13 @@ type entry struct {
 	Result    []byte    `json:"result,omitempty"` // protobuf of berth.v1.CommandResult; an intent has none
 }
 
-func openJournal(path string) (*journal, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 2 * time.Second})
-	switch {
-	case errors.Is(err, bbolterrors.ErrTimeout):
-		return nil, fmt.Errorf("journal %s is in use: another berth-agent runs on this node", path)
-	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("journal %s is damaged: %w: put this node into maintenance until no operation runs on it, "+
-			"then move the file away and start the agent", path, err)
-	case err != nil:
-		return nil, fmt.Errorf("open the journal %s: %w", path, err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketIntents, bucketAnswers, bucketEpochs, bucketObeyed, bucketMeta} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		_ = db.Close()
-		return nil, fmt.Errorf("prepare the journal %s: %w", path, err)
-	}
-	return &journal{db: db}, nil
-}
-
-// Unused tells whether nobody works with the journal now. A journal that does not exist is unused.
-func Unused(path string) error {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, ReadOnly: true})
-	switch {
-	case errors.Is(err, bbolterrors.ErrTimeout):
-		return errors.New("a berth-agent runs on this node")
-	case err != nil:
-		return nil // damaged, perhaps, but not in use
-	}
-	return db.Close()
-}
-
-func (j *journal) close() error { return j.db.Close() }
+func (j *journal) close() error { return j.storage.Close() }
 
 func keyOf(operation string, step uint32) []byte { return fmt.Appendf(nil, "%s/%08x", operation, step) }
 
 // answered finds the answer that was given before; nil if none was.
 func (j *journal) answered(operation string, step uint32) (result *berthv1.CommandResult, err error) {
-	err = j.db.View(func(tx *bbolt.Tx) error {
+	err = j.storage.View(func(tx Tx) error {
 		text := tx.Bucket(bucketAnswers).Get(keyOf(operation, step))
 		if text == nil {
 			return nil
@@ -122,7 +77,7 @@ func (j *journal) answered(operation string, step uint32) (result *berthv1.Comma
 // ErrStaleEpoch are refusals. TakenUp tells that the intent was there already: an earlier life of the agent began it. An
 // order about a VM that is back counts as new, whatever its epoch.
 func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (takenUp bool, err error) {
-	err = j.db.Update(func(tx *bbolt.Tx) error {
+	err = j.storage.Update(func(tx Tx) error {
 		if err := obey(tx, command, back); err != nil {
 			return err
 		}
@@ -139,7 +94,7 @@ func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (take
 }
 
 // obey refuses what is old and remembers what is new.
-func obey(tx *bbolt.Tx, command *berthv1.Command, back bool) error {
+func obey(tx Tx, command *berthv1.Command, back bool) error {
 	meta := tx.Bucket(bucketMeta)
 	switch term := number(meta.Get(keyTerm)); {
 	case command.GetTerm() < term:
@@ -167,7 +122,7 @@ func obey(tx *bbolt.Tx, command *berthv1.Command, back bool) error {
 }
 
 // raise lets an epoch of a VM be no lower than this from now on.
-func raise(epochs *bbolt.Bucket, vm string, epoch uint64) error {
+func raise(epochs Bucket, vm string, epoch uint64) error {
 	if epoch <= number(epochs.Get([]byte(vm))) {
 		return nil
 	}
@@ -177,7 +132,7 @@ func raise(epochs *bbolt.Bucket, vm string, epoch uint64) error {
 // answer records a command's result in place of its intent. Orders for the VM with an epoch below obeyFrom are refused
 // from now on.
 func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult, obeyFrom uint64, at time.Time) error {
-	return j.db.Update(func(tx *bbolt.Tx) error {
+	return j.storage.Update(func(tx Tx) error {
 		if err := raise(tx.Bucket(bucketEpochs), command.GetVmId(), obeyFrom); err != nil {
 			return err
 		}
@@ -187,7 +142,7 @@ func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult
 	})
 }
 
-func conclude(tx *bbolt.Tx, e *entry, result *berthv1.CommandResult) (err error) {
+func conclude(tx Tx, e *entry, result *berthv1.CommandResult) (err error) {
 	key := keyOf(e.Operation, e.Step)
 	if err := tx.Bucket(bucketIntents).Delete(key); err != nil {
 		return err
@@ -200,14 +155,14 @@ func conclude(tx *bbolt.Tx, e *entry, result *berthv1.CommandResult) (err error)
 
 // forget takes an intent back, for a command that has to be tried anew when it is asked for again.
 func (j *journal) forget(command *berthv1.Command) error {
-	return j.db.Update(func(tx *bbolt.Tx) error {
+	return j.storage.Update(func(tx Tx) error {
 		return tx.Bucket(bucketIntents).Delete(keyOf(command.GetOperationId(), command.GetStep()))
 	})
 }
 
 // openStarts are the VM IDs of starts that were begun and not answered.
 func (j *journal) openStarts() (vms []string, err error) {
-	err = j.db.View(func(tx *bbolt.Tx) error {
+	err = j.storage.View(func(tx Tx) error {
 		return eachStart(tx, func(e *entry) error {
 			vms = append(vms, e.VM)
 			return nil
@@ -223,7 +178,7 @@ func (j *journal) refuseStarts(vm string, upTo uint64, at time.Time) error {
 	if err != nil || !slices.Contains(open, vm) {
 		return err
 	}
-	return j.db.Update(func(tx *bbolt.Tx) error {
+	return j.storage.Update(func(tx Tx) error {
 		return eachStart(tx, func(e *entry) error {
 			if e.VM != vm || e.Epoch > upTo {
 				return nil
@@ -238,7 +193,7 @@ func (j *journal) refuseStarts(vm string, upTo uint64, at time.Time) error {
 }
 
 // eachStart visits every open start. The visitor may conclude it.
-func eachStart(tx *bbolt.Tx, visit func(*entry) error) error {
+func eachStart(tx Tx, visit func(*entry) error) error {
 	var open []*entry
 	err := tx.Bucket(bucketIntents).ForEach(func(_, text []byte) error {
 		e := &entry{}
@@ -263,8 +218,8 @@ func eachStart(tx *bbolt.Tx, visit func(*entry) error) error {
 
 // prune drops old lines. Epochs stay: they are what keeps an order that comes years late from being obeyed.
 func (j *journal) prune(now time.Time) error {
-	return j.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketIntents, bucketAnswers} {
+	return j.storage.Update(func(tx Tx) error {
+		for _, name := range []string{bucketIntents, bucketAnswers} {
 			var old [][]byte
 			err := tx.Bucket(name).ForEach(func(key, text []byte) error {
 				var e entry
@@ -286,7 +241,7 @@ func (j *journal) prune(now time.Time) error {
 	})
 }
 
-func put(bucket *bbolt.Bucket, key []byte, e *entry) error {
+func put(bucket Bucket, key []byte, e *entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err

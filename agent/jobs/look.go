@@ -70,10 +70,10 @@ func (j *Jobs) look(command *berthv1.Command) sight {
 
 // await looks until the sight is as wanted, or time is up. It returns the last sight.
 func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(sight) bool) sight {
-	deadline := time.Now().Add(limit)
+	deadline := j.now().Add(limit)
 	for {
 		seen := j.look(command)
-		if wanted(seen) || !time.Now().Before(deadline) || j.sleep(pollEvery) != nil {
+		if wanted(seen) || !j.now().Before(deadline) || j.sleep(pollEvery) != nil {
 			return seen
 		}
 	}
@@ -89,19 +89,13 @@ func (j *Jobs) firstLook(command *berthv1.Command, takenUp bool, haste time.Dura
 
 // sleep ends early, with an error, when the agent stops.
 func (j *Jobs) sleep(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-j.ctx.Done():
-		return j.ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	_, err := j.Scheduler.Wait(j.ctx, nil, d)
+	return err
 }
 
 // limited is the context of one call that changes something.
 func (j *Jobs) limited(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(j.ctx, limit)
+	return j.Scheduler.Limit(j.ctx, limit)
 }
 
 // absences are the VMs of which "not here" is in doubt. The zero value is ready.
@@ -149,7 +143,7 @@ func (a *absences) positive(vm string, seen sight, now time.Time) bool {
 func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
 	defer j.tryTake(command.GetVmId())()
 	seen := j.look(command)
-	positive := j.absences.positive(command.GetVmId(), seen, time.Now())
+	positive := j.absences.positive(command.GetVmId(), seen, j.now())
 	switch {
 	case !seen.known():
 		return doubt(command, seen.err, seen.message())
@@ -159,7 +153,7 @@ func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
 		seen.domain.State = "" // not here yet
 		return doubt(command, errors.New("a start of the VM may still take effect"), seen.message())
 	}
-	if err := j.journal.refuseStarts(command.GetVmId(), command.GetEpoch(), time.Now()); err != nil {
+	if err := j.journal.refuseStarts(command.GetVmId(), command.GetEpoch(), j.now()); err != nil {
 		seen.domain.State = ""
 		return doubt(command, err, seen.message())
 	}

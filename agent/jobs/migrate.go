@@ -63,7 +63,7 @@ func (j *Jobs) runner(command *berthv1.Command, one *job, domain hypervisor.Doma
 	}
 	runner := &migration.Runner{
 		Hypervisor: j.Hypervisor, UUID: command.GetVmId(), Limit: deadline,
-		Report: func(job hypervisor.Job) { j.report(command, job) },
+		Scheduler: j.Scheduler, Report: func(job hypervisor.Job) { j.report(command, job) },
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -65,7 +65,7 @@ func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
 }
 
 func (j *Jobs) started(command *berthv1.Command, seen sight) done {
-	j.absences.positive(command.GetVmId(), seen, time.Now()) // no doubt any more
+	j.absences.positive(command.GetVmId(), seen, j.now()) // no doubt any more
 	return done{result: success(command, seen.message())}
 }
 
@@ -74,7 +74,7 @@ func (j *Jobs) startInDoubt(command *berthv1.Command, err error) done {
 	j.absences.doubt(command.GetVmId())
 	positive := false
 	seen := j.await(command, patience, func(s sight) bool {
-		positive = j.absences.positive(command.GetVmId(), s, time.Now())
+		positive = j.absences.positive(command.GetVmId(), s, j.now())
 		return positive || s.holds(command.GetEpoch())
 	})
 	switch {
@@ -106,9 +106,10 @@ const machineFresh = 5 * time.Minute
 func (j *Jobs) renderMachine() (domxml.Machine, error) {
 	c := &j.machine
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Now().Before(c.until) {
-		return c.machine, nil
+	known, fresh := c.machine, j.now().Before(c.until)
+	c.mu.Unlock()
+	if fresh {
+		return known, nil
 	}
 	info, err := j.Hypervisor.Host(j.ctx)
 	if err != nil {
@@ -122,7 +123,9 @@ func (j *Jobs) renderMachine() (domxml.Machine, error) {
 	if err != nil {
 		return domxml.Machine{}, fmt.Errorf("%w: %w", hypervisor.ErrUnsupported, err)
 	}
-	c.machine, c.until = machine, time.Now().Add(machineFresh)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.machine, c.until = machine, j.now().Add(machineFresh)
 	return machine, nil
 }
 

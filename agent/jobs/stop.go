@@ -36,15 +36,15 @@ func (j *Jobs) stop(command *berthv1.Command, takenUp bool) done {
 
 // powerOff destroys the domain. It tries for as long as libvirt is away or the domain busy.
 func (j *Jobs) powerOff(command *berthv1.Command) done {
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := j.now().Add(patience); ; {
 		ctx, cancel := j.limited(actLimit)
 		err := j.Hypervisor.Destroy(ctx, command.GetVmId(), command.GetEpoch())
 		cancel()
 		if err == nil {
 			err = fmt.Errorf("%w: it was powered off and is still here", hypervisor.ErrAmbiguous)
 		}
-		seen := j.await(command, time.Until(deadline), sight.known)
-		late := !time.Now().Before(deadline) || j.sleep(retryEvery) != nil
+		seen := j.await(command, deadline.Sub(j.now()), sight.known)
+		late := !j.now().Before(deadline) || j.sleep(retryEvery) != nil
 		passing := errors.Is(err, hypervisor.ErrUnavailable) || errors.Is(err, hypervisor.ErrBusy) || errors.Is(err, hypervisor.ErrAmbiguous)
 		switch {
 		case seen.gone():

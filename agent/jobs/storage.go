@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"berth/agent/hypervisor"
 	"berth/agent/seed"
@@ -67,7 +66,7 @@ func (j *Jobs) startUnknown(command *berthv1.Command, err error) done {
 // awaitAbsence waits until the VM is absent for sure, or here, or time is up.
 func (j *Jobs) awaitAbsence(command *berthv1.Command) (seen sight, sure bool) {
 	seen = j.await(command, patience, func(s sight) bool {
-		sure = j.absences.positive(command.GetVmId(), s, time.Now())
+		sure = j.absences.positive(command.GetVmId(), s, j.now())
 		return sure || s.known() && !s.absent()
 	})
 	return seen, sure
@@ -108,7 +107,7 @@ func (j *Jobs) prepare(command *berthv1.Command, takenUp bool) done {
 // clear removes volumes that nobody counts any more. It never touches a domain, nor what one has: its failures are not kept,
 // and the same order is sent until they are gone.
 func (j *Jobs) clear(command *berthv1.Command) done {
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := j.now().Add(patience); ; {
 		seen, sure := j.awaitAbsence(command)
 		err := seen.err
 		switch {
@@ -124,7 +123,7 @@ func (j *Jobs) clear(command *berthv1.Command) done {
 			return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
 		case errors.Is(err, hypervisor.ErrInUse):
 			return done{result: failure(command, err, seen.message()), again: true}
-		case !time.Now().Before(deadline) || j.sleep(retryEvery) != nil:
+		case !j.now().Before(deadline) || j.sleep(retryEvery) != nil:
 			return done{result: doubt(command, err, seen.message()), again: true}
 		}
 	}

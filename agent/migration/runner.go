@@ -11,6 +11,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/migration/converge"
+	"berth/agent/schedule"
 )
 
 const (
@@ -32,6 +33,7 @@ type Runner struct {
 	UUID       string
 	Limit      time.Duration        // longest copy; 0: none
 	Report     func(hypervisor.Job) // gets each progress
+	Scheduler  schedule.Scheduler
 
 	history   converge.History
 	begun     time.Time
@@ -53,9 +55,16 @@ func (r *Runner) Run(ctx context.Context, options hypervisor.MigrateOptions) err
 	if r.Cancelled() {
 		return hypervisor.ErrAborted
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- r.Hypervisor.Migrate(ctx, r.UUID, options) }()
-	return r.attend(ctx, ended)
+	var err error
+	ended := make(chan struct{})
+	r.Scheduler.Go(func() {
+		err = r.Hypervisor.Migrate(ctx, r.UUID, options)
+		close(ended)
+	})
+	if over := r.attend(ctx, ended); over != nil {
+		return over
+	}
+	return err
 }
 
 // Attach follows a job that runs already, to its end. How it ended is not told: the error, ErrAmbiguous, says so.
@@ -63,21 +72,15 @@ func (r *Runner) Attach(ctx context.Context) error {
 	return r.attend(ctx, nil)
 }
 
-// attend polls until ended delivers, or, without it, until the job is gone.
-func (r *Runner) attend(ctx context.Context, ended <-chan error) error {
+// attend polls until ended is closed, which is no error, or, without it, until the job is gone.
+func (r *Runner) attend(ctx context.Context, ended <-chan struct{}) error {
 	if r.begun.IsZero() {
-		r.begun = time.Now()
+		r.begun = r.Scheduler.Now()
 	}
-	seenAt := time.Now()
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
+	seenAt := r.Scheduler.Now()
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-ended:
+		if over, err := r.Scheduler.Wait(ctx, ended, pollEvery); over || err != nil {
 			return err
-		case <-ticker.C:
 		}
 		job, err := r.Hypervisor.Job(ctx, r.UUID, false)
 		switch {
@@ -87,12 +90,12 @@ func (r *Runner) attend(ctx context.Context, ended <-chan error) error {
 			}
 			continue
 		case err != nil: // busy or unreachable: the next look may tell more
-			if ended == nil && time.Since(seenAt) > silence {
+			if ended == nil && r.Scheduler.Now().Sub(seenAt) > silence {
 				return fmt.Errorf("%w: the job is out of sight: %w", hypervisor.ErrAmbiguous, err)
 			}
 			continue
 		}
-		seenAt = time.Now()
+		seenAt = r.Scheduler.Now()
 		r.attendTo(ctx, job)
 	}
 }
@@ -102,7 +105,7 @@ func (r *Runner) attendTo(ctx context.Context, job hypervisor.Job) {
 	if r.Report != nil {
 		r.Report(job)
 	}
-	giveUp, why := r.history.Judge(converge.Progress{Elapsed: time.Since(r.begun), Remaining: job.DataRemaining}, r.Limit)
+	giveUp, why := r.history.Judge(converge.Progress{Elapsed: r.Scheduler.Now().Sub(r.begun), Remaining: job.DataRemaining}, r.Limit)
 	if giveUp && r.gaveUp == "" {
 		r.gaveUp = why
 	}

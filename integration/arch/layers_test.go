@@ -35,6 +35,7 @@ var layers = []struct {
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
 
+	{"how the agent's work waits", []string{"agent/schedule"}},
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat",
