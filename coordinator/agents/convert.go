@@ -12,8 +12,8 @@ import (
 	"berth/shared/units"
 )
 
-// command puts an order on the wire.
-func command(term uint64, order operation.Order) *berthv1.Command {
+// Command puts an order on the wire.
+func Command(term uint64, order operation.Order) *berthv1.Command {
 	c := &berthv1.Command{
 		OperationId: order.Operation, Step: order.Step, Term: term, Epoch: order.Epoch, VmId: order.VM, VmName: order.VMName,
 	}
@@ -90,8 +90,8 @@ func copied(order operation.Order) (from, to []*berthv1.Volume) {
 	return from, to
 }
 
-// answer takes a command's result from the wire.
-func answer(node string, result *berthv1.CommandResult) operation.Answer {
+// Answer takes a command's result from the wire.
+func Answer(node string, result *berthv1.CommandResult) operation.Answer {
 	a := operation.Answer{
 		Operation: result.GetOperationId(), Node: node, Step: result.GetStep(), Outcome: outcome(result.GetOutcome()),
 		Code: result.GetErrorCode(), Error: result.GetError(), Seen: observation(result.GetDomain()),

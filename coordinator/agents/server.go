@@ -132,7 +132,7 @@ func (s *Server) Order(term uint64, order operation.Order) bool {
 	if x == nil || x.term != term {
 		return false
 	}
-	return x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: command(term, order)}})
+	return x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: Command(term, order)}})
 }
 
 // Cancel asks a node's agent to stop working on an order, if it has a session.

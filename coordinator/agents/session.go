@@ -178,7 +178,7 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	}
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Result:
-		s.Answered(answer(x.node, m.Result))
+		s.Answered(Answer(x.node, m.Result))
 	case *berthv1.SessionRequest_TaskResult:
 		x.finish(m.TaskResult)
 	case *berthv1.SessionRequest_Inventory:

@@ -457,14 +457,14 @@ func TestOrdersOnTheWire(t *testing.T) {
 		if tc.set != nil {
 			tc.set(&order)
 		}
-		if diff := cmp.Diff(tc.want, command(9, order), protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(tc.want, Command(9, order), protocmp.Transform()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", action, diff)
 		}
 	}
 }
 
 func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
-	got := answer("n1", &berthv1.CommandResult{OperationId: "op"})
+	got := Answer("n1", &berthv1.CommandResult{OperationId: "op"})
 	if got.Outcome != operation.OutcomeAmbiguous || got.Seen.State != cluster.DomainUnknown {
 		t.Errorf("got %+v, want an ambiguous outcome and an unknown domain", got)
 	}
@@ -472,7 +472,7 @@ func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
 	stats := &berthv1.MigrationStats{
 		ElapsedSeconds: 1.5, DataTotalBytes: 7, DowntimeSeconds: &downtime, DiskTotalBytes: 5, DiskProcessedBytes: 4, DiskRemainingBytes: 1,
 	}
-	got = answer("n1", &berthv1.CommandResult{Migration: stats})
+	got = Answer("n1", &berthv1.CommandResult{Migration: stats})
 	want := 250 * time.Millisecond
 	wantStats := &operation.MigrationStats{
 		Elapsed: 1500 * time.Millisecond, DataTotal: 7, Downtime: &want, DiskTotal: 5, DiskProcessed: 4, DiskRemaining: 1,
