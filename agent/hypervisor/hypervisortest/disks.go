@@ -45,14 +45,7 @@ func inUse(t *testing.T, bench Bench) {
 	hv := bench.Source.Hypervisor
 	image := bench.empty(t, bench.Source, bench.Shared)
 	for _, named := range []string{"by volume", "by path"} {
-		name := bench.volume(t, bench.Source, bench.Pool)
-		err := hv.CreateVolume(t.Context(), hypervisor.NewVolume{
-			Pool: bench.Pool, Name: name, Format: hypervisor.FormatQCOW2, CapacityBytes: 32 * mebibyte,
-			BackingPool: bench.Shared, BackingName: image, BackingFormat: hypervisor.FormatQCOW2,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		name := bench.thin(t, bench.Source, image)
 		disk, backing := find(t, bench.Source, bench.Pool, name), find(t, bench.Source, bench.Shared, image)
 		g := newGuest(t, bench)
 		if named == "by path" {
@@ -104,14 +97,7 @@ func lostVolume(t *testing.T, bench Bench) {
 func copyDisks(t *testing.T, bench Bench) {
 	source, target := bench.Source.Hypervisor, bench.Target.Hypervisor
 	image := bench.empty(t, bench.Source, bench.Shared)
-	from := bench.volume(t, bench.Source, bench.Pool)
-	err := source.CreateVolume(t.Context(), hypervisor.NewVolume{
-		Pool: bench.Pool, Name: from, Format: hypervisor.FormatQCOW2, CapacityBytes: 32 * mebibyte,
-		BackingPool: bench.Shared, BackingName: image, BackingFormat: hypervisor.FormatQCOW2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := bench.thin(t, bench.Source, image)
 	to := bench.empty(t, bench.Target, bench.Pool)
 	path := find(t, bench.Source, bench.Pool, from).Path
 	g := newGuest(t, bench).onFile(path)
@@ -120,7 +106,7 @@ func copyDisks(t *testing.T, bench Bench) {
 	defer cancel()
 	xml := strings.Replace(g.moved(t, source, 2), "<source file='"+path+"'", "<source pool='"+bench.Pool+"' volume='"+to+"'", 1)
 	xml = strings.Replace(xml, "<disk type='file'", "<disk type='volume'", 1)
-	err = source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
+	err := source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
 		TargetURI: bench.Target.URI, DomainXML: xml, Paused: true, Plain: bench.Plain, CopyDisks: []string{"vda"},
 	})
 	if err != nil {

@@ -41,6 +41,20 @@ func (b Bench) empty(t *testing.T, on Host, pool string) string {
 	return name
 }
 
+// thin makes a volume in the pool whose content is at first that of an image in the shared pool.
+func (b Bench) thin(t *testing.T, on Host, image string) string {
+	t.Helper()
+	name := b.volume(t, on, b.Pool)
+	err := on.Hypervisor.CreateVolume(t.Context(), hypervisor.NewVolume{
+		Pool: b.Pool, Name: name, Format: hypervisor.FormatQCOW2, CapacityBytes: 32 * mebibyte,
+		BackingPool: b.Shared, BackingName: image, BackingFormat: hypervisor.FormatQCOW2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func find(t *testing.T, on Host, pool, name string) hypervisor.Volume {
 	t.Helper()
 	found, err := on.Hypervisor.LookupVolume(t.Context(), pool, name)
