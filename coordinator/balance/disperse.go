@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
 )
 
@@ -177,19 +176,7 @@ func (g *ground) spread(s *Situation, found *Found) string {
 	seed := g.Seed()
 	return g.disperse(s, func(p Proposal) bool {
 		request, target, chosen := g.part(p, seed)
-		if !chosen {
-			return false
-		}
-		decision := placement.Place(g.View, request, g.Policy, seed)
-		if decision.Outcome != placement.Placed || decision.Winner != g.columns.IDs[target] {
-			return false
-		}
-		found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
-		found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
-		found.Unit, found.Before = DispersalUnit, g.unevenness(s)
-		g.move(p.VM, target)
-		found.Predicted = g.unevenness(s)
-		return true
+		return chosen && g.accept(found, &p, &request, target, seed, DispersalUnit, func() float64 { return g.unevenness(s) })
 	})
 }
 

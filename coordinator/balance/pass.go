@@ -140,20 +140,25 @@ func (g *ground) balance(balancer Balancer, s *Situation, found *Found) string {
 	seed := g.Seed()
 	return balancer.Propose(s, func(p Proposal) bool {
 		request, target, chosen := g.settle(p, seed)
-		if !chosen {
-			return false
-		}
-		decision := placement.Place(g.View, request, g.Policy, seed)
-		if decision.Outcome != placement.Placed || decision.Winner != g.columns.IDs[target] {
-			return false
-		}
-		found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
-		found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
-		found.Unit, found.Before = balancer.Unit, balancer.Figure(s)
-		g.move(p.VM, target)
-		found.Predicted = balancer.Figure(s)
-		return true
+		return chosen && g.accept(found, &p, &request, target, seed, balancer.Unit, func() float64 { return balancer.Figure(s) })
 	})
+}
+
+// accept takes a proposal over if a whole decision on the view, with the seed that the target was chosen with, comes to the
+// target too. The figure is of how uneven the cluster is, in the unit: it is read before and after the move.
+func (g *ground) accept(
+	found *Found, p *Proposal, request *placement.Request, target int, seed uint64, unit string, figure func() float64,
+) bool {
+	decision := placement.Place(g.View, *request, g.Policy, seed)
+	if decision.Outcome != placement.Placed || decision.Winner != g.columns.IDs[target] {
+		return false
+	}
+	found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
+	found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
+	found.Unit, found.Before = unit, figure()
+	g.move(p.VM, target)
+	found.Predicted = figure()
+	return true
 }
 
 // keeping are the targets of a proposal where no rule is kept worse: a repair would undo the move.
