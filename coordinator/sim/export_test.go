@@ -29,24 +29,8 @@ type live struct {
 }
 
 func (l *live) view() *cluster.View {
-	records := cluster.Records{Nodes: l.state.Nodes, VMs: l.state.VMs, Reservations: l.reservations}
-	for _, r := range l.state.Resources {
-		switch r.Kind {
-		case cluster.KindCluster:
-			records.Clusters = append(records.Clusters, r)
-		case cluster.KindGroup:
-			records.Groups = append(records.Groups, r)
-		case cluster.KindPool:
-			records.Pools = append(records.Pools, r)
-		case cluster.KindPod:
-			records.Pods = append(records.Pods, r)
-		case cluster.KindDisk, cluster.KindImage:
-			if r.Volume != nil {
-				records.Disks = append(records.Disks, r)
-			}
-		default:
-		}
-	}
+	records := recordsOf(&l.state)
+	records.Reservations = l.reservations
 	return cluster.NewView(noon, 42, records, l.facts)
 }
 

@@ -60,10 +60,10 @@ type guest struct {
 	state     cluster.DomainState
 }
 
-// view is the world as placement sees it.
-func (w *world) view() *cluster.View {
-	records := cluster.Records{Nodes: w.state.Nodes, VMs: slices.Clone(w.state.VMs)}
-	for _, resource := range w.state.Resources {
+// recordsOf are the records of an estate that a view reads. The VMs are a copy of their own.
+func recordsOf(state *estate.State) cluster.Records {
+	records := cluster.Records{Nodes: state.Nodes, VMs: slices.Clone(state.VMs)}
+	for _, resource := range state.Resources {
 		switch resource.Kind {
 		case cluster.KindCluster:
 			records.Clusters = append(records.Clusters, resource)
@@ -79,6 +79,12 @@ func (w *world) view() *cluster.View {
 			}
 		}
 	}
+	return records
+}
+
+// view is the world as placement sees it.
+func (w *world) view() *cluster.View {
+	records := recordsOf(&w.state)
 	facts := make(map[string]cluster.NodeFacts, len(w.nodes))
 	for id, node := range w.nodes {
 		known := node.facts
