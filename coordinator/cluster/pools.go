@@ -208,13 +208,20 @@ func (s *PoolShare) of(node string) bool {
 	return slices.Contains(s.Nodes, node) || slices.ContainsFunc(s.Missing, func(l PoolLacks) bool { return l.Node == node })
 }
 
-// figures are those of the share that a node has.
-func (p *PoolView) figures(node string) PoolFigures {
-	at := 0
-	if p.Settings.Scope != PoolShared {
-		at = slices.IndexFunc(p.Shares, func(s PoolShare) bool { return s.of(node) })
+// Share is the share of the pool that a node, given by ID, has: of a shared pool the one that there is. False: the node is not
+// of the pool's cluster.
+func (p *PoolView) Share(node string) (*PoolShare, bool) {
+	for i := range p.Shares {
+		if share := &p.Shares[i]; p.Settings.Scope == PoolShared || share.of(node) {
+			return share, true
+		}
 	}
-	share := &p.Shares[at]
+	return nil, false
+}
+
+// figures are those of the share that a node of the pool's cluster has.
+func (p *PoolView) figures(node string) PoolFigures {
+	share, _ := p.Share(node)
 	return PoolFigures{Capacity: share.Capacity, Available: share.Available, Promised: share.Promised, Limit: share.Limit}
 }
 

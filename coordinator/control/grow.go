@@ -103,7 +103,7 @@ func (c *Control) wantSize(ctx context.Context, request GrowDisk) (wanted wanted
 		if err := c.roomToGrow(snapshot, disk, request.Size); err != nil {
 			return decided, err
 		}
-		if sizeWanted(disk) == request.Size { // somebody has begun before
+		if estate.SizeWanted(&disk) == request.Size { // somebody has begun before
 			if disk.Volume != nil {
 				wanted.before = sizeText(disk.Volume.Capacity)
 			}
@@ -149,7 +149,7 @@ func growable(snapshot *state.Snapshot, disk cluster.Resource, vm cluster.VM, to
 	refuse := func(code Code, next, format string, args ...any) error {
 		return &Error{Code: code, Subject: nameOf(disk), Message: fmt.Sprintf(format, args...), NextStep: next}
 	}
-	wanted := sizeWanted(disk)
+	wanted := estate.SizeWanted(&disk)
 	size := wanted
 	if disk.Volume != nil {
 		size = disk.Volume.Capacity
@@ -186,7 +186,7 @@ func (c *Control) roomToGrow(snapshot *state.Snapshot, disk cluster.Resource, to
 		node = disk.Volume.Nodes[0]
 		where = " of " + nodeName(snapshot, node)
 	}
-	share, known := shareOf(&pool, node)
+	share, known := pool.Share(node)
 	if !known || len(share.Nodes) == 0 {
 		return vanished(snapshot, &pool)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/estate"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
@@ -20,7 +21,7 @@ func TestADiskGrowsAndNeverShrinks(t *testing.T) {
 		vm := w.began("p-fast")
 		disk := w.disk("web1-root")
 		grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: disk.ID, Size: 20 * units.GiB, RequestID: "g"})
-		if err != nil || grown.Volume.Capacity != 20*units.GiB || sizeWanted(grown) != 20*units.GiB {
+		if err != nil || grown.Volume.Capacity != 20*units.GiB || estate.SizeWanted(&grown) != 20*units.GiB {
 			t.Fatal(grown, err)
 		}
 		task := w.agents.tasks[0]
@@ -40,7 +41,7 @@ func TestADiskGrowsAndNeverShrinks(t *testing.T) {
 		_, err = w.GrowDisk(t.Context(), GrowDisk{Disk: "f", Size: units.GiB})
 		refusedAs(t, "a file", err, Invalid, "/srv/x")
 		w.put(cluster.Resource{ID: "n", Kind: cluster.KindDisk, Name: "new", Settings: map[string]string{"size": sizeText(units.GiB)}})
-		if grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: "n", Size: 2 * units.GiB}); err != nil || sizeWanted(grown) != 2*units.GiB || len(w.agents.tasks) != 1 {
+		if grown, err := w.GrowDisk(t.Context(), GrowDisk{Disk: "n", Size: 2 * units.GiB}); err != nil || estate.SizeWanted(&grown) != 2*units.GiB || len(w.agents.tasks) != 1 {
 			t.Errorf("one that is not made yet: %+v, %v", grown, err)
 		}
 	})
@@ -65,7 +66,7 @@ func TestAGrowthThatFailedChangesNothingAndOneInDoubtIsFinished(t *testing.T) {
 		}
 		w.agents.task = func(string, Task) error { return &TaskError{Code: "no_space", Message: "the disk is full"} }
 		refusedAs(t, "refused by the node", grow(20*units.GiB), Conflict, "the disk is full")
-		if after := w.disk("web1-root"); sizeWanted(after) != 10*units.GiB || after.Volume.Capacity != 10*units.GiB {
+		if after := w.disk("web1-root"); estate.SizeWanted(&after) != 10*units.GiB || after.Volume.Capacity != 10*units.GiB {
 			t.Errorf("after that: %+v, %+v", after.Settings, after.Volume)
 		}
 		w.agents.task = func(string, Task) error { return errors.New("the session ended") }

@@ -230,7 +230,7 @@ func (c *Control) takers(
 
 // takes refuses an image that a node's pool has no room for. What was begun before has its room already.
 func (c *Control) takes(snapshot *state.Snapshot, pool *cluster.PoolView, node string, before *cluster.Volume, request ImportImage) error {
-	share, known := shareOf(pool, node)
+	share, known := pool.Share(node)
 	if !known {
 		return vanished(snapshot, pool)
 	}

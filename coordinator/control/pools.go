@@ -56,18 +56,6 @@ func provisioned(pool *cluster.PoolView, share *cluster.PoolShare) string {
 	return fmt.Sprintf("%s at %g times", share.Capacity, pool.Settings.OverProvisioning)
 }
 
-// shareOf is the share of a pool that a node has: of a shared pool the one that there is.
-func shareOf(pool *cluster.PoolView, node string) (*cluster.PoolShare, bool) {
-	for i := range pool.Shares {
-		share := &pool.Shares[i]
-		lacks := slices.ContainsFunc(share.Missing, func(l cluster.PoolLacks) bool { return l.Node == node })
-		if pool.Settings.Scope == cluster.PoolShared || lacks || slices.Contains(share.Nodes, node) {
-			return share, true
-		}
-	}
-	return nil, false
-}
-
 // seenBy are the nodes that answer and have a pool in use, in the order of their IDs.
 func (c *Control) seenBy(pool *cluster.PoolView) []string {
 	var nodes []string

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
@@ -13,7 +12,6 @@ import (
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/state"
-	"berth/shared/units"
 )
 
 // searched is in which clusters a VM may be placed and what it has in each, as of one snapshot.
@@ -162,23 +160,14 @@ func usable(facts estate.Facts, vm cluster.VM) error {
 				Code: Conflict, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("disk %q of VM %q is being removed", disk.Name, vm.Name),
 				NextStep: fmt.Sprintf("finish that with 'berth vm delete %s', or take the disk from the VM", vm.Name),
 			}
-		case sizeWanted(disk) > disk.Volume.Capacity:
+		case estate.SizeWanted(&disk) > disk.Volume.Capacity:
 			return &Error{
 				Code: Busy, Subject: "disk/" + disk.Name, Message: fmt.Sprintf("disk %q is being made larger", disk.Name),
-				NextStep: fmt.Sprintf("wait for it, or finish it with 'berth disk grow %s %d'", disk.Name, sizeWanted(disk)),
+				NextStep: fmt.Sprintf("wait for it, or finish it with 'berth disk grow %s %d'", disk.Name, estate.SizeWanted(&disk)),
 			}
 		}
 	}
 	return nil
-}
-
-// sizeWanted is the size that a disk's record asks for; 0: it says none.
-func sizeWanted(disk cluster.Resource) units.Bytes {
-	size, err := strconv.ParseInt(disk.Settings[estate.SettingSize], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return units.Bytes(size)
 }
 
 // withRoot is a snapshot together with a disk that is made at once with its VM.

@@ -6,7 +6,6 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
-	"berth/coordinator/state"
 )
 
 // Spread tells how the VMs of a customer, by ID or name, are spread, without a name of anything: over what its VDCs may use,
@@ -23,13 +22,14 @@ func (c *Control) Spread(ref string) (Spread, error) {
 		}
 	}
 	counted := c.Inventory.View(snapshot, c.Now()).AccountVMs(customer.ID)
+	open := estate.OpenTo(snapshot, customer.ID)
 	zones, pods, clusters, nodes := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, name := range clusterNames(snapshot) {
 		record, _ := clusterNamed(snapshot, name)
 		pod, _ := snapshot.Resource(record.Links[estate.LinkPod])
 		zone := pod.Links[estate.LinkZone]
 		vms := counted.Clusters[name]
-		if vms == 0 && !open(snapshot, customer.ID, record, pod) {
+		if vms == 0 && !open[name] {
 			continue
 		}
 		clusters[name] = vms
@@ -45,21 +45,6 @@ func (c *Control) Spread(ref string) (Spread, error) {
 		}
 	}
 	return Spread{VMs: counted.Total, Zones: levelOf(zones), Pods: levelOf(pods), Clusters: levelOf(clusters), Nodes: levelOf(nodes)}, nil
-}
-
-// open tells whether VMs of a customer may go to a cluster: a VDC of the customer names it, its pod or its zone, or none of
-// them and it is the default one.
-func open(snapshot *state.Snapshot, customer string, record, pod cluster.Resource) bool {
-	for _, vdc := range snapshot.Resources(cluster.KindVDC) {
-		if vdc.Links[estate.LinkCustomer] != customer {
-			continue
-		}
-		named := cmp.Or(vdc.Links[estate.LinkCluster], vdc.Links[estate.LinkPod], vdc.Links[estate.LinkZone], cluster.DefaultCluster)
-		if named == record.ID || named == pod.ID || named == pod.Links[estate.LinkZone] || named == record.Name && named == cluster.DefaultCluster {
-			return true
-		}
-	}
-	return false
 }
 
 // levelOf is how VMs are spread over things of one kind.

@@ -83,6 +83,25 @@ func (s *scopes) under(vdc cluster.Resource) scope {
 	return scope{clusters: []cluster.Resource{s.namedCluster(cluster.DefaultCluster)}, said: said, unsaid: true}
 }
 
+// OpenTo are the clusters, by name, that VMs of a customer may go to by what its VDCs name. A VDC that names nothing is for the
+// default cluster; of one whose place is not there any more, or has no cluster, nothing is open.
+func OpenTo(source Source, customer string) map[string]bool {
+	s := scopesOf(source)
+	open := make(map[string]bool)
+	for _, vdc := range allOf(source, cluster.KindVDC) {
+		if vdc.Links[LinkCustomer] != customer {
+			continue
+		}
+		s.err = nil
+		for _, record := range s.under(vdc).clusters {
+			if s.err == nil {
+				open[record.Name] = true
+			}
+		}
+	}
+	return open
+}
+
 // within is what a VM itself says.
 func (s *scopes) within(subject, id string) scope {
 	kind := cluster.KindCluster

@@ -77,8 +77,8 @@ func sizeOf(disk, image *cluster.Resource) units.Bytes {
 	if disk.Volume != nil {
 		return disk.Volume.Capacity
 	}
-	if n, err := strconv.ParseInt(disk.Settings[SettingSize], 10, 64); err == nil {
-		return units.Bytes(n)
+	if wanted := SizeWanted(disk); wanted > 0 {
+		return wanted
 	}
 	if image.Volume != nil {
 		return image.Volume.Capacity
@@ -86,9 +86,19 @@ func sizeOf(disk, image *cluster.Resource) units.Bytes {
 	return 0
 }
 
+// SizeWanted is the size that a disk's record asks for; 0: it says none.
+func SizeWanted(disk *cluster.Resource) units.Bytes {
+	size, err := strconv.ParseInt(disk.Settings[SettingSize], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return units.Bytes(size)
+}
+
 // VolumesOf are the volumes that a VM's disks are: those that a start has to make in the pools that were chosen, and those
 // that are there. A disk that is not there and that no pool was chosen for is in neither. A VM with user data has a seed
-// image too, in the pool of its first volume: every start makes it anew, so it is in both once the VM has volumes. The error wraps ErrDangling or ErrNoVolume.
+// image too, in the pool of its first volume: every start makes it anew, so it is in both once the VM has volumes. The error
+// wraps ErrDangling or ErrNoVolume.
 func VolumesOf(source Source, vm cluster.VM, pools []placement.PoolChoice) (toMake, there []cluster.VolumeOrder, err error) {
 	if vm.Spec.XML != "" {
 		return nil, nil, nil
