@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/planner"
 	"berth/shared/units"
 )
 
@@ -70,9 +71,6 @@ func (w *walk) namedCluster(name string) cluster.Resource {
 	return cluster.DefaultClusterRecord()
 }
 
-// userConcentrated is the planner of VMs that are to be near the others of their customer.
-const userConcentrated = "user-concentrated"
-
 type fleetMaker struct {
 	facts      Facts
 	local      bool   // the cluster has local storage
@@ -91,7 +89,8 @@ func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
 		vm.Owner = customer.Name
 	}
 	offer, _ := f.facts.Resource(record.Offer)
-	vm.Concentrated = cmp.Or(offer.Settings[cluster.SettingPlanner], f.planner) == userConcentrated
+	by, _ := planner.ByName(cmp.Or(offer.Settings[cluster.SettingPlanner], f.planner))
+	vm.Concentrated = by.Together
 	vm.Memory, vm.VCPUs = runningSize(record, node)
 	if domain := domainOf(record.ID, node); domain != nil && domain.CPU != nil {
 		vm.CPU, vm.CPUKnown = *domain.CPU, true
@@ -101,12 +100,12 @@ func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
 
 // busy says why a VM cannot move now; empty: it can.
 func (f *fleetMaker) busy(vm *cluster.VM, node *cluster.NodeView) string {
-	domain := domainOf(vm.ID, node)
+	domain, local := domainOf(vm.ID, node), f.localDisk(vm)
 	switch {
 	case f.local:
 		return "its disk is on " + node.Node.Name + ": nothing moves in a cluster with local storage"
-	case f.localDisk(vm) != "":
-		return fmt.Sprintf("its disk %s of %s", f.localDisk(vm), node.Node.Name)
+	case local != "":
+		return fmt.Sprintf("its disk %s of %s", local, node.Node.Name)
 	case vm.Operation != "":
 		return "an operation works on it"
 	case node.Facts.Liveness != cluster.Up:

@@ -127,7 +127,7 @@ func TestFleetKnowsWhoseAVMIs(t *testing.T) {
 	withVolume(&now, "web-2", cluster.PoolShared)
 	now.Resources = append(now.Resources,
 		cluster.Resource{ID: "acme-1", Kind: cluster.KindCustomer, Name: "Acme"},
-		cluster.Resource{ID: "packed", Kind: cluster.KindOffer, Name: "packed", Settings: map[string]string{cluster.SettingPlanner: userConcentrated}})
+		cluster.Resource{ID: "packed", Kind: cluster.KindOffer, Name: "packed", Settings: map[string]string{cluster.SettingPlanner: "user-concentrated"}})
 	now.VMs[indexOf(&now, "web-2")].Owner.Customer = "acme-1"
 	now.VMs[indexOf(&now, "web-1")].Offer = "packed"
 	for _, vm := range fleetOf(t, now, facts).VMs {

@@ -106,6 +106,15 @@ type searching struct {
 	across Across
 	tried  []Tried
 	first  *Option // that was tried and refused
+	used   map[string]cluster.Usage
+}
+
+// usage is what is used of each cluster, by name.
+func (s *searching) usage() map[string]cluster.Usage {
+	if s.used == nil {
+		s.used = s.view.Usage()
+	}
+	return s.used
 }
 
 // option finds the option of a cluster.
@@ -189,7 +198,7 @@ func (s *searching) inOrder() Decision {
 
 // places are the clusters of the options as a planner sees them, by used capacity.
 func (s *searching) places() []planner.Place {
-	usage := s.view.Usage()
+	usage := s.usage()
 	pods := make(map[string]cluster.Usage)
 	request := &s.search.Options[0].Request
 	account := s.view.AccountVMs(request.Owner.Customer)
@@ -269,7 +278,7 @@ func (a *Across) order(places []planner.Place) []Tried {
 
 // leaveOut marks the clusters that the VM would fill beyond their threshold, and puts them last.
 func (s *searching) leaveOut() {
-	usage := s.view.Usage()
+	usage := s.usage()
 	for i := range s.tried {
 		one := &s.tried[i]
 		option := s.search.option(one.Cluster)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/placement/planner"
 )
 
 // mostReasons is how many clusters a reason speaks of.
@@ -174,7 +175,7 @@ func (t *Tried) standing(across *Across) string {
 	text := fmt.Sprintf("%s used", percent(t.Used))
 	if across.Owned {
 		text += fmt.Sprintf(" and %s of the customer", count(t.AccountVMs, "VM"))
-		if across.Level == cluster.LevelPod || across.Planner == "user-concentrated" {
+		if by, _ := planner.ByName(across.Planner); across.Level == cluster.LevelPod || by.Together {
 			text += fmt.Sprintf(", %d in its pod", t.PodVMs)
 		}
 	}

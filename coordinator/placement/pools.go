@@ -1,10 +1,6 @@
 package placement
 
-import (
-	"slices"
-
-	"berth/coordinator/cluster"
-)
+import "berth/coordinator/cluster"
 
 // MaxRequestDisks is how many disks a request may have.
 const MaxRequestDisks = cluster.MaxDisks
@@ -45,6 +41,3 @@ func (e *Engine) pools(node int) []PoolChoice {
 	}
 	return choices
 }
-
-// samePools tells whether two decisions put the disks into the same pools.
-func samePools(a, b []PoolChoice) bool { return slices.Equal(a, b) }

@@ -45,7 +45,7 @@ func Replay(d Decision) (again Decision, err error) {
 	compare("failed phase", again.FailedPhase, d.FailedPhase)
 	compare("round", again.Round, d.Round)
 	compare("reason", again.Reason, d.Reason)
-	if !samePools(again.Pools, d.Pools) {
+	if !slices.Equal(again.Pools, d.Pools) {
 		differences = append(differences, fmt.Sprintf("pools are %v, were %v", again.Pools, d.Pools))
 	}
 	if len(differences) > 0 {

@@ -23,6 +23,9 @@ type Planner struct {
 	Accounts, Kept bool
 	// Pools tells that disks go first to the pools with the fewest volumes of the customer, and not to those with most room.
 	Pools bool
+	// Together tells that the customer's VMs are to be near each other: pods count at every level, and balancing does not
+	// spread them.
+	Together bool
 
 	// Order puts places in order. They come by used capacity, and ties stay as they are. It is pure.
 	Order func(places []Place, terms Terms)

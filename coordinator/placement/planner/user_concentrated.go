@@ -16,6 +16,7 @@ var userConcentrated = Planner{
 		"that its VMs stay near each other.",
 	Accounts: true,
 	Kept:     true,
+	Together: true,
 	Order: func(places []Place, terms Terms) {
 		for i := range places {
 			places[i].Weight, places[i].PodWeight = places[i].Used, 0

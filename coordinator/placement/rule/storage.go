@@ -33,15 +33,15 @@ type ImagePlace struct {
 
 // The causes for which a disk cannot be had on a node.
 const (
-	DiskElsewhere   = "elsewhere"     // it is in a local pool of another node, and is not copied
-	DiskNoPool      = "no_pool"       // the node, or its cluster, has none that will do
-	DiskInactive    = "pool_inactive" // the pool is there and not active
-	DiskUnknown     = "unknown"       // the node's pools could not be listed
-	DiskNoImage     = "no_image"      // the image is not on the node
-	DiskFull        = "full"          // nothing is physically left in the pool
-	DiskLarger      = "larger"        // than the whole pool
-	DiskShort       = "short"         // too little is left to promise
-	DiskNoPoolsThen = "no_pools"      // the cluster has no pool at all
+	DiskElsewhere = "elsewhere"     // it is in a local pool of another node, and is not copied
+	DiskNoPool    = "no_pool"       // the node, or its cluster, has none that will do
+	DiskInactive  = "pool_inactive" // the pool is there and not active
+	DiskUnknown   = "unknown"       // the node's pools could not be listed
+	DiskNoImage   = "no_image"      // the image is not on the node
+	DiskFull      = "full"          // nothing is physically left in the pool
+	DiskLarger    = "larger"        // than the whole pool
+	DiskShort     = "short"         // too little is left to promise
+	DiskNoPools   = "no_pools"      // the cluster has no pool at all
 )
 
 // Allotment says for each disk of the request which pool it goes to, as an index into the columns' pools; Stays: it is
@@ -190,7 +190,7 @@ func (in *Input) closer(pool, other, into int) bool {
 func (in *Input) choose(d, node int, allotted *Allotment, before []int16) (int, Shortage) {
 	disk := &in.Disks[d]
 	copied := in.copies(d, node)
-	nearest := Shortage{Cause: DiskNoPoolsThen, Disk: d, Pool: -1}
+	nearest := Shortage{Cause: DiskNoPools, Disk: d, Pool: -1}
 	if !copied && !in.hasImage(disk, node) { // a copy of a disk is whole
 		return 0, Shortage{Cause: DiskNoImage, Disk: d, Pool: in.pool(disk.ImagePool)}
 	}
@@ -273,6 +273,6 @@ func (in *Input) fits(d, p, node int, left units.Bytes) Shortage {
 // nearness puts causes in order: the higher, the less is missing.
 func nearness(short *Shortage) int {
 	return slices.Index([]string{
-		DiskNoPoolsThen, DiskNoPool, DiskUnknown, DiskInactive, DiskLarger, DiskFull, DiskShort,
+		DiskNoPools, DiskNoPool, DiskUnknown, DiskInactive, DiskLarger, DiskFull, DiskShort,
 	}, short.Cause)
 }
