@@ -42,6 +42,10 @@ type Node struct {
 	Fence FenceDevice `json:"fence,omitzero"`
 	// Fencing is the last attempt at that; zero: there was none since the node last came up.
 	Fencing Fencing `json:"fencing,omitzero"`
+	// Boot is the last boot of the host that its agent has reported from; empty: none yet. Watchdog is how long after the end
+	// of its last lease the host resets itself during that boot; 0: it is not known that it would.
+	Boot     string        `json:"boot,omitempty"`
+	Watchdog time.Duration `json:"watchdog,omitempty"`
 }
 
 // KeyValue is the node's value of a key that its cluster declares.

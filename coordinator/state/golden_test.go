@@ -181,9 +181,10 @@ func goldenCommands() []Command {
 		Method: cluster.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
 	}
 	full.Fencing = cluster.Fencing{
-		ID: "f1", Phase: cluster.FencingFailed, Method: cluster.FenceCommand, Incarnation: "boot/1", Attempt: 2, Caller: "berth",
+		ID: "f1", Phase: cluster.FencingFailed, Method: cluster.FenceCommand, Boot: "boot-1", Attempt: 2, Caller: "berth",
 		Message: "no answer", AskedAt: noon, EndedAt: noon,
 	}
+	full.Boot, full.Watchdog = "boot-1", time.Minute
 	resource := func(id string, kind cluster.Kind, links map[string]string) cluster.Resource {
 		return cluster.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
 	}

@@ -30,7 +30,7 @@ var layers = []struct {
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
-	{"edges: the agents' streams and the API drive control and are not known to it", []string{"coordinator/agents", "coordinator/api/..."}},
+	{"edges: the agents' streams and the API drive control, programs reach machines for it; none is known to it", []string{"coordinator/agents", "coordinator/api/...", "coordinator/fence"}},
 	{"faces: they see the API only as messages", []string{"coordinator/cli/...", "coordinator/web/..."}},
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
