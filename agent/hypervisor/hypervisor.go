@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"berth/shared/domxml"
 )
 
 // Errors by cause. An implementation wraps one of them; callers use errors.Is and never read texts.
@@ -132,6 +134,9 @@ const (
 	EventChanged      = "changed"
 )
 
+// EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark.
+const EventMetadata = "metadata"
+
 // Job is the progress of a migration job, or the final figures of one that completed.
 type Job struct {
 	Active        bool
@@ -197,6 +202,23 @@ type Hypervisor interface {
 	Destroy(ctx context.Context, uuid string, epoch uint64) error
 	// Resume lets a paused domain run. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
 	Resume(ctx context.Context, uuid string, epoch uint64) error
+	// Suspend pauses a running domain. Only a domain whose metadata has this epoch is touched, or with 0 one without Berth's
+	// mark; else ErrOtherEpoch. One that is paused already stays so.
+	Suspend(ctx context.Context, uuid string, epoch uint64) error
+	// Mark writes Berth's mark into the metadata of a domain, in place of the one that it has: into what runs, and into its
+	// definition if it has one. The guest does not notice.
+	Mark(ctx context.Context, uuid string, mark domxml.Mark) error
+	// Unmark takes Berth's mark away likewise. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
+	Unmark(ctx context.Context, uuid string, epoch uint64) error
+	// Definition is the XML that the domain would be started with next, without secrets. ErrUnsupported when it has some:
+	// without them it would be another domain.
+	Definition(ctx context.Context, uuid string) (string, error)
+	// Define keeps the definition of a domain beyond its end, in place of the one that there is. The domain may run.
+	Define(ctx context.Context, xml string) error
+	// Undefine removes the definition of a domain that is off, and leaves what it has of disks and firmware variables. Only a
+	// domain whose metadata has this epoch is touched, else ErrOtherEpoch. ErrInvalidState when it is not off, or when the
+	// definition is needed: its memory is saved, or it has snapshots.
+	Undefine(ctx context.Context, uuid string, epoch uint64) error
 	// Migrate moves a running domain, peer to peer, and returns when the job has ended here. No error is no verdict, and
 	// an error neither: look afterwards.
 	Migrate(ctx context.Context, uuid string, options MigrateOptions) error

@@ -406,3 +406,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestWithoutMark(t *testing.T) {
+	marked, err := WithIdentity("<domain><name>a</name><uuid>b</uuid><metadata><x:y xmlns:x='urn:x'/></metadata></domain>", identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := WithoutMark(marked)
+	want := "<domain><name>web-1</name><uuid>" + uuid + "</uuid><metadata><x:y xmlns:x='urn:x'/></metadata></domain>"
+	if err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	if again, err := WithoutMark(got); err != nil || again != got {
+		t.Errorf("without a mark: %s, %v", again, err)
+	}
+	if _, err := WithoutMark("<domain>"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("half a document: %v", err)
+	}
+	if mark, ok := ParseMark(identity.Mark.Text()); !ok || mark != identity.Mark {
+		t.Errorf("the mark alone is %+v, %t", mark, ok)
+	}
+}

@@ -114,9 +114,31 @@ func (id Identity) check() error {
 	return nil
 }
 
+// Prefix is that of the mark's namespace in documents that Berth writes.
+const Prefix = "berth"
+
 func (m Mark) element() string {
-	return `<berth:vm xmlns:berth="` + Namespace + `" epoch="` + strconv.FormatUint(m.Epoch, 10) +
+	return `<` + Prefix + `:` + markName + ` xmlns:` + Prefix + `="` + Namespace + `" epoch="` + strconv.FormatUint(m.Epoch, 10) +
 		`" operation="` + escape(m.Operation) + `" node="` + escape(m.Node) + `"/>`
+}
+
+// Text is the mark alone, without its namespace, as libvirt takes the metadata of Namespace.
+func (m Mark) Text() string {
+	return `<` + markName + ` epoch="` + strconv.FormatUint(m.Epoch, 10) +
+		`" operation="` + escape(m.Operation) + `" node="` + escape(m.Node) + `"/>`
+}
+
+// WithoutMark takes Berth's mark out of a domain document. Every other byte stays as it was.
+func WithoutMark(text string) (string, error) {
+	document, err := scan(text)
+	if err != nil {
+		return "", err
+	}
+	var edits []edit
+	for _, mark := range document.marks {
+		edits = append(edits, edit{mark.whole, ""})
+	}
+	return splice(text, edits), nil
 }
 
 // Metadata reads Berth's mark from a whole domain document. ok is false when there is none, or none that can be read:

@@ -138,6 +138,12 @@ func absent(t *testing.T, bench Bench) {
 	wantErr(t, "Shutdown", hv.Shutdown(ctx, uuid), hypervisor.ErrNotFound)
 	wantErr(t, "Destroy", hv.Destroy(ctx, uuid, 1), hypervisor.ErrNotFound)
 	wantErr(t, "Resume", hv.Resume(ctx, uuid, 1), hypervisor.ErrNotFound)
+	wantErr(t, "Suspend", hv.Suspend(ctx, uuid, 1), hypervisor.ErrNotFound)
+	wantErr(t, "Mark", hv.Mark(ctx, uuid, domxml.Mark{Epoch: 1}), hypervisor.ErrNotFound)
+	wantErr(t, "Unmark", hv.Unmark(ctx, uuid, 1), hypervisor.ErrNotFound)
+	wantErr(t, "Undefine", hv.Undefine(ctx, uuid, 1), hypervisor.ErrNotFound)
+	_, err = hv.Definition(ctx, uuid)
+	wantErr(t, "Definition", err, hypervisor.ErrNotFound)
 	wantErr(t, "AbortJob", hv.AbortJob(ctx, uuid), hypervisor.ErrNotFound)
 	wantErr(t, "Migrate", hv.Migrate(ctx, uuid, hypervisor.MigrateOptions{TargetURI: bench.Target.URI}), hypervisor.ErrNotFound)
 }
@@ -147,6 +153,10 @@ func otherEpoch(t *testing.T, bench Bench) {
 	g.start(t, hv)
 	wantErr(t, "Destroy", hv.Destroy(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
 	wantErr(t, "Resume", hv.Resume(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
+	wantErr(t, "Suspend", hv.Suspend(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
+	wantErr(t, "Suspend of one without a mark", hv.Suspend(t.Context(), g.id.UUID, 0), hypervisor.ErrOtherEpoch)
+	wantErr(t, "Unmark", hv.Unmark(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
+	wantErr(t, "Undefine", hv.Undefine(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
 	eventually(t, hv, g.id.UUID, "running still", inState(hypervisor.Running))
 }
 

@@ -54,7 +54,12 @@ func Cases() []Case {
 		{"what is not there", absent},
 		{"another epoch is not touched", otherEpoch},
 		{"states that do not fit", wrongState},
+		{"a suspended domain waits", suspend},
+		{"marks come and go", marks},
+		{"what a domain would be started with", describe},
+		{"definitions outlive their domains", definitions},
 		{"migration leaves it paused on the target", migrate},
+		{"migration takes the definition along", migrateDefinition},
 		{"figures are those of the last migration", back},
 		{"migration can be aborted", abort},
 		{"migration to where it runs already", clash},
@@ -100,10 +105,15 @@ func newGuest(t *testing.T, bench Bench) guest {
 	t.Cleanup(func() {
 		for _, host := range []Host{bench.Source, bench.Target} {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			if domain, err := host.Hypervisor.Lookup(ctx, id.UUID); err == nil {
-				if err := host.Hypervisor.Destroy(ctx, id.UUID, domain.Epoch); err != nil && !errors.Is(err, hypervisor.ErrNotFound) {
-					t.Errorf("clean up: %v", err)
-				}
+			domain, err := host.Hypervisor.Lookup(ctx, id.UUID)
+			if err == nil && domain.State != hypervisor.Shutoff {
+				err = host.Hypervisor.Destroy(ctx, id.UUID, domain.Epoch)
+			}
+			if err == nil && domain.Persistent {
+				err = host.Hypervisor.Undefine(ctx, id.UUID, domain.Epoch)
+			}
+			if err != nil && !errors.Is(err, hypervisor.ErrNotFound) {
+				t.Errorf("clean up: %v", err)
 			}
 			cancel()
 		}

@@ -206,6 +206,10 @@ func (h *Hypervisor) onIteration(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *l
 
 func (h *Hypervisor) onMetadata(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMetadataChange) {
 	h.heard(d)
+	if uuid, err := d.GetUUIDString(); err == nil {
+		name, _ := d.GetName() // only for people
+		h.Publish(hypervisor.Event{UUID: uuid, Name: name, Kind: hypervisor.EventMetadata})
+	}
 }
 
 func (h *Hypervisor) onBalloon(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventBalloonChange) {

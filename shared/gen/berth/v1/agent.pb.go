@@ -1491,11 +1491,12 @@ func (*Command_Adopt) isCommand_Action() {}
 
 func (*Command_Release) isCommand_Action() {}
 
-// StartCommand creates the domain, transient, with VM ID, epoch and operation ID in its metadata.
+// StartCommand creates the domain with VM ID, epoch and operation ID in its metadata.
 type StartCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	Volumes       []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"` // made before the domain; when the start fails, none of them is left
+	Volumes       []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"`        // made before the domain; when the start fails, none of them is left
+	Persistent    bool                   `protobuf:"varint,3,opt,name=persistent,proto3" json:"persistent,omitempty"` // libvirt keeps its definition, and replaces the one that it has; else the domain is transient
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1542,6 +1543,13 @@ func (x *StartCommand) GetVolumes() []*Volume {
 		return x.Volumes
 	}
 	return nil
+}
+
+func (x *StartCommand) GetPersistent() bool {
+	if x != nil {
+		return x.Persistent
+	}
+	return false
 }
 
 // StopCommand shuts the guest down, and powers it off when the grace time is over.
@@ -1939,8 +1947,8 @@ func (x *ClearCommand) GetVolumes() []*Volume {
 	return nil
 }
 
-// AdoptCommand writes Berth's mark, with VM ID, epoch and operation ID, into the metadata of a running domain that is not
-// Berth's. The guest does not notice.
+// AdoptCommand writes Berth's mark, with VM ID, epoch and operation ID, into the metadata of a domain that is there and has
+// none of a later epoch. The guest does not notice.
 type AdoptCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2132,7 +2140,7 @@ func (x *Volume) GetSeed() bool {
 	return false
 }
 
-// Task is a piece of work that belongs to no operation. Doing it again is harmless; it is not journalled.
+// Task is a piece of work that belongs to no operation. Doing it again is harmless; the task itself is not journalled.
 type Task struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2144,6 +2152,8 @@ type Task struct {
 	//	*Task_Console
 	//	*Task_Suspend
 	//	*Task_Describe
+	//	*Task_Refuse
+	//	*Task_Undefine
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2247,6 +2257,24 @@ func (x *Task) GetDescribe() *DescribeTask {
 	return nil
 }
 
+func (x *Task) GetRefuse() *RefuseTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Refuse); ok {
+			return x.Refuse
+		}
+	}
+	return nil
+}
+
+func (x *Task) GetUndefine() *UndefineTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Undefine); ok {
+			return x.Undefine
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2275,6 +2303,14 @@ type Task_Describe struct {
 	Describe *DescribeTask `protobuf:"bytes,7,opt,name=describe,proto3,oneof"`
 }
 
+type Task_Refuse struct {
+	Refuse *RefuseTask `protobuf:"bytes,8,opt,name=refuse,proto3,oneof"`
+}
+
+type Task_Undefine struct {
+	Undefine *UndefineTask `protobuf:"bytes,9,opt,name=undefine,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2286,6 +2322,10 @@ func (*Task_Console) isTask_Action() {}
 func (*Task_Suspend) isTask_Action() {}
 
 func (*Task_Describe) isTask_Action() {}
+
+func (*Task_Refuse) isTask_Action() {}
+
+func (*Task_Undefine) isTask_Action() {}
 
 // GrowTask makes a volume larger. If a domain of this node uses it, the guest sees the new size at once.
 type GrowTask struct {
@@ -2576,7 +2616,8 @@ func (x *SuspendTask) GetEpoch() uint64 {
 	return 0
 }
 
-// DescribeTask gives the live XML of a domain that is to be adopted, without secrets.
+// DescribeTask gives the XML that a domain which is to be adopted would be started with. It has no secrets: a domain that
+// needs some is not described.
 type DescribeTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
@@ -2621,6 +2662,114 @@ func (x *DescribeTask) GetVmId() string {
 	return ""
 }
 
+// RefuseTask has the node refuse orders for a VM up to an epoch from now on, if it positively does not run the VM. That is
+// journalled before the answer. It fails if the VM is there, or if a start of it may still take effect.
+type RefuseTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefuseTask) Reset() {
+	*x = RefuseTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefuseTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefuseTask) ProtoMessage() {}
+
+func (x *RefuseTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
+func (*RefuseTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *RefuseTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *RefuseTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+// UndefineTask removes the definition of a VM that is off here, and is another node's. It does nothing to one whose metadata
+// has another epoch.
+type UndefineTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndefineTask) Reset() {
+	*x = UndefineTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndefineTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndefineTask) ProtoMessage() {}
+
+func (x *UndefineTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
+func (*UndefineTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *UndefineTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *UndefineTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // TaskResult answers a task.
 type TaskResult struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2636,7 +2785,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2797,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2810,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TaskResult) GetId() string {
@@ -2807,10 +2956,13 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clear\x12.\n" +
 	"\x05adopt\x18\x0f \x01(\v2\x16.berth.v1.AdoptCommandH\x00R\x05adopt\x124\n" +
 	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\areleaseB\b\n" +
-	"\x06action\"`\n" +
+	"\x06action\"\x80\x01\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
-	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"H\n" +
+	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\x12\x1e\n" +
+	"\n" +
+	"persistent\x18\x03 \x01(\bR\n" +
+	"persistent\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
 	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\x93\x03\n" +
@@ -2851,7 +3003,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xc3\x02\n" +
+	" \x01(\bR\x04seed\"\xa9\x03\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -2859,7 +3011,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05fetch\x18\x04 \x01(\v2\x13.berth.v1.FetchTaskH\x00R\x05fetch\x121\n" +
 	"\aconsole\x18\x05 \x01(\v2\x15.berth.v1.ConsoleTaskH\x00R\aconsole\x121\n" +
 	"\asuspend\x18\x06 \x01(\v2\x15.berth.v1.SuspendTaskH\x00R\asuspend\x124\n" +
-	"\bdescribe\x18\a \x01(\v2\x16.berth.v1.DescribeTaskH\x00R\bdescribeB\b\n" +
+	"\bdescribe\x18\a \x01(\v2\x16.berth.v1.DescribeTaskH\x00R\bdescribe\x12.\n" +
+	"\x06refuse\x18\b \x01(\v2\x14.berth.v1.RefuseTaskH\x00R\x06refuse\x124\n" +
+	"\bundefine\x18\t \x01(\v2\x16.berth.v1.UndefineTaskH\x00R\bundefineB\b\n" +
 	"\x06action\"I\n" +
 	"\bGrowTask\x12(\n" +
 	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x13\n" +
@@ -2882,7 +3036,14 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"#\n" +
 	"\fDescribeTask\x12\x13\n" +
-	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"\xad\x01\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"7\n" +
+	"\n" +
+	"RefuseTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"9\n" +
+	"\fUndefineTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xad\x01\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -2917,7 +3078,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
 	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
@@ -2954,30 +3115,32 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*ConsoleTask)(nil),           // 32: berth.v1.ConsoleTask
 	(*SuspendTask)(nil),           // 33: berth.v1.SuspendTask
 	(*DescribeTask)(nil),          // 34: berth.v1.DescribeTask
-	(*TaskResult)(nil),            // 35: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 36: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 37: berth.v1.NodeInventory
-	(*Domain)(nil),                // 38: berth.v1.Domain
-	(*MigrationStats)(nil),        // 39: berth.v1.MigrationStats
-	(*timestamppb.Timestamp)(nil), // 40: google.protobuf.Timestamp
-	(*VMSpec)(nil),                // 41: berth.v1.VMSpec
+	(*RefuseTask)(nil),            // 35: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 36: berth.v1.UndefineTask
+	(*TaskResult)(nil),            // 37: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 38: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 39: berth.v1.NodeInventory
+	(*Domain)(nil),                // 40: berth.v1.Domain
+	(*MigrationStats)(nil),        // 41: berth.v1.MigrationStats
+	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
+	(*VMSpec)(nil),                // 43: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	36, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	38, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	6,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	9,  // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	8,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	7,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	35, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	37, // 8: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	38, // 9: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	38, // 10: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	39, // 11: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	37, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	39, // 8: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	40, // 9: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	40, // 10: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	41, // 11: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	0,  // 12: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	38, // 13: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	39, // 14: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	40, // 13: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	41, // 14: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	12, // 15: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	13, // 16: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
 	16, // 17: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
@@ -2985,7 +3148,7 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	15, // 19: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
 	28, // 20: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	11, // 21: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	40, // 22: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	42, // 22: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	17, // 23: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	18, // 24: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	19, // 25: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -2996,14 +3159,14 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	24, // 30: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
 	25, // 31: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
 	26, // 32: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	41, // 33: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	43, // 33: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
 	27, // 34: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	41, // 35: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	43, // 35: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
 	27, // 36: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
 	27, // 37: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
 	27, // 38: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
 	27, // 39: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	41, // 40: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	43, // 40: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
 	27, // 41: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
 	29, // 42: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
 	30, // 43: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
@@ -3011,18 +3174,20 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	32, // 45: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
 	33, // 46: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
 	34, // 47: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	27, // 48: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	27, // 49: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	27, // 50: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 51: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 52: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	10, // 53: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 54: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	53, // [53:55] is the sub-list for method output_type
-	51, // [51:53] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	35, // 48: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	36, // 49: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	27, // 50: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	27, // 51: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	27, // 52: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 53: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 54: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	10, // 55: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 56: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	55, // [55:57] is the sub-list for method output_type
+	53, // [53:55] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3069,6 +3234,8 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_Console)(nil),
 		(*Task_Suspend)(nil),
 		(*Task_Describe)(nil),
+		(*Task_Refuse)(nil),
+		(*Task_Undefine)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3076,7 +3243,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

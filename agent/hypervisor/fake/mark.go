@@ -1,0 +1,124 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+)
+
+// Suspend implements hypervisor.Hypervisor.
+func (h *Hypervisor) Suspend(ctx context.Context, uuid string, epoch uint64) error {
+	return h.change(ctx, "suspend", 0, func() error {
+		d, err := h.findEpoch(uuid, epoch)
+		if err != nil {
+			return err
+		}
+		switch d.State {
+		case hypervisor.Paused, hypervisor.PausedMigration:
+			return nil
+		case hypervisor.Running:
+			d.State, d.Reason = hypervisor.Paused, "user"
+			h.publish(d, "suspended", "")
+			return nil
+		default:
+			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+		}
+	})
+}
+
+// Mark implements hypervisor.Hypervisor.
+func (h *Hypervisor) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
+	return h.change(ctx, "mark", 0, func() error {
+		d, err := h.find(uuid)
+		if err != nil {
+			return err
+		}
+		marked, err := domxml.WithIdentity(d.xml, domxml.Identity{UUID: d.UUID, Name: d.Name, Mark: mark})
+		if err != nil {
+			return err
+		}
+		d.xml, d.Managed, d.Epoch, d.OperationID = marked, true, mark.Epoch, mark.Operation
+		h.publish(d, hypervisor.EventMetadata, "")
+		return nil
+	})
+}
+
+// Unmark implements hypervisor.Hypervisor.
+func (h *Hypervisor) Unmark(ctx context.Context, uuid string, epoch uint64) error {
+	return h.change(ctx, "unmark", 0, func() error {
+		d, err := h.findEpoch(uuid, epoch)
+		if err != nil {
+			return err
+		}
+		plain, err := domxml.WithoutMark(d.xml)
+		if err != nil {
+			return err
+		}
+		d.xml, d.Managed, d.Epoch, d.OperationID = plain, false, 0, ""
+		h.publish(d, hypervisor.EventMetadata, "")
+		return nil
+	})
+}
+
+// Definition implements hypervisor.Hypervisor.
+func (h *Hypervisor) Definition(ctx context.Context, uuid string) (string, error) {
+	end, err := h.enter(ctx, "definition")
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	d, err := h.find(uuid)
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(d.xml, " passwd=") {
+		return "", fmt.Errorf("%w: its XML has a secret", hypervisor.ErrUnsupported)
+	}
+	return d.xml, nil
+}
+
+// Define implements hypervisor.Hypervisor.
+func (h *Hypervisor) Define(ctx context.Context, xml string) error {
+	return h.change(ctx, "define", 0, func() error {
+		fresh, err := read(xml)
+		if err != nil {
+			return err
+		}
+		for _, other := range h.domains {
+			if other.UUID != fresh.UUID && other.Name == fresh.Name {
+				return fmt.Errorf("%w: %s, UUID %s", hypervisor.ErrExists, other.Name, other.UUID)
+			}
+		}
+		d, there := h.domains[fresh.UUID]
+		switch {
+		case !there:
+			fresh.State = hypervisor.Shutoff
+			h.domains[fresh.UUID], d = fresh, fresh
+		case d.State == hypervisor.Shutoff:
+			fresh.State, fresh.Reason = d.State, d.Reason
+			*d = *fresh
+		}
+		d.Persistent = true
+		h.publish(d, "defined", "")
+		return nil
+	})
+}
+
+// Undefine implements hypervisor.Hypervisor.
+func (h *Hypervisor) Undefine(ctx context.Context, uuid string, epoch uint64) error {
+	return h.change(ctx, "undefine", 0, func() error {
+		d, err := h.findEpoch(uuid, epoch)
+		if err != nil {
+			return err
+		}
+		if d.State != hypervisor.Shutoff {
+			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+		}
+		delete(h.domains, uuid)
+		h.publish(d, "undefined", "")
+		return nil
+	})
+}
