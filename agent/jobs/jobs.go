@@ -325,6 +325,10 @@ func actionOf(command *berthv1.Command) string {
 		return "prepare"
 	case *berthv1.Command_Clear:
 		return "clear"
+	case *berthv1.Command_Adopt:
+		return "adopt"
+	case *berthv1.Command_Release:
+		return "release"
 	default:
 		return "unknown"
 	}
@@ -362,6 +366,10 @@ func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
 		return j.prepare(command, takenUp)
 	case *berthv1.Command_Clear:
 		return j.clear(command)
+	case *berthv1.Command_Adopt:
+		return j.adopt(command)
+	case *berthv1.Command_Release:
+		return j.release(command)
 	default:
 		err := errors.New("this agent does not know the command: upgrade it")
 		return done{result: result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "unsupported", err, nil), again: true}

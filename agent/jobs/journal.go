@@ -129,6 +129,11 @@ func raise(epochs Bucket, vm string, epoch uint64) error {
 	return epochs.Put([]byte(vm), bytesOf(epoch))
 }
 
+// refuse closes the door to every order for the VM up to an epoch.
+func (j *journal) refuse(vm string, epoch uint64) error {
+	return j.storage.Update(func(tx Tx) error { return raise(tx.Bucket(bucketEpochs), vm, epoch+1) })
+}
+
 // answer records a command's result in place of its intent. Orders for the VM with an epoch below obeyFrom are refused
 // from now on.
 func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult, obeyFrom uint64, at time.Time) error {

@@ -25,6 +25,10 @@ func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
 		return notStarted(command, seen.err, seen)
 	case seen.holds(command.GetEpoch()):
 		return j.started(command, seen)
+	case seen.known() && j.ownDefinition(command, seen):
+		if err := j.undefine(seen); err != nil {
+			return notStarted(command, err, seen)
+		}
 	case !seen.absent():
 		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
 		return notStarted(command, err, seen)
@@ -35,6 +39,32 @@ func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
 	return j.cleared(command, j.launch(command, takenUp))
 }
 
+// ownDefinition tells whether what is here is the definition that a persistent VM was left with when it was last stopped. The
+// order has what it is to be now.
+func (j *Jobs) ownDefinition(command *berthv1.Command, seen sight) bool {
+	return command.GetStart().GetPersistent() && seen.in(hypervisor.Shutoff) && seen.domain.Managed &&
+		seen.domain.Epoch < command.GetEpoch() && seen.domain.Name == command.GetVmName()
+}
+
+func (j *Jobs) undefine(seen sight) error {
+	ctx, cancel := j.limited(actLimit)
+	defer cancel()
+	return j.Hypervisor.Undefine(ctx, seen.domain.UUID, seen.domain.Epoch)
+}
+
+// keep lets libvirt keep the definition of a persistent VM that runs now. That is for the time after Berth only: without it
+// the VM runs as well.
+func (j *Jobs) keep(command *berthv1.Command, xml string) {
+	if !command.GetStart().GetPersistent() {
+		return
+	}
+	ctx, cancel := j.limited(actLimit)
+	defer cancel()
+	if err := j.Hypervisor.Define(ctx, xml); err != nil {
+		j.Logger.Warn("the definition of a VM could not be kept: it is transient", "vm", command.GetVmName(), "error", err)
+	}
+}
+
 // launch asks for the domain, which is not here, and looks what came of it.
 func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
 	seen := absent(command)
@@ -43,6 +73,9 @@ func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
 		ctx, cancel := j.limited(startLimit)
 		err = j.Hypervisor.Start(ctx, xml)
 		cancel()
+	}
+	if err == nil {
+		j.keep(command, xml)
 	}
 	switch {
 	case errors.Is(err, hypervisor.ErrAmbiguous), err != nil && takenUp:

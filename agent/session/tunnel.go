@@ -26,6 +26,11 @@ const (
 // for what it has to clean up.
 func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 	slots := c.slots
+	if !lasting(task) {
+		// What takes a moment never waits for what takes minutes: a copy of a VM that is too many runs until it is suspended.
+		c.tasks.Go(func() { c.putResult(ctx, c.Tasks.Do(ctx, task, c.dig)) })
+		return
+	}
 	if task.GetConsole() != nil {
 		slots = c.consoles
 		select {
@@ -51,6 +56,16 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 			c.askInventory() // its pool has another volume, or one less, or a larger one
 		}
 	})
+}
+
+// lasting tells whether a task moves or removes content, or goes on for as long as somebody likes.
+func lasting(task *berthv1.Task) bool {
+	switch task.GetAction().(type) {
+	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine:
+		return false
+	default:
+		return true
+	}
 }
 
 func (c *connection) putResult(ctx context.Context, result *berthv1.TaskResult) {

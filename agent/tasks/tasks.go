@@ -1,5 +1,7 @@
 // Package tasks does the work that belongs to no operation: it grows and removes volumes, makes them of files that a tunnel
-// brings, and joins consoles with tunnels. Doing a task again is harmless, so nothing of it is journalled.
+// brings, joins consoles with tunnels, and does what keeps a VM from being twice: it suspends the copy that is too many,
+// removes the definition that is, and has the jobs refuse late orders. Doing a task again is harmless, so no task is
+// journalled.
 package tasks
 
 import (
@@ -32,7 +34,9 @@ type Dig func(ctx context.Context, ticket string) (Tunnel, error)
 // Tasks are what one agent does. It is safe for concurrent use.
 type Tasks struct {
 	Hypervisor hypervisor.Hypervisor
-	Logger     hclog.Logger
+	// Refuse has the node refuse orders for a VM up to an epoch. Package jobs implements it.
+	Refuse func(ctx context.Context, vm string, epoch uint64) error
+	Logger hclog.Logger
 
 	mu       sync.Mutex
 	fetching map[string]chan struct{} // by volume; closed when the fetch has ended
@@ -51,6 +55,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		}
 	}()
 	var allocated int64
+	var described string
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -61,6 +66,14 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		allocated, err = t.fetch(ctx, task.GetFetch(), dig)
 	case task.GetConsole() != nil:
 		err = t.console(ctx, task.GetConsole(), dig)
+	case task.GetSuspend() != nil:
+		err = t.suspend(ctx, task.GetSuspend())
+	case task.GetDescribe() != nil:
+		described, err = t.Hypervisor.Definition(ctx, task.GetDescribe().GetVmId())
+	case task.GetRefuse() != nil:
+		err = t.Refuse(ctx, task.GetRefuse().GetVmId(), task.GetRefuse().GetEpoch())
+	case task.GetUndefine() != nil:
+		err = t.undefine(ctx, task.GetUndefine())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -68,7 +81,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		t.Logger.Warn("task failed", "task", task.GetId(), "error", err)
 	}
 	result = answer(task, err)
-	result.AllocatedBytes = allocated
+	result.AllocatedBytes, result.DomainXml = allocated, described
 	return result
 }
 
@@ -107,6 +120,27 @@ func answer(task *berthv1.Task, err error) *berthv1.TaskResult {
 		}
 	}
 	return result
+}
+
+// copyLimit is for one change of a copy that should not be.
+const copyLimit = time.Minute
+
+// suspend pauses a copy of a VM. Whoever decides which copy is the VM finds its memory as it was.
+func (t *Tasks) suspend(ctx context.Context, order *berthv1.SuspendTask) error {
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
+	return t.Hypervisor.Suspend(ctx, order.GetVmId(), order.GetEpoch())
+}
+
+// undefine removes the definition of a VM that another node has. One that is not here is removed.
+func (t *Tasks) undefine(ctx context.Context, order *berthv1.UndefineTask) error {
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
+	err := t.Hypervisor.Undefine(ctx, order.GetVmId(), order.GetEpoch())
+	if errors.Is(err, hypervisor.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // growLimit is for growing one volume.

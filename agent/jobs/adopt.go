@@ -1,0 +1,130 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// markLimit bounds one try at writing or taking away a mark, so that there is time for the next.
+const markLimit = 20 * time.Second
+
+// adopt writes the mark of the order's epoch into a domain that is here: one that was not Berth's, or whose mark is that of
+// an earlier epoch. The guest does not notice. What is in doubt is asked for anew: writing the same mark twice is writing it
+// once.
+func (j *Jobs) adopt(command *berthv1.Command) done {
+	mark := domxml.Mark{Epoch: command.GetEpoch(), Operation: command.GetOperationId(), Node: j.NodeID}
+	return j.mark(command, func(seen sight) (over *done) {
+		switch {
+		case seen.gone():
+			err := fmt.Errorf("%w: there is nothing to adopt", hypervisor.ErrNotFound)
+			return &done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}
+		case seen.holds(command.GetEpoch()):
+			return &done{result: success(command, seen.message())}
+		case seen.domain.Managed && seen.domain.Epoch > command.GetEpoch():
+			return &done{result: failure(command, otherEpoch(command, seen), seen.message())}
+		case seen.domain.Name != command.GetVmName():
+			err := fmt.Errorf("%w: it is called %s here", hypervisor.ErrInvalidState, seen.domain.Name)
+			return &done{result: failure(command, err, seen.message())}
+		}
+		return nil
+	}, func(ctx context.Context) error { return j.Hypervisor.Mark(ctx, command.GetVmId(), mark) })
+}
+
+// release takes the mark of the order's epoch away, and refuses orders of that epoch from then on.
+func (j *Jobs) release(command *berthv1.Command) done {
+	return j.mark(command, func(seen sight) (over *done) {
+		switch {
+		case seen.absent(), seen.gone() && !seen.domain.Managed:
+			err := fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound)
+			return &done{result: failure(command, err, seen.message())}
+		case !seen.domain.Managed:
+			return &done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
+		case seen.domain.Epoch != command.GetEpoch():
+			return &done{result: failure(command, otherEpoch(command, seen), seen.message())}
+		}
+		return nil
+	}, func(ctx context.Context) error {
+		return j.Hypervisor.Unmark(ctx, command.GetVmId(), command.GetEpoch())
+	})
+}
+
+// mark changes a domain's mark until a look shows that it is as ordered or cannot be. It tries for as long as libvirt is away
+// or the domain busy.
+func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change func(context.Context) error) done {
+	var last error
+	for deadline := j.now().Add(patience); ; {
+		seen := j.look(command)
+		switch {
+		case !seen.known():
+			last = seen.err
+		case seen.domain.JobActive, seen.in(hypervisor.PausedMigration):
+			last = fmt.Errorf("%w: it is being migrated", hypervisor.ErrBusy)
+		default:
+			if over := judge(seen); over != nil {
+				return *over
+			}
+			ctx, cancel := j.limited(markLimit)
+			last = change(ctx)
+			cancel()
+			if seen = j.look(command); seen.known() {
+				if over := judge(seen); over != nil {
+					return *over
+				}
+			}
+			if last == nil {
+				last = errors.New("its mark was changed and is as it was")
+			}
+			if refusing(last) {
+				return done{result: failure(command, last, seen.message())}
+			}
+		}
+		if !j.now().Before(deadline) || j.sleep(pollEvery) != nil {
+			return done{result: doubt(command, last, seen.message()), again: true}
+		}
+	}
+}
+
+// refusing tells whether trying again is of no use.
+func refusing(err error) bool {
+	return errors.Is(err, hypervisor.ErrDenied) || errors.Is(err, hypervisor.ErrUnsupported) || errors.Is(err, hypervisor.ErrInvalidState)
+}
+
+// Refuse has this node refuse orders for a VM up to an epoch from now on, if the VM is positively not here: a definition
+// alone is nothing that runs. It is on the disk when the call returns without an error. The error is
+// hypervisor.ErrInvalidState when the VM is here, and any other one when that cannot be told now.
+func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
+	if vm == "" || epoch == 0 {
+		return fmt.Errorf("%w: no VM or no epoch", hypervisor.ErrInvalidState)
+	}
+	t := j.turnOf(vm)
+	defer j.leave(vm, t)
+	if _, err := j.Scheduler.Wait(ctx, t.free, 0); err != nil {
+		return fmt.Errorf("%w: an order of the VM is worked on: %w", hypervisor.ErrBusy, err)
+	}
+	defer func() { t.free <- struct{}{} }()
+	command := &berthv1.Command{VmId: vm, Epoch: epoch}
+	seen := j.look(command)
+	positive := j.absences.positive(vm, seen, j.now())
+	switch {
+	case !seen.known():
+		return seen.err
+	case !seen.gone():
+		return fmt.Errorf("%w: it is %s here, under epoch %d", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Epoch)
+	case j.starting(vm) || seen.absent() && !positive:
+		return fmt.Errorf("%w: a start of the VM may still take effect", hypervisor.ErrBusy)
+	}
+	if err := j.journal.refuseStarts(vm, epoch, j.now()); err != nil {
+		return fmt.Errorf("journal it: %w", err)
+	}
+	if err := j.journal.refuse(vm, epoch); err != nil {
+		return fmt.Errorf("journal it: %w", err)
+	}
+	j.Logger.Info("orders for a VM that is not here are refused from now on", "vm", vm, "up_to_epoch", epoch)
+	return nil
+}
