@@ -15,7 +15,7 @@ import (
 // awaitTick waits until a guest made from GuestXML has written a tick later than the given one.
 func (l *Lab) awaitTick(ctx context.Context, guest string, than Tick) (Tick, error) {
 	var last Tick
-	return last, await(ctx, "a tick of "+guest, 30*time.Second, func() (bool, error) {
+	return last, await(ctx, "a tick of "+guest, 90*time.Second, func() (bool, error) {
 		ticks, err := l.SerialLog(guest)
 		if len(ticks) == 0 || err != nil {
 			return false, err

@@ -1,5 +1,7 @@
 package lab
 
+import "time"
+
 // What a host's libvirtd and QEMU are told. The values follow from where they run: there is no systemd, D-Bus, polkit,
 // AppArmor or cgroup in a lab, and what would contain a guest is the lab itself.
 
@@ -11,7 +13,7 @@ auth_tls = "none"
 auth_unix_ro = "none"
 auth_unix_rw = "none"
 unix_sock_rw_perms = "0700"
-`
+` + keepalive
 
 const qemuConf = `security_driver = "none"
 user = "root"
@@ -24,7 +26,16 @@ stdio_handler = "file"
 default_tls_x509_cert_dir = "/etc/pki/qemu"
 default_tls_x509_verify = 1
 migrate_tls_force = 1
+` + keepalive
+
+// keepalive makes a libvirtd notice after ten seconds that the other side of a connection is silent. By default it takes
+// half a minute; what it does then is the same.
+const keepalive = `keepalive_interval = 2
+keepalive_count = 4
 `
+
+// LibvirtPatience is how long a libvirtd waits at most for a silent one before it gives a migration up.
+const LibvirtPatience = 10 * time.Second
 
 const networkXML = `<network>
   <name>lab</name>
@@ -41,8 +52,8 @@ const poolXML = `<pool type="dir">
 </pool>
 `
 
-// qemuWrapper is a file in the shared directory that stands in place of QEMU on every host. It gives each guest one
-// more monitor, so that an observer outside of libvirt can see it run or stand still.
+// qemuWrapper is a file in the shared directory that stands in place of QEMU on every host. It gives each guest two more
+// monitors: one on which an observer outside of libvirt sees it run or stand still, and one for questions in between.
 const qemuWrapper = "qemu-wrapper"
 
 const qemuWrapperScript = `#!/bin/sh
@@ -52,8 +63,12 @@ for argument; do
 	[ "$previous" = -uuid ] && guest=$argument
 	previous=$argument
 done
-[ -z "$guest" ] || set -- "$@" -qmp "unix:` + monitorDir + `/$guest.sock,server=on,wait=off"
+[ -z "$guest" ] || set -- "$@" -qmp "unix:` + monitorDir + `/$guest.sock,server=on,wait=off" \
+	-qmp "unix:` + monitorDir + `/$guest.` + askSocket + `,server=on,wait=off"
 exec ` + qemuMoved + ` "$@"
 `
 
-const monitorDir = stateDir + "/qmp"
+const (
+	monitorDir = stateDir + "/qmp"
+	askSocket  = "ask.sock"
+)

@@ -15,17 +15,33 @@ import (
 // then the wire's end and has the name with this suffix.
 const wireSuffix = "~"
 
-// cutTable drops what goes from one port to another, one way. The ports are named, so a rule holds across a power cycle.
+// cutTable drops what goes from one port to another, one way: all of it, or the requests to a libvirtd, or its answers. The
+// ports are named, so a rule holds across a power cycle.
 const cutTable = `table bridge lab {
 	set cut {
+		type ifname . ifname
+	}
+	set requests {
+		type ifname . ifname
+	}
+	set answers {
 		type ifname . ifname
 	}
 	chain forward {
 		type filter hook forward priority 0
 		iifname . oifname @cut drop
+		tcp dport ` + controlPort + ` ip length > ` + idle + ` iifname . oifname @requests drop
+		tcp sport ` + controlPort + ` ip length > ` + idle + ` iifname . oifname @answers drop
 	}
 }
 `
+
+const (
+	// controlPort is where a libvirtd listens to others.
+	controlPort = "16514"
+	// idle is the most bytes that an acknowledgement has, or a keepalive under TLS. Requests and answers are longer.
+	idle = "112"
+)
 
 // inLab runs a command in the lab's own namespaces, where the switch is.
 func (l *Lab) inLab(ctx context.Context, argv ...string) error {
@@ -50,8 +66,23 @@ func (m *Machine) RestoreLink(ctx context.Context) error {
 }
 
 // Cut drops everything that from sends to to. Cut both ways for a partition between two machines.
-func (l *Lab) Cut(ctx context.Context, from, to *Machine) error {
-	return l.inLab(ctx, "nft", "add", "element", "bridge", "lab", "cut", pairs(from, to))
+func (l *Lab) Cut(ctx context.Context, from, to *Machine) error { return l.drop(ctx, "cut", from, to) }
+
+// HoldRequests drops what one host's libvirtd asks the other's, and nothing else: memory is copied, agents are heard, and
+// a connection without requests is alive. TCP sends it again, so that it arrives late if Heal comes before libvirt gives up,
+// LibvirtPatience after the first request.
+func (l *Lab) HoldRequests(ctx context.Context, from, to *Host) error {
+	return l.drop(ctx, "requests", from.Machine, to.Machine)
+}
+
+// HoldAnswers drops what one host's libvirtd answers to the other's: what it is asked to do is done. Otherwise it is as
+// HoldRequests.
+func (l *Lab) HoldAnswers(ctx context.Context, from, to *Host) error {
+	return l.drop(ctx, "answers", from.Machine, to.Machine)
+}
+
+func (l *Lab) drop(ctx context.Context, set string, from, to *Machine) error {
+	return l.inLab(ctx, "nft", "add", "element", "bridge", "lab", set, pairs(from, to))
 }
 
 // Partition cuts two machines from each other, both ways. Everyone else reaches both.
@@ -61,7 +92,11 @@ func (l *Lab) Partition(ctx context.Context, a, b *Machine) error {
 
 // Heal takes all cuts back. Pulled cables and shaped links stay as they are.
 func (l *Lab) Heal(ctx context.Context) error {
-	return l.inLab(ctx, "nft", "flush", "set", "bridge", "lab", "cut")
+	var errs []error
+	for _, set := range []string{"cut", "requests", "answers"} {
+		errs = append(errs, l.inLab(ctx, "nft", "flush", "set", "bridge", "lab", set))
+	}
+	return errors.Join(errs...)
 }
 
 // pairs names all ports that the two machines can have.

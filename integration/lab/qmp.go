@@ -16,10 +16,17 @@ type monitor struct {
 // qmpMessage is any line that QEMU sends (QEMU's docs/interop/qmp-spec): a greeting, an answer, an error or an event.
 type qmpMessage struct {
 	QMP       json.RawMessage
-	Return    *struct{ Running bool }
+	Return    *qmpReturn
 	Error     *struct{ Desc string }
 	Event     string
 	Timestamp struct{ Seconds, Microseconds int64 }
+}
+
+// qmpReturn is the answer to query-status or query-migrate.
+type qmpReturn struct {
+	Running bool
+	Status  string
+	RAM     struct{ Total, Remaining, Transferred int64 }
 }
 
 func (m qmpMessage) time() time.Time {
