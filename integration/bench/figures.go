@@ -74,6 +74,9 @@ func seconds(s float64) string {
 // megabytes writes an amount of memory given in bytes, in the unit of the goals.
 func megabytes(b float64) string { return digits(b/1e6) + " MB" }
 
+// perSecond writes a rate.
+func perSecond(rate float64) string { return digits(rate) + "/s" }
+
 // times writes a ratio.
 func times(ratio float64) string { return digits(ratio) + "x" }
 

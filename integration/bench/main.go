@@ -33,6 +33,7 @@ type section struct {
 
 var sections = []section{
 	{[]string{"R1"}, measureR1},
+	{[]string{"R2", "R3"}, measureR2},
 	{[]string{"R4"}, measureR4},
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
 	{[]string{"LAB", "START", "MIGRATE"}, measureHosts},

@@ -131,3 +131,16 @@ func resident(pid int) (m memory, err error) {
 	}
 	return m, nil
 }
+
+// tracerOf is the process that traces another (proc(5), TracerPid of status); 0: none does.
+func tracerOf(pid int) (tracer int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, line, _ := strings.Cut(string(text), "\nTracerPid:")
+	if _, err := fmt.Sscan(line, &tracer); err != nil {
+		return 0, fmt.Errorf("tracer of process %d: %w", pid, err)
+	}
+	return tracer, nil
+}

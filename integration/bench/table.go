@@ -34,6 +34,14 @@ func judge(figure, limit float64) verdict {
 	return notMet
 }
 
+// atLeast compares a figure that must not fall below a limit. What is unknown is not met.
+func atLeast(figure, limit float64) verdict {
+	if figure >= limit {
+		return met
+	}
+	return notMet
+}
+
 // both is met if both are.
 func both(a, b verdict) verdict {
 	if a == met {
