@@ -83,6 +83,7 @@ type Consensus struct {
 	leadership chan Leadership
 	ready      atomic.Uint64 // the term in which this member has led past a barrier
 	slots      chan struct{}
+	outgoing   outgoing
 
 	fatal func(error)
 	tasks sync.WaitGroup

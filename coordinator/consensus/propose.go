@@ -14,47 +14,70 @@ import (
 // ctx's own: then nothing was sent. Or it is ErrUnknown (beside ctx's own, when that is why): then the command may be
 // committed, and proposing it again with the same key tells.
 func (c *Consensus) Propose(ctx context.Context, command state.Command) (state.Result, error) {
+	answer := c.ProposeTogether(ctx, []state.Command{command})[0]
+	return answer.Result, answer.Err
+}
+
+// Answer is what became of one of several commands. Err is that of Propose.
+type Answer struct {
+	Result state.Result
+	Err    error
+}
+
+// ProposeTogether commits commands in their order, in as few entries of the log as they fit in. Each has its own answer: one
+// that is refused or cannot be sent changes nothing for the others.
+func (c *Consensus) ProposeTogether(ctx context.Context, commands []state.Command) []Answer {
+	answers := make([]Answer, len(commands))
+	call := &call{consensus: c}
+	for i := range commands {
+		data, err := c.encode(&commands[i])
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		call.proposals = append(call.proposals, &proposal{call: call, index: i, data: data, answer: make(chan Answer, 1)})
+	}
+	err := call.submit(ctx)
+	for _, p := range call.proposals {
+		answers[p.index].Err = err
+		if err == nil {
+			answers[p.index] = c.answerOf(ctx, p)
+		}
+	}
+	return answers
+}
+
+// encode gives a command the form that it has in the log, if it may be sent.
+func (c *Consensus) encode(command *state.Command) ([]byte, error) {
 	data, err := command.Encode()
 	if err != nil {
-		return state.Result{}, err
+		return nil, err
 	}
 	if len(data) > state.MaxCommand {
-		return state.Result{}, fmt.Errorf("%w: %q has %d bytes, at most %d may be", ErrTooLarge, command.Kind, len(data), state.MaxCommand)
+		return nil, fmt.Errorf("%w: %q has %d bytes, at most %d may be", ErrTooLarge, command.Kind, len(data), state.MaxCommand)
 	}
-	if err := checkDisk(c.cfg.DataDir, c.cfg.MinFree); err != nil {
-		return state.Result{}, err
-	}
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return state.Result{}, ctx.Err()
-	case <-c.stopped:
-		return state.Result{}, ErrNotLeader
-	}
-	r := c.raft.Load()
-	if err := notLeader(r.State()); err != nil {
-		<-c.slots
-		return state.Result{}, err
-	}
-	answer := make(chan any, 1)
-	err = c.await(ctx, func() error {
-		defer func() { <-c.slots }()
-		future := r.Apply(data, 0)
-		if err := future.Error(); err != nil {
-			return outcome(err)
-		}
-		answer <- future.Response()
-		return nil
-	})
-	if err != nil {
-		return state.Result{}, err
-	}
-	result, ok := (<-answer).(state.Result)
-	if !ok { // the state panicked over it
-		return state.Result{}, ErrUnknown
-	}
-	return result, nil
+	return data, checkDisk(c.cfg.DataDir, c.cfg.MinFree)
 }
+
+// answerOf leaves a proposal behind when ctx ends or Raft does: its futures cannot be interrupted. What was sent is then not
+// known.
+func (c *Consensus) answerOf(ctx context.Context, p *proposal) Answer {
+	select {
+	case answer := <-p.answer:
+		return answer
+	case <-ctx.Done():
+		return Answer{Err: fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())}
+	case <-c.stopped:
+	}
+	select { // it may have been answered just before the end
+	case answer := <-p.answer:
+		return answer
+	default:
+		return Answer{Err: errStopped}
+	}
+}
+
+var errStopped = fmt.Errorf("%w: this coordinator has stopped", ErrUnknown)
 
 func notLeader(s raft.RaftState) error {
 	if s == raft.Leader {
@@ -89,7 +112,7 @@ func (c *Consensus) await(ctx context.Context, call func() error) error {
 	case err := <-done:
 		return err
 	default:
-		return fmt.Errorf("%w: this coordinator has stopped", ErrUnknown)
+		return errStopped
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"berth/coordinator/operation"
 )
 
-// apply compares and stores, as a whole or not at all. It is a function of the state, the command and the index alone.
-func (s *Store) apply(command *Command, index uint64) Result {
+// apply compares and stores the commands of one entry of the log, each as a whole or not at all, and each on what the ones
+// before it made. It is a function of the state, the commands and the index alone.
+func (s *Store) apply(commands []*Command, index uint64) []Result {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	present := s.now.Load()
@@ -19,28 +20,45 @@ func (s *Store) apply(command *Command, index uint64) Result {
 		halt("entry %d of the Raft log comes after entry %d; this coordinator must stop: "+
 			"its log or its snapshot is damaged", index, present.applied.Index)
 	}
-
-	if command.Check != nil {
-		s.compare(command.Check, index)
+	results := make([]Result, len(commands))
+	var history uint32 // rows of it that the entry has made
+	for i, command := range commands {
+		if command.Check != nil {
+			s.compare(command.Check, index)
+		}
+		present, results[i] = s.applyOne(present, command, entryPlace{index, uint32(i), history})
+		if results[i].Refusal == nil {
+			history += uint32(len(command.Events) + len(command.Decisions))
+		}
 	}
+	s.publish(present)
+	s.hashes = s.hashes.add(present)
+	return results
+}
 
-	w := begin(present, command, index)
+// entryPlace is the place of a command in the log.
+type entryPlace struct {
+	index   uint64 // of its entry
+	command uint32 // which one of the entry it is
+	history uint32 // where its events and its decisions begin in the entry
+}
+
+func (s *Store) applyOne(present *Snapshot, command *Command, at entryPlace) (*Snapshot, Result) {
+	w := begin(present, command, at)
 	result, repeated := w.repeat(command)
 	if !repeated {
-		result = Result{Index: index}
+		result = Result{Index: at.index}
 		if result.Refusal = w.store(command); result.Refusal != nil {
 			// Whatever was stored before the refusal goes.
 			w.txn.Abort()
-			w = begin(present, command, index)
+			w = begin(present, command, at)
 		} else {
 			w.remember(command)
 		}
 	}
 	w.seal(result)
 	w.txn.Commit()
-	s.publish(newSnapshot(present.live, &w.applied))
-	s.hashes = s.hashes.add(s.Snapshot())
-	return result
+	return newSnapshot(present.live, &w.applied), result
 }
 
 // repeat finds the answer that an earlier command with this key got.
@@ -140,21 +158,21 @@ func (w *write) putRecords(command *Command) {
 
 func (w *write) putHistory(command *Command) {
 	for i := range command.Decisions {
-		row := &decisionRow{Index: w.index, Sequence: uint32(i), Decision: command.Decisions[i]}
+		row := &decisionRow{Index: w.index, Sequence: w.history + uint32(i), Decision: command.Decisions[i]}
 		put(w, string(Decisions), row.Decision.ID, row)
 		w.applied.Decisions++
 	}
 	for i := range command.Events {
-		row := &eventRow{Sequence: uint32(i), Event: command.Events[i]}
+		row := &eventRow{Sequence: w.history + uint32(i), Event: command.Events[i]}
 		row.Event.Index = w.index
-		put(w, tableEvents, fmt.Sprint(w.index, "/", i), row)
+		put(w, tableEvents, fmt.Sprint(w.index, "/", row.Sequence), row)
 		w.applied.Events++
 	}
 }
 
 // remember keeps the key, and forgets the oldest ones that are no longer needed.
 func (w *write) remember(command *Command) {
-	put(w, tableKeys, command.Key, &keyRow{Key: command.Key, Kind: command.Kind, At: command.At, Index: w.index})
+	put(w, tableKeys, command.Key, &keyRow{Key: command.Key, Kind: command.Kind, At: command.At, Index: w.index, Sequence: w.command})
 	w.applied.Keys++
 	for w.applied.Keys > MinKeys {
 		oldest, found := first[keyRow](w, tableKeys, byAge)

@@ -91,7 +91,7 @@ func TestUnusableIdentifiersAreInvalid(t *testing.T) {
 
 func TestACommandWithoutAKeyIsInvalid(t *testing.T) {
 	m := newMember(t)
-	result := m.store.apply(&Command{Kind: "x"}, 1)
+	result := m.store.apply([]*Command{{Kind: "x"}}, 1)[0]
 	if result.Refusal == nil || result.Refusal.Code != Invalid {
 		t.Errorf("got %+v", result)
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,13 @@ import (
 // for ever, because a log may hold them.
 const commandFormat = 1
 
+// groupFormat is the first byte of an entry that holds several commands: each has its length before it, as four bytes
+// with the highest first, and then its own format.
+const groupFormat = 2
+
+// MaxGroup is the size in bytes that an entry with several commands may have.
+const MaxGroup = 512 << 10
+
 // The causes for which an entry of the log cannot be read. A member that meets one must stop: going on would part it
 // from the others.
 var (
@@ -19,7 +27,7 @@ var (
 	ErrDecode = errors.New("unreadable command")
 )
 
-// Encode gives the command the form that it has in the log.
+// Encode gives the command the form that it has in the log, alone or in a Group.
 func (c *Command) Encode() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte(commandFormat)
@@ -31,7 +39,7 @@ func (c *Command) Encode() ([]byte, error) {
 	return out.Bytes()[:out.Len()-1], nil // without the encoder's line feed
 }
 
-// DecodeCommand reads an entry of the log. A field that this release does not know is an error, because a newer
+// DecodeCommand reads one command. A field that this release does not know is an error, because a newer
 // release acts on it. The error is ErrFormat, ErrLevel or ErrDecode.
 func DecodeCommand(data []byte) (*Command, error) {
 	if len(data) == 0 {
@@ -56,6 +64,53 @@ func DecodeCommand(data []byte) (*Command, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDecode, err)
 	}
 	return &command, nil
+}
+
+// Group makes one entry of the log of encoded commands. Each of them is applied as if it were alone, with a Result of its own,
+// after the ones before it; all of them have the entry's index. More than one may be proposed from GroupLevel on.
+func Group(commands [][]byte) []byte {
+	if len(commands) == 1 {
+		return commands[0]
+	}
+	size := 1
+	for _, one := range commands {
+		size += GroupedSize(one)
+	}
+	entry := append(make([]byte, 0, size), groupFormat)
+	for _, one := range commands {
+		entry = append(binary.BigEndian.AppendUint32(entry, uint32(len(one))), one...)
+	}
+	return entry
+}
+
+// GroupedSize is what an encoded command adds to an entry with several, in bytes.
+func GroupedSize(command []byte) int { return 4 + len(command) }
+
+// DecodeEntry reads the commands of one entry of the log. The error is that of DecodeCommand.
+func DecodeEntry(data []byte) ([]*Command, error) {
+	if len(data) == 0 || data[0] != groupFormat {
+		command, err := DecodeCommand(data)
+		return []*Command{command}, err
+	}
+	var commands []*Command
+	for rest := data[1:]; len(rest) > 0; {
+		if len(rest) < 4 {
+			return nil, fmt.Errorf("%w: command %d of the entry has no length", ErrDecode, len(commands)+1)
+		}
+		length := binary.BigEndian.Uint32(rest)
+		if rest = rest[4:]; uint64(length) > uint64(len(rest)) {
+			return nil, fmt.Errorf("%w: command %d of the entry has %d bytes of %d", ErrDecode, len(commands)+1, len(rest), length)
+		}
+		command, err := DecodeCommand(rest[:length])
+		if err != nil {
+			return nil, fmt.Errorf("command %d of the entry: %w", len(commands)+1, err)
+		}
+		commands, rest = append(commands, command), rest[length:]
+	}
+	if len(commands) < 2 {
+		return nil, fmt.Errorf("%w: an entry for several commands has %d", ErrDecode, len(commands))
+	}
+	return commands, nil
 }
 
 // unmarshal is strict: no unknown field, nothing after the value.

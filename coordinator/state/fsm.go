@@ -12,15 +12,20 @@ func (s *Store) FSM() raft.FSM { return fsm{s} }
 
 type fsm struct{ store *Store }
 
-// Apply implements raft.FSM. The answer is a Result. An entry that this release cannot read, and an index that runs
-// backwards, panic: the member has to stop, since it cannot have the state that the others have.
+// Apply implements raft.FSM. The answer is a Result, or for an entry with several commands a []Result in their order. An
+// entry that this release cannot read, and an index that runs backwards, panic: the member has to stop, since it cannot have
+// the state that the others have.
 func (f fsm) Apply(entry *raft.Log) any {
-	command, err := DecodeCommand(entry.Data)
+	commands, err := DecodeEntry(entry.Data)
 	if err != nil {
 		halt("entry %d of the Raft log cannot be applied: %v; this coordinator must stop: "+
 			"run the release that the leader runs", entry.Index, err)
 	}
-	return f.store.apply(command, entry.Index)
+	results := f.store.apply(commands, entry.Index)
+	if len(results) == 1 {
+		return results[0]
+	}
+	return results
 }
 
 // Snapshot implements raft.FSM. It is one pointer; the writing happens beside Apply.

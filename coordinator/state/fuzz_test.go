@@ -11,25 +11,31 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A command that can be decoded can be applied, is what its own encoding decodes to, and leaves a state that can be
-// saved and restored.
+// An entry that can be decoded can be applied, its commands are what their own encoding decodes to, and it leaves a state that
+// can be saved and restored.
 func FuzzCommand(f *testing.F) {
 	for _, line := range goldenLines(f) {
 		f.Add(line)
 	}
 	f.Add([]byte("\x01" + `{"key":"k","kind":"x","delete":[{"table":"node","id":"n1"}],"expect":[{"table":"meta","id":"\u0000"}]}`))
-	f.Add([]byte("\x02{}"))
+	f.Add([]byte("\x02\x00\x00\x00\x03\x01{}\x00\x00\x00\x03\x01{}"))
+	f.Add([]byte("\x03{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		command, err := DecodeCommand(data)
-		if err != nil || command.Check != nil { // a check that fails ends the member, as it should
+		commands, err := DecodeEntry(data)
+		if err != nil {
 			return
 		}
-		again, err := command.Encode()
-		if err != nil {
-			t.Fatalf("decoded but not encodable: %v", err)
-		}
-		if _, err := DecodeCommand(again); err != nil {
-			t.Fatalf("encoded but not decodable: %v", err)
+		for _, command := range commands {
+			if command.Check != nil {
+				return // a check that fails ends the member, as it should
+			}
+			again, err := command.Encode()
+			if err != nil {
+				t.Fatalf("decoded but not encodable: %v", err)
+			}
+			if _, err := DecodeCommand(again); err != nil {
+				t.Fatalf("encoded but not decodable: %v", err)
+			}
 		}
 		m := lived(t)
 		m.fsm.Apply(&raft.Log{Index: m.index + 1, Type: raft.LogCommand, Data: data})

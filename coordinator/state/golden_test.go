@@ -83,7 +83,9 @@ func checkGolden(t *testing.T, dir string) {
 func writeGolden(t *testing.T, dir string) {
 	m := newMember(t)
 	var log strings.Builder
-	for i, command := range goldenCommands() {
+	commands := goldenCommands()
+	var group [][]byte // the last two share an entry
+	for i, command := range commands {
 		if command.Key == "" {
 			command.Key = label("golden", uint64(i), 0)
 		}
@@ -95,6 +97,12 @@ func writeGolden(t *testing.T, dir string) {
 		data, err := command.Encode()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if i >= len(commands)-2 {
+			if group = append(group, data); len(group) < 2 {
+				continue
+			}
+			data = Group(group)
 		}
 		log.WriteString(hex.EncodeToString(data) + "\n")
 		m.index += 2

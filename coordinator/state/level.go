@@ -11,8 +11,11 @@ import (
 // all members have told that they can.
 //
 //   - 1: all releases up to 0.5, which know no levels.
-//   - 2: Command.Check and Command.Level; what 0.6 has added to records.
+//   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
 const FeatureLevel = 2
+
+// GroupLevel is the feature level from which an entry may hold several commands.
+const GroupLevel = 2
 
 // ErrLevel reports a command or a state of a later release.
 var ErrLevel = errors.New("a feature level that this release does not have")

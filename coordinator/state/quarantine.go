@@ -30,7 +30,7 @@ func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
 	reason := fmt.Sprintf("restored at %s from a backup made at index %d", at.UTC().Format(time.RFC3339), backup.Index())
 	// Below the index at which Raft will put the restored state, above everything that either state has.
 	index := max(backup.Index(), present.Index()) + 1
-	w := begin(backup, &Command{At: at}, index)
+	w := begin(backup, &Command{At: at}, entryPlace{index: index})
 	w.parkOperations(at, reason)
 	w.jumpEpochs(present)
 	w.takeMembers(present)

@@ -39,13 +39,13 @@ const (
 // decisionRow is a decision with its place in the history.
 type decisionRow struct {
 	Index    uint64             `json:"index"`
-	Sequence uint32             `json:"sequence"` // within one command
+	Sequence uint32             `json:"sequence"` // within one entry of the log
 	Decision placement.Decision `json:"decision"`
 }
 
 // eventRow is an event with its place in the history.
 type eventRow struct {
-	Sequence uint32        `json:"sequence"` // within one command
+	Sequence uint32        `json:"sequence"` // within one entry of the log
 	Event    cluster.Event `json:"event"`
 }
 
@@ -62,6 +62,8 @@ type keyRow struct {
 	Kind  string    `json:"kind"`
 	At    time.Time `json:"at"` // stamped by the command
 	Index uint64    `json:"index"`
+
+	Sequence uint32 `json:"sequence,omitempty"` // of the command within one entry of the log
 }
 
 // epochRow outlives its deleted VM, so that a VM made later with the same ID cannot go back to an epoch that agents
@@ -153,7 +155,7 @@ func text(s string) []byte { return append([]byte(s), 0) }
 
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// place orders rows by command and then by position in it.
+// place orders rows by entry of the log and then by position in it.
 func place(index uint64, sequence uint32) []byte {
 	return binary.BigEndian.AppendUint32(number(index), sequence)
 }
@@ -233,7 +235,7 @@ func newSchema() *memdb.DBSchema {
 			unique(byID, func(e *eventRow) ([]byte, bool) { return place(e.Event.Index, e.Sequence), true })),
 		table(tableKeys,
 			unique(byID, func(k *keyRow) ([]byte, bool) { return text(k.Key), true }),
-			unique(byAge, func(k *keyRow) ([]byte, bool) { return number(k.Index), true })),
+			unique(byAge, func(k *keyRow) ([]byte, bool) { return place(k.Index, k.Sequence), true })),
 		table(tableEpochs,
 			unique(byID, func(e *epochRow) ([]byte, bool) { return text(e.VM), true }),
 			shared(byAge, func(e *epochRow) ([]byte, bool) { return number(e.Index), true })),

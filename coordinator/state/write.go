@@ -11,19 +11,19 @@ import (
 
 // write is one command being applied: a transaction, and the digest of every change that it makes.
 type write struct {
+	entryPlace
 	txn     *memdb.Txn
 	before  *Snapshot
-	index   uint64
 	applied appliedRow // as it will be
 	digest  hash.Hash
 }
 
-func begin(present *Snapshot, command *Command, index uint64) *write {
-	w := &write{txn: present.live.Txn(true), before: present, index: index, applied: present.applied, digest: sha256.New()}
-	w.applied.Index = index
+func begin(present *Snapshot, command *Command, at entryPlace) *write {
+	w := &write{entryPlace: at, txn: present.live.Txn(true), before: present, applied: present.applied, digest: sha256.New()}
+	w.applied.Index = at.index
 	w.applied.Clock = later(w.applied.Clock, command.At)
 	w.digest.Write(present.applied.Hash)
-	w.digest.Write(number(index))
+	w.digest.Write(number(at.index))
 	return w
 }
 

@@ -58,7 +58,7 @@ func measureP4(ctx context.Context, b *bench) ([]row, error) {
 			theirs.add(took)
 			// One process of ours is short beside one of theirs.
 			for range 5 {
-				if took, err = simulateOnce(ctx, b.program("berth"), scenario); err != nil {
+				if took, err = simulateOnce(ctx, b.berth(), scenario); err != nil {
 					return rows, err
 				}
 				ours.add(took)

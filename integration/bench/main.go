@@ -57,8 +57,8 @@ type bench struct {
 	hbal100  bool
 }
 
-// program is one of the built programs.
-func (b *bench) program(name string) string { return filepath.Join(b.programs, name) }
+// berth is the built program.
+func (b *bench) berth() string { return filepath.Join(b.programs, "berth") }
 
 // folder is a directory of this run. All of them are on one disk, so that twins share it with what they are compared to.
 func (b *bench) folder(name string) string { return filepath.Join(b.dir, name) }

@@ -40,7 +40,7 @@ type placing struct {
 }
 
 func measureR1(ctx context.Context, b *bench) (_ []row, err error) {
-	c, err := raiseCoordinators(ctx, b.program("berth"), b.folder("r1"), 3)
+	c, err := raiseCoordinators(ctx, b.berth(), b.folder("r1"), 3)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type throng struct {
 }
 
 func measureR2(ctx context.Context, b *bench) (_ []row, err error) {
-	c, err := raiseCoordinators(ctx, b.program("berth"), b.folder("r2"), 3)
+	c, err := raiseCoordinators(ctx, b.berth(), b.folder("r2"), 3)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type failover struct {
 type ack struct{ name, id string }
 
 func measureR4(ctx context.Context, b *bench) (_ []row, err error) {
-	c, err := raiseCoordinators(ctx, b.program("berth"), b.folder("r4"), 3)
+	c, err := raiseCoordinators(ctx, b.berth(), b.folder("r4"), 3)
 	if err != nil {
 		return nil, err
 	}
