@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -132,4 +133,48 @@ func TestAVMThatCameBackByOtherHandsIsObeyed(t *testing.T) {
 		b.want(b.do(command("op6", 1, 5, stopOrder(10))), done_, "", absentState)
 		b.want(b.do(command("op7", 1, 5, stopOrder(10))), refused_, "stale_epoch", unseen)
 	})
+}
+
+// fragile is a journal's storage that takes no entry for a while.
+type fragile struct {
+	Storage
+	full func() bool
+}
+
+func (f fragile) Update(change func(Tx) error) error {
+	if f.full() {
+		return errors.New("no space left on device")
+	}
+	return f.Storage.Update(change)
+}
+
+// An order whose end the journal did not take is asked for again, and may then be carried out: nobody may have been told that
+// it never will be.
+func TestAnAnswerThatWasNotJournalledIsNoPromise(t *testing.T) {
+	for name, one := range map[string]struct {
+		order   func(*berthv1.Command)
+		prepare func(b *bench)
+		ends    berthv1.CommandOutcome
+		code    string
+		state   berthv1.DomainState
+	}{
+		"a start that fails":  {startOrder, func(b *bench) { b.node.Inject("start", fake.Fault{Err: hypervisor.ErrNoMemory, Times: 1}) }, done_, "", running},
+		"a stop not tried":    {stopOrder(1), func(b *bench) { b.start(5); b.node.Inject("lookup", fake.Fault{Err: hypervisor.ErrUnavailable}) }, done_, "", absentState},
+		"a stop that is done": {stopOrder(1), func(b *bench) { b.start(5) }, done_, "", absentState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				one.prepare(b)
+				entries := -1 // that are still taken; below 0: all
+				b.jobs.journal.storage = fragile{b.jobs.journal.storage, func() bool {
+					entries--
+					return entries == -1
+				}}
+				entries = 1 // the intent
+				b.want(b.do(command("op1", 1, 5, one.order)), refused_, "journal", unseen)
+				b.node.Heal("lookup")
+				b.want(b.do(command("op1", 1, 5, one.order)), one.ends, one.code, one.state)
+			})
+		})
+	}
 }

@@ -194,9 +194,11 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 // take waits for the VM's turn. The caller gives it back.
 func (j *Jobs) take(vm string) (giveBack func()) {
 	t := j.turnOf(vm)
-	_, _ = j.Scheduler.Wait(context.Background(), t.free, 0)
+	taken, _ := j.Scheduler.Wait(context.Background(), t.free, 0)
 	return func() {
-		t.free <- struct{}{}
+		if taken {
+			t.free <- struct{}{}
+		}
 		j.leave(vm, t)
 	}
 }
@@ -289,11 +291,11 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		err = j.journal.answer(command, done.result, done.obeyFrom, j.now())
 	}
 	if err != nil {
-		// The intent stands, so the same question is answered by looking again. What must not be said without the journal
-		// is that the VM may be placed elsewhere.
 		log.Error("the answer could not be journalled", "error", err)
-		if done.obeyFrom > 0 && command.GetStart() != nil {
-			return doubt(command, fmt.Errorf("the start failed, and the node's journal takes no entry: %w", err), done.result.GetDomain())
+		if d := done.result; !done.again && (d.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_DONE || done.obeyFrom > 0 && command.GetMigrate() == nil) {
+			// It would be a promise that is forgotten: the intent stands, and the same order would be carried out after all.
+			// Only that a guest has left is said at once, because it stands still until then.
+			return refusal(command, err)
 		}
 	}
 	return done.result

@@ -28,14 +28,30 @@ func Step(op Operation, vm cluster.VM, answer Answer, at time.Time) (Next, bool)
 	if !op.Live() || op.Result == Parked || answer.Step != op.Step {
 		return Next{}, false
 	}
-	if answer.Outcome == OutcomeRefused && answer.Code == "stale_term" {
-		return Next{}, false // the order was an older leader's; ours is on its way
-	}
 	t := newTransition(op, vm, at)
-	if !t.apply(answer) {
+	switch {
+	case answer.Outcome == OutcomeRefused && answer.Code == "stale_term":
+		return Next{}, false // the order was an older leader's; ours is on its way
+	case answer.Outcome == OutcomeRefused && answer.Code == "journal":
+		return t.Next, t.unjournalled(answer.Error)
+	case !t.apply(answer):
 		return Next{}, false
 	}
 	return t.Next, true
+}
+
+// unjournalled takes the refusal of a node whose journal takes no entry. Nothing follows from it: an earlier order of the same
+// step may have been carried out, and a later one may be when the journal works again. So the order is repeated until the
+// node can say something that stays true; people are told once what it waits for. It reports false when they were.
+func (t *transition) unjournalled(why string) bool {
+	switch op := &t.Operation; op.Phase {
+	case Dispatched, Preparing, Copying, HandedOver:
+		told := op.Message == why
+		op.Message = why
+		return !told
+	default:
+		return false // the message says why it came to this
+	}
 }
 
 // Settle decides an operation in phase Judging from what its nodes show: one look at each, all of one round, by node ID.

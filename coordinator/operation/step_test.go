@@ -226,3 +226,25 @@ func TestMigrationKeepsItsPromises(t *testing.T) {
 		}
 	})
 }
+
+// A node whose journal takes no entry has promised nothing: the same order may still be carried out there, or has been.
+func TestARefusalByABrokenJournalLeadsNowhere(t *testing.T) {
+	starts, vm := starting()
+	migrates, moved := migrating()
+	refused := Answer{Outcome: OutcomeRefused, Code: "journal", Error: "no space left"}
+	for _, one := range []struct {
+		op   Operation
+		vm   cluster.VM
+		node string
+	}{{starts, vm, "n1"}, {migrates, moved, "n1"}} {
+		refused.Node = one.node
+		next := mustStep(t, one.op, one.vm, refused)
+		if next.Operation.Phase != one.op.Phase || next.Operation.Step != one.op.Step || next.Operation.Message != "no space left" {
+			t.Errorf("%s: led to %+v", one.op.Kind, next.Operation)
+		}
+		refused.Operation, refused.Step = one.op.ID, one.op.Step
+		if again, moved := Step(next.Operation, one.vm, refused, noon); moved {
+			t.Errorf("%s: the second refusal led to %+v", one.op.Kind, again.Operation)
+		}
+	}
+}
