@@ -47,7 +47,7 @@ demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
 	@$(GO) run ./integration/lab/demo
 
 chaos: deps build ## try every fault at every moment of a migration on a lab
-	$(GO) test -timeout 3h -count 1 ./integration/chaos -long
+	$(GO) test -v -timeout 4h -count 1 ./integration/chaos -long
 
 sim: ## run random clusters in virtual time until nothing moves, SEEDS (10000) of them; SEED=n repeats one
 	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/sim

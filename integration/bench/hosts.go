@@ -92,8 +92,8 @@ func measureStart(ctx context.Context, b *bench, r *raised) ([]row, error) {
 	}, nil
 }
 
-// moves are the migrations of one VM, in seconds.
-type moves struct{ total, downtime, handover figures }
+// moves are the migrations of one VM, in seconds. Still is how long its guest executed nowhere.
+type moves struct{ total, downtime, handover, still figures }
 
 // measureMigration compares a live migration through Berth with virsh's between the same hosts, of guests that are the
 // same but for their names.
@@ -118,12 +118,20 @@ func measureMigration(ctx context.Context, b *bench, r *raised) ([]row, error) {
 			return nil, err
 		}
 	}
+	watch := r.Observe()
+	defer watch.Stop()
 	var berth, libvirt moves
 	for range b.rounds(2, 10) {
 		if err := berth.throughBerth(ctx, r, vm, to); err != nil {
 			return nil, err
 		}
+		if err := berth.stoodStill(ctx, watch, vm); err != nil {
+			return nil, err
+		}
 		if err := libvirt.throughLibvirt(ctx, twin, from, to); err != nil {
+			return nil, err
+		}
+		if err := libvirt.stoodStill(ctx, watch, twin); err != nil {
 			return nil, err
 		}
 		from, to = to, from
@@ -132,7 +140,7 @@ func measureMigration(ctx context.Context, b *bench, r *raised) ([]row, error) {
 }
 
 func moveRows(berth, libvirt moves) []row {
-	added := berth.total.less(libvirt.total)
+	added, strict := berth.total.less(libvirt.total), berth.still.less(libvirt.still)
 	return []row{
 		{
 			goal: "MIGRATE", what: "what Berth adds to the live migration of a 128 MiB guest: from the call of MigrateVM until it runs on the target",
@@ -142,7 +150,14 @@ func moveRows(berth, libvirt moves) []row {
 		},
 		{what: "of it: through Berth", measured: berth.total.spread(seconds), against: "virsh migrate: " + libvirt.total.spread(seconds)},
 		{what: "downtime of the job, by libvirt", measured: berth.downtime.spread(seconds), against: "virsh migrate: " + libvirt.downtime.spread(seconds)},
-		{what: "what the strict hand-over adds to the downtime (one Raft commit, one order)", measured: berth.handover.spread(seconds), against: "virsh migrate: none"},
+		{what: "what the strict hand-over adds to it (one Raft commit, one order), by Berth", measured: berth.handover.spread(seconds), against: "virsh migrate: none"},
+		{
+			goal: "HANDOVER", what: "what the strict hand-over adds to the downtime: from when the guest stands still on its source until it runs on its target, by their QEMUs",
+			measured: strict.spread(seconds),
+			against:  "virsh migrate, which hands over directly, between the same hosts, in turns",
+			wanted:   "<= 50 ms", verdict: judge(strict.median(), 0.050),
+		},
+		{what: "of it: strict, through Berth", measured: berth.still.spread(seconds), against: "direct, by virsh migrate: " + libvirt.still.spread(seconds)},
 	}
 }
 
@@ -167,6 +182,29 @@ func (m *moves) throughBerth(ctx context.Context, r *raised, vm string, to *lab.
 	m.downtime = append(m.downtime, stats.GetDowntimeSeconds())
 	m.handover = append(m.handover, stats.GetHandoverSeconds())
 	return nil
+}
+
+// stoodStill adds how long the guest of the last migration executed nowhere.
+func (m *moves) stoodStill(ctx context.Context, watch *lab.Observer, guest string) error {
+	for deadline := time.Now().Add(patience); ; {
+		var runs []lab.Run
+		for _, run := range watch.Runs() {
+			if run.Name == guest {
+				runs = append(runs, run)
+			}
+		}
+		last := len(runs) - 1
+		if last == len(m.still)+1 && !runs[last-1].To.IsZero() {
+			m.still.add(runs[last].From.Sub(runs[last-1].To))
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("guest %s was seen in %d runs after %d migrations", guest, len(runs), len(m.still)+1)
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 var downtime = regexp.MustCompile(`Total downtime:\s+([0-9]+)\s+ms`)

@@ -36,7 +36,7 @@ var sections = []section{
 	{[]string{"R2", "R3"}, measureR2},
 	{[]string{"R4"}, measureR4},
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
-	{[]string{"LAB", "START", "MIGRATE"}, measureHosts},
+	{[]string{"LAB", "START", "MIGRATE", "HANDOVER"}, measureHosts},
 	{[]string{"D1"}, measureDrain},
 	{[]string{"P1", "P2", "P8"}, measureDecisions},
 	{[]string{"P6"}, measureSequence},

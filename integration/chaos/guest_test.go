@@ -26,7 +26,7 @@ func (s *site) guest(name string, node *lab.Host) lab.Tick {
 func (s *site) tick(on *lab.Host, name string) lab.Tick {
 	s.Helper()
 	var tick lab.Tick
-	s.within(45*time.Second, name+" ticks on "+on.Name, func() (err error) {
+	s.within(90*time.Second, name+" ticks on "+on.Name, func() (err error) {
 		tick, err = on.ReadTick(s.Context(), name)
 		return err
 	})

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
+	goals()
 	os.Exit(code)
 }
 
@@ -73,6 +74,7 @@ func (s *site) end() {
 	}
 	s.watch.Stop()
 	for _, overlap := range s.watch.Overlaps() {
+		tally.add(&tally.twice)
 		s.Error(overlap)
 	}
 	for _, err := range s.watch.Errors() {

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,9 @@ import (
 
 func TestMain(m *testing.M) {
 	lab.Child()
-	os.Exit(m.Run())
+	code := m.Run()
+	fmt.Println(lab.Watched("keys"))
+	os.Exit(code)
 }
 
 // How long things may take on two busy CPUs. Neither is a promise.
@@ -38,9 +41,12 @@ func raise(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch := l.Observe()
 	t.Cleanup(func() {
-		if err := l.Down(); err != nil {
-			t.Error(err)
+		for _, fault := range append(watch.Faults(), l.Down()) {
+			if fault != nil {
+				t.Error(fault)
+			}
 		}
 	})
 	return &site{T: t, lab: l}

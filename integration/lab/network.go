@@ -69,7 +69,7 @@ func (m *Machine) RestoreLink(ctx context.Context) error {
 func (l *Lab) Cut(ctx context.Context, from, to *Machine) error { return l.drop(ctx, "cut", from, to) }
 
 // HoldRequests drops what one host's libvirtd asks the other's, and nothing else: memory is copied, agents are heard, and
-// a connection without requests is alive. TCP sends it again, so that it arrives late if Heal comes before libvirt gives up,
+// a connection without requests is alive. TCP sends it again, so that it arrives late if Release comes before libvirt gives up,
 // LibvirtPatience after the first request.
 func (l *Lab) HoldRequests(ctx context.Context, from, to *Host) error {
 	return l.drop(ctx, "requests", from.Machine, to.Machine)
@@ -90,13 +90,18 @@ func (l *Lab) Partition(ctx context.Context, a, b *Machine) error {
 	return errors.Join(l.Cut(ctx, a, b), l.Cut(ctx, b, a))
 }
 
-// Heal takes all cuts back. Pulled cables and shaped links stay as they are.
+// Heal takes all cuts back, and lets go what is held. Pulled cables and shaped links stay as they are.
 func (l *Lab) Heal(ctx context.Context) error {
-	var errs []error
-	for _, set := range []string{"cut", "requests", "answers"} {
-		errs = append(errs, l.inLab(ctx, "nft", "flush", "set", "bridge", "lab", set))
-	}
-	return errors.Join(errs...)
+	return errors.Join(l.flush(ctx, "cut"), l.Release(ctx))
+}
+
+// Release lets go what HoldRequests and HoldAnswers hold.
+func (l *Lab) Release(ctx context.Context) error {
+	return errors.Join(l.flush(ctx, "requests"), l.flush(ctx, "answers"))
+}
+
+func (l *Lab) flush(ctx context.Context, set string) error {
+	return l.inLab(ctx, "nft", "flush", "set", "bridge", "lab", set)
 }
 
 // pairs names all ports that the two machines can have.

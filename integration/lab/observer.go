@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,8 +14,10 @@ import (
 // QEMU processes of all hosts, and it hears from each of them when its guest starts and stops executing. A process that
 // only receives a migration does not run its guest, so two processes of one UUID are no fault, but two running ones are.
 type Observer struct {
+	begun  time.Time
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	stop   sync.Once
 
 	mu   sync.Mutex
 	runs []*Run
@@ -47,7 +50,7 @@ const observerPeriod = 100 * time.Millisecond
 // Observe starts to watch all hosts of the lab, until Stop.
 func (l *Lab) Observe() *Observer {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &Observer{cancel: cancel}
+	o := &Observer{begun: time.Now(), cancel: cancel}
 	o.done.Go(func() {
 		known := map[string]bool{} // host and process
 		for tick := time.NewTicker(observerPeriod); ; {
@@ -176,8 +179,50 @@ func (o *Observer) Errors() []error {
 
 // Stop ends the watch; what was seen stays.
 func (o *Observer) Stop() {
-	o.cancel()
-	o.done.Wait()
+	o.stop.Do(func() {
+		o.cancel()
+		o.done.Wait()
+		watched.add(o)
+	})
+}
+
+// Faults ends the watch and is what should never be: guests that ran twice, and guests that could not be watched.
+func (o *Observer) Faults() []error {
+	o.Stop()
+	faults := o.Errors()
+	for _, overlap := range o.Overlaps() {
+		faults = append(faults, errors.New(overlap.String()))
+	}
+	return faults
+}
+
+// watched is what the observers of this process have seen until they were stopped.
+var watched tally
+
+type tally struct {
+	mu             sync.Mutex
+	time           time.Duration
+	runs, overlaps int
+}
+
+func (t *tally) add(o *Observer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.time += time.Since(o.begun)
+	t.runs += len(o.Runs())
+	t.overlaps += len(o.Overlaps())
+}
+
+// Watched is one line on what the observers of this process have seen, for the goal that no guest ever runs twice.
+func Watched(suite string) string {
+	watched.mu.Lock()
+	defer watched.mu.Unlock()
+	verdict := "met"
+	if watched.overlaps > 0 || watched.runs == 0 {
+		verdict = "not met"
+	}
+	return fmt.Sprintf("GOAL G7: %s: %.2f h watched, %d runs of guests, %d overlaps | wanted 0 overlaps | %s",
+		suite, watched.time.Hours(), watched.runs, watched.overlaps, verdict)
 }
 
 // overlaps compares every two runs of a guest in different processes.

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
+	fmt.Println(lab.Watched("moves"))
 	os.Exit(code)
 }
 
@@ -46,7 +47,8 @@ const passInterval = 2 * time.Second
 // site is the shared lab in the hands of one test.
 type site struct {
 	*testing.T
-	lab *lab.Lab
+	lab   *lab.Lab
+	watch *lab.Observer
 }
 
 // begin gives the test a whole and empty lab of four hosts and three coordinators.
@@ -61,13 +63,16 @@ func begin(t *testing.T) *site {
 		}
 		shared = l
 	}
-	s := &site{T: t, lab: shared}
+	s := &site{T: t, lab: shared, watch: shared.Observe()}
 	t.Cleanup(s.end)
 	return s
 }
 
-// end restores the lab, or takes it down so that the next test gets another one.
+// end checks that no guest has ever run twice, and restores the lab, or takes it down so that the next test gets another one.
 func (s *site) end() {
+	for _, fault := range s.watch.Faults() {
+		s.Error(fault)
+	}
 	if s.Failed() {
 		s.explain()
 	}

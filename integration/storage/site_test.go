@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
+	fmt.Println(lab.Watched("storage"))
 	os.Exit(code)
 }
 
@@ -74,6 +75,7 @@ vdcs:
 type site struct {
 	*testing.T
 	lab    *lab.Lab
+	watch  *lab.Observer
 	before []string // every volume of every pool
 }
 
@@ -97,6 +99,7 @@ func begin(t *testing.T) *site {
 	var err error
 	s.before, err = s.lab.Volumes(t.Context())
 	s.must(err)
+	s.watch = s.lab.Observe()
 	t.Cleanup(s.end)
 	return s
 }
@@ -131,9 +134,12 @@ func (s *site) furnish(ctx context.Context) error {
 // bootImage is the guests' image, in the pool east-rack.
 const bootImage = "boot"
 
-// end puts the lab back as it was and checks that every pool has what it had. Otherwise the lab is taken down, so that the
+// end checks that no guest has ever run twice, and puts the lab back as it was and checks that every pool has what it had. Otherwise the lab is taken down, so that the
 // next test gets another one.
 func (s *site) end() {
+	for _, fault := range s.watch.Faults() {
+		s.Error(fault)
+	}
 	if s.Failed() {
 		s.explain()
 	}
