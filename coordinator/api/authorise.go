@@ -100,7 +100,8 @@ var access = map[string][]pki.Role{
 
 	berthv1connect.EnrolmentServiceEnrolProcedure: everyone, // the token is the proof
 
-	berthv1connect.MemberServiceJoinProcedure: peers,
+	berthv1connect.MemberServiceJoinProcedure:   peers,
+	berthv1connect.MemberServiceReportProcedure: peers,
 
 	berthv1connect.AgentServiceSessionProcedure: agents,
 	berthv1connect.AgentServiceTunnelProcedure:  agents,

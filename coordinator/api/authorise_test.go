@@ -57,7 +57,7 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 		switch procedure {
 		case "/berth.v1.EnrolmentService/Enrol":
 			return true
-		case "/berth.v1.MemberService/Join":
+		case "/berth.v1.MemberService/Join", "/berth.v1.MemberService/Report":
 			return role == pki.RolePeer
 		case "/berth.v1.AgentService/Session", "/berth.v1.AgentService/Tunnel":
 			return role == pki.RoleAgent

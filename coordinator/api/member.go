@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -14,6 +16,7 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
+	"berth/shared/units"
 )
 
 // members are all coordinators, by name: those of the Raft configuration, and those that have enrolled and are not in it
@@ -33,20 +36,29 @@ func (s *Server) members(p *picture) []*berthv1.Member {
 			Self:   member.ID == s.Self,
 		}
 		if seen, known := stats.Members[member.ID]; known {
-			report.Reachable, report.LastIndex = seen.Reachable, seen.LastIndex
+			report.Reachable, report.LastIndex, report.Behind = seen.Reachable, seen.LastIndex, seen.Behind
+			report.Trouble, report.Told = seen.Trouble, seen.Report
 			if seen.LastContact >= 0 {
 				report.LastContact = &seen.LastContact
 			}
 		} else if report.Self {
 			report.Reachable, report.LastIndex = true, stats.LastIndex
+			report.Trouble = onlyLeader
 			if stats.LastContact >= 0 {
 				report.LastContact = &stats.LastContact
 			}
+		} else if stats.Members == nil {
+			report.Trouble = onlyLeader
+		} else {
+			report.Trouble = "has not been taken in yet"
 		}
 		members = append(members, wire.Member(report))
 	}
 	return members
 }
+
+// onlyLeader stands for the health of a member where nobody can tell it.
+const onlyLeader = "known to the leader only"
 
 // memberName is what people call a member; its ID before its record has arrived here.
 func (s *Server) memberName(snapshot *state.Snapshot, id string) string {
@@ -168,6 +180,12 @@ func (s *Server) Join(
 		if !known {
 			return state.Command{}, removed(rpc.Denied, callerOf(ctx).Name)
 		}
+		if has, needed := max(message.GetFeatureLevel(), 1), p.FeatureLevel(); has < needed {
+			return state.Command{}, refusal(rpc.Conflict, "coordinator/"+member.Name,
+				"install the release that the other coordinators run, and start it again",
+				"coordinator %s runs release %s of feature level %d, and this cluster has come to level %d",
+				member.Name, cmp.Or(message.GetVersion(), "unknown"), has, needed)
+		}
 		moved := member
 		moved.APIAddress, moved.AgentAddress, moved.RaftAddress =
 			message.GetApiAddress(), message.GetAgentAddress(), message.GetRaftAddress()
@@ -195,6 +213,25 @@ func (s *Server) Join(
 		}
 	}
 	return connect.NewResponse(response), nil
+}
+
+// Report takes what a member tells about itself.
+func (s *Server) Report(
+	ctx context.Context, request *connect.Request[berthv1.ReportRequest],
+) (*connect.Response[berthv1.ReportResponse], error) {
+	message := request.Msg
+	report := consensus.Report{
+		Version: message.GetVersion(), FeatureLevel: message.GetFeatureLevel(),
+		Index: message.GetStateIndex(), Hash: message.GetStateHash(), LogSize: units.Bytes(message.GetLogBytes()),
+		Backup: consensus.Backup{
+			Every: time.Duration(message.GetBackupEverySeconds() * float64(time.Second)), Problem: message.GetBackupProblem(),
+		},
+	}
+	if message.BackupAt != nil {
+		report.Backup.At = message.GetBackupAt().AsTime()
+	}
+	s.Consensus.Heard(callerOf(ctx).ID, report)
+	return connect.NewResponse(&berthv1.ReportResponse{}), nil
 }
 
 // removed refuses a coordinator that has a good certificate and no record.

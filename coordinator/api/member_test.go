@@ -1,9 +1,12 @@
 package api
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/state"
@@ -34,7 +37,10 @@ func TestMembers(t *testing.T) {
 		return answer.Msg, nil
 	}
 	addresses := func(m cluster.Member) *berthv1.JoinRequest {
-		return &berthv1.JoinRequest{ApiAddress: m.APIAddress, AgentAddress: m.AgentAddress, RaftAddress: m.RaftAddress}
+		return &berthv1.JoinRequest{
+			ApiAddress: m.APIAddress, AgentAddress: m.AgentAddress, RaftAddress: m.RaftAddress,
+			FeatureLevel: state.FeatureLevel, Version: "0.6",
+		}
 	}
 
 	t.Run("join again without effect", func(t *testing.T) {
@@ -47,6 +53,38 @@ func TestMembers(t *testing.T) {
 			t.Error("something was written")
 		}
 	})
+	t.Run("of an older release are not taken in", func(t *testing.T) {
+		old := addresses(follower.record)
+		old.FeatureLevel, old.Version = 0, ""
+		_, err := join(follower, old)
+		wantRefusal(t, err, rpc.Conflict, "coordinator/"+follower.record.Name)
+		if err != nil && !strings.Contains(err.Error(), "runs release unknown of feature level 1, and this cluster has come to level 2") {
+			t.Error(err)
+		}
+	})
+	t.Run("report how they are", func(t *testing.T) {
+		client := berthv1connect.NewMemberServiceClient(c.as(pki.RolePeer, follower.id, follower.record.Name), follower.url())
+		at := time.Now().Add(-time.Minute).UTC()
+		_, err := client.Report(t.Context(), connect.NewRequest(&berthv1.ReportRequest{
+			Version: "0.6", FeatureLevel: 2, LogBytes: 5 << 30, BackupEverySeconds: 900, BackupAt: timestamppb.New(at), BackupProblem: "no room",
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := lead.operator().ListMembers(t.Context(), connect.NewRequest(&berthv1.ListMembersRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, member := range answer.Msg.GetMembers() {
+			if !member.GetHealthy() || member.GetHealth() != "" {
+				t.Errorf("%s is not healthy: %q", member.GetName(), member.GetHealth())
+			}
+			if member.GetId() == follower.id && (member.GetVersion() != "0.6" || member.GetLogBytes() != 5<<30 ||
+				member.GetBackupEverySeconds() != 900 || !member.GetBackupAt().AsTime().Equal(at) || member.GetBackupProblem() != "no room") {
+				t.Errorf("what it told came out as %v", member)
+			}
+		}
+	})
 	t.Run("tell their new addresses", func(t *testing.T) {
 		moved := follower.record
 		moved.AgentAddress = "127.0.0.1:9999"
@@ -56,7 +94,7 @@ func TestMembers(t *testing.T) {
 		if member, _ := lead.store.Snapshot().Member(follower.id); member.AgentAddress != "127.0.0.1:9999" {
 			t.Errorf("recorded %+v", member)
 		}
-		_, err := join(follower, &berthv1.JoinRequest{RaftAddress: "nonsense"})
+		_, err := join(follower, &berthv1.JoinRequest{RaftAddress: "nonsense", FeatureLevel: state.FeatureLevel})
 		wantRefusal(t, err, rpc.Invalid, "coordinator/"+follower.record.Name)
 	})
 	t.Run("are listed", func(t *testing.T) {

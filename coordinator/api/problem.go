@@ -23,7 +23,7 @@ func (p *picture) problems(members []*berthv1.Member) []string {
 		p.quarantine(),
 		p.duplicates(),
 		p.parked(),
-		memberProblems(members),
+		memberProblems(members, p.at),
 		p.vmProblems(),
 		p.nodeProblems(),
 		p.groupProblems(),
@@ -64,31 +64,6 @@ func (p *picture) parked() []string {
 			lines = append(lines, fmt.Sprintf("operation %s (%s of VM %s) is parked, a person has to decide: %s",
 				op.ID, op.Kind, op.VMName, op.Message))
 		}
-	}
-	return lines
-}
-
-func memberProblems(members []*berthv1.Member) []string {
-	var lines []string
-	voters, silent := 0, 0
-	for _, member := range members {
-		if member.GetVoter() {
-			voters++
-		}
-		if member.GetReachable() {
-			continue
-		}
-		if member.GetVoter() {
-			silent++
-		}
-		line := fmt.Sprintf("coordinator %s is not reachable", member.GetName())
-		if member.LastContactSeconds != nil {
-			line += fmt.Sprintf(" since %.0f s", member.GetLastContactSeconds())
-		}
-		lines = append(lines, line)
-	}
-	if most := (voters - 1) / 2; silent > 0 && silent == most {
-		lines = append(lines, "one more coordinator lost, and nothing can be changed until it is back")
 	}
 	return lines
 }

@@ -32,6 +32,7 @@ type Consensus interface {
 	Leader() (member string, known bool)
 	Stats() consensus.Stats
 	Configuration() []consensus.Server
+	Heard(member string, report consensus.Report)
 	AddNonvoter(ctx context.Context, member, address string) error
 	Remove(ctx context.Context, member string) error
 	Transfer(ctx context.Context) error

@@ -247,8 +247,8 @@ func cannedMigration() *berthv1.MigrationStats {
 
 func cannedMembers() []*berthv1.Member {
 	return []*berthv1.Member{
-		{Id: "m1", Name: "coord1", Address: "coord1:7422", ApiAddress: "coord1:7420", AgentAddress: "coord1:7421", Voter: true, Leader: true, Self: true, Reachable: true, LastIndex: 1042},
-		{Id: "m2", Name: "coord2", Address: "coord2:7422", ApiAddress: "coord2:7420", AgentAddress: "coord2:7421", Voter: true, Reachable: true, LastIndex: 1042, LastContactSeconds: proto.Float64(0.043)},
+		{Id: "m1", Name: "coord1", Address: "coord1:7422", ApiAddress: "coord1:7420", AgentAddress: "coord1:7421", Voter: true, Leader: true, Self: true, Reachable: true, LastIndex: 1042, Healthy: true, Version: "1.2.3", FeatureLevel: 2},
+		{Id: "m2", Name: "coord2", Address: "coord2:7422", ApiAddress: "coord2:7420", AgentAddress: "coord2:7421", Voter: true, Reachable: true, LastIndex: 1000, LastContactSeconds: proto.Float64(0.043), Healthy: true, Behind: 42, Version: "1.2.3", FeatureLevel: 2},
 		{Id: "m3", Name: "coord3", Address: "coord3:7422", ApiAddress: "coord3:7420", AgentAddress: "coord3:7421", LastIndex: 17},
 	}
 }

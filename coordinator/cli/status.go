@@ -86,9 +86,9 @@ func statusText(p *page, answer *berthv1.StatusResponse, wide bool) {
 }
 
 func memberTable(p *page, members []*berthv1.Member, wide bool) {
-	headings := []string{"COORDINATOR", "ROLE", "REACHABLE", "API", "INDEX", "LAST-CONTACT"}
+	headings := []string{"COORDINATOR", "ROLE", "HEALTH", "API", "INDEX", "BEHIND", "LAST-CONTACT", "VERSION"}
 	if wide {
-		headings = append(headings, "RAFT", "AGENTS", "ID")
+		headings = append(headings, "LEVEL", "RAFT", "AGENTS", "ID")
 	}
 	rows := make([][]string, 0, len(members))
 	for _, member := range members {
@@ -99,20 +99,26 @@ func memberTable(p *page, members []*berthv1.Member, wide bool) {
 		case member.GetVoter():
 			role = "follower"
 		}
-		reachable := "no"
+		health, behind, level := "healthy", none, none
+		if !member.GetHealthy() {
+			health = or(member.GetHealth(), "not known")
+		}
 		if member.GetReachable() {
-			reachable = "yes"
+			behind = strconv.FormatUint(member.GetBehind(), 10)
+		}
+		if member.GetFeatureLevel() > 0 {
+			level = strconv.FormatUint(uint64(member.GetFeatureLevel()), 10)
 		}
 		contact := none
 		if member.LastContactSeconds != nil && !member.GetLeader() {
 			contact = span(seconds(member.GetLastContactSeconds()))
 		}
 		row := []string{
-			member.GetName(), role, reachable, member.GetApiAddress(),
-			strconv.FormatUint(member.GetLastIndex(), 10), contact,
+			member.GetName(), role, health, member.GetApiAddress(),
+			strconv.FormatUint(member.GetLastIndex(), 10), behind, contact, or(member.GetVersion(), none),
 		}
 		if wide {
-			row = append(row, member.GetAddress(), member.GetAgentAddress(), member.GetId())
+			row = append(row, level, member.GetAddress(), member.GetAgentAddress(), member.GetId())
 		}
 		rows = append(rows, row)
 	}

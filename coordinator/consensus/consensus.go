@@ -34,7 +34,7 @@ const (
 	trailing         = 4096        // entries
 	cached           = 128         // entries in memory
 	proposals        = 256         // in flight; more wait for their turn
-	defaultStability = 2 * time.Second
+	defaultStability = 10 * time.Second
 	transferLimit    = 2 * time.Second
 )
 
@@ -54,7 +54,7 @@ type Config struct {
 	Fatal func(error)
 
 	MinFree   units.Bytes   // least free space to propose anything; 0: 512 MiB, or a sixteenth of a small file system
-	Stability time.Duration // how long a joined member has to keep up before it may vote; 0: 2 s
+	Stability time.Duration // how long a joined member has to keep up before it may vote; 0: 10 s
 
 	seams seams
 }
@@ -84,6 +84,7 @@ type Consensus struct {
 	ready      atomic.Uint64 // the term in which this member has led past a barrier
 	slots      chan struct{}
 	outgoing   outgoing
+	reports    reports
 
 	fatal func(error)
 	tasks sync.WaitGroup

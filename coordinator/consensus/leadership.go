@@ -92,6 +92,7 @@ func (c *Consensus) startLead(term uint64) (end func()) {
 // lead is what this package itself does as the leader, until ctx ends with the leadership.
 func (c *Consensus) lead(ctx context.Context, term uint64) {
 	c.transport.forget()
+	c.reports.forget()
 	if err := c.Barrier(ctx); err != nil {
 		return
 	}
@@ -99,8 +100,11 @@ func (c *Consensus) lead(ctx context.Context, term uint64) {
 	defer tick.Stop()
 	troubles := rate.Sometimes{First: 1, Interval: time.Minute}
 	keepingUp := make(map[raft.ServerID]time.Time)
+	var compared checks
 	for {
-		err := errors.Join(c.stampCluster(ctx, term), c.promoteJoined(ctx, keepingUp))
+		err := errors.Join(
+			c.stampCluster(ctx, term), c.promoteJoined(ctx, keepingUp), c.raiseLevel(ctx, term), c.compareStates(ctx, term, &compared),
+		)
 		if err != nil && ctx.Err() == nil {
 			troubles.Do(func() { c.logger.Warn("the leader's care for the cluster failed, trying again", "error", err) })
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // When a joined member may vote: it has answered within reachable, its log is at most maxBehind entries short, and both
-// have held for Config.Stability. The figures are those of Consul's autopilot, but for the stability.
+// have held for Config.Stability, and its state is not known to be another one. The figures are those of Consul's
+// autopilot.
 const (
 	reachable = 2 * time.Second
 	maxBehind = 250
@@ -121,11 +122,11 @@ func (c *Consensus) Promote(ctx context.Context, id string) error {
 	}
 }
 
-// promoteJoined lets members vote that have kept up for long enough; since tells from when on.
+// promoteJoined lets a member vote that has been healthy for long enough; since tells from when on. One at a time: the
+// next one is looked at when the last change is committed.
 func (c *Consensus) promoteJoined(ctx context.Context, since map[raft.ServerID]time.Time) error {
-	var failed error
 	for _, server := range c.servers() {
-		if server.Suffrage == raft.Voter || !c.keepsUp(server.ID) {
+		if server.Suffrage == raft.Voter || c.health(server.ID) != "" {
 			delete(since, server.ID)
 			continue
 		}
@@ -137,16 +138,11 @@ func (c *Consensus) promoteJoined(ctx context.Context, since map[raft.ServerID]t
 		}
 		err := c.change(ctx, func(r *raft.Raft) raft.Future { return r.AddVoter(server.ID, server.Address, 0, 0) })
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("make %s a voter: %w", server.ID, err))
+			return fmt.Errorf("make %s a voter: %w", server.ID, err)
 		}
+		return nil
 	}
-	return failed
-}
-
-// keepsUp tells whether a member answers and has nearly all of the log.
-func (c *Consensus) keepsUp(id raft.ServerID) bool {
-	seen, known := c.transport.sightingOf(id)
-	return known && time.Since(seen.at) < reachable && seen.lastIndex+maxBehind >= c.raft.Load().LastIndex()
+	return nil
 }
 
 // Remove takes a member out of the configuration. It refuses, with ErrQuorum, when those left could not decide anything:

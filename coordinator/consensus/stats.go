@@ -24,11 +24,15 @@ type Stats struct {
 	Members map[string]MemberStats // by ID
 }
 
-// MemberStats is how the leader sees another member.
+// MemberStats is how the leader sees a member, itself included.
 type MemberStats struct {
 	Reachable   bool
 	LastContact time.Duration // since its last answer; -1: none in this term
 	LastIndex   uint64        // of its log
+	Behind      uint64        // entries
+	Trouble     string        // what is wrong with it; empty: it is healthy
+	Parted      bool          // it has another state than the leader at the same index
+	Report      *Report       // its last one; nil: it has not told lately
 }
 
 // Stats are this member's figures now.
@@ -50,15 +54,18 @@ func (c *Consensus) Stats() Stats {
 	stats.LastContact = 0
 	stats.Members = make(map[string]MemberStats)
 	for _, server := range c.servers() {
-		if string(server.ID) == c.cfg.MemberID {
-			stats.Members[c.cfg.MemberID] = MemberStats{Reachable: true, LastIndex: stats.LastIndex}
-			continue
+		member := MemberStats{Reachable: true, LastIndex: stats.LastIndex}
+		if string(server.ID) != c.cfg.MemberID {
+			seen, _ := c.transport.sightingOf(server.ID)
+			member.LastContact, member.LastIndex = since(seen.at), seen.lastIndex
+			member.Reachable = member.LastContact >= 0 && member.LastContact < reachable
+			member.Behind = stats.LastIndex - min(stats.LastIndex, seen.lastIndex)
+			member.Trouble = c.health(server.ID)
 		}
-		seen, _ := c.transport.sightingOf(server.ID)
-		ago := since(seen.at)
-		stats.Members[string(server.ID)] = MemberStats{
-			Reachable: ago >= 0 && ago < reachable, LastContact: ago, LastIndex: seen.lastIndex,
+		if report, told := c.reportOf(server.ID); told {
+			member.Report, member.Parted = &report, c.compare(report) == parted
 		}
+		stats.Members[string(server.ID)] = member
 	}
 	return stats
 }

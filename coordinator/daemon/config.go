@@ -31,6 +31,13 @@ const (
 	mostPassInterval  = time.Hour
 )
 
+// Config.Stability and its range. Less than a second would let a member vote that was seen once.
+const (
+	defaultStability = 10 * time.Second
+	leastStability   = time.Second
+	mostStability    = time.Hour
+)
+
 // Config is the content of the coordinator's configuration file.
 type Config struct {
 	Name      string `yaml:"name,omitempty"`      // of this member; default: the host name
@@ -41,6 +48,9 @@ type Config struct {
 	// PassInterval is between two looks of the leader at how well VMs are placed; default: balance.Interval. Members that
 	// may lead had better agree on it.
 	PassInterval time.Duration `yaml:"pass_interval,omitempty"`
+	// Stability is how long a member that joins has to keep up before it may vote; default: defaultStability. The leader's
+	// counts.
+	Stability time.Duration `yaml:"stability,omitempty"`
 
 	named bool // the file says Name itself
 }
@@ -107,6 +117,12 @@ func (c *Config) complete() error {
 	}
 	if c.PassInterval < leastPassInterval || c.PassInterval > mostPassInterval {
 		return fmt.Errorf("%w: key pass_interval: %v is out of range: want %v to %v", ErrConfig, c.PassInterval, leastPassInterval, mostPassInterval)
+	}
+	if c.Stability == 0 {
+		c.Stability = defaultStability
+	}
+	if c.Stability < leastStability || c.Stability > mostStability {
+		return fmt.Errorf("%w: key stability: %v is out of range: want %v to %v", ErrConfig, c.Stability, leastStability, mostStability)
 	}
 	if c.LogLevel != "" && hclog.LevelFromString(c.LogLevel) == hclog.NoLevel {
 		return fmt.Errorf("%w: key log_level: %q is none of trace, debug, info, warn, error, off", ErrConfig, c.LogLevel)

@@ -7,6 +7,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/state"
+	"berth/shared/buildinfo"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
@@ -60,7 +62,7 @@ func (d *daemon) isPart() bool {
 
 // askIn asks one member after the other, each of which forwards to the leader. It is true when the leader agreed.
 func (d *daemon) askIn(ctx context.Context) bool {
-	request := &berthv1.JoinRequest{}
+	request := &berthv1.JoinRequest{FeatureLevel: state.FeatureLevel, Version: buildinfo.Version()}
 	request.ApiAddress, request.AgentAddress, request.RaftAddress = d.config.addresses()
 	for _, contact := range d.contacts() {
 		if ctx.Err() != nil {

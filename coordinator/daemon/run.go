@@ -156,6 +156,6 @@ func raftConfig(home place, who identity, c Config, log hclog.Logger) consensus.
 	_, _, raft := c.addresses()
 	return consensus.Config{
 		DataDir: home.raft(), MemberID: who.ID, ClusterID: who.ClusterID, Bind: c.Listen.Raft, Advertise: raft,
-		TLS: home.tls(), Logger: log.Named("consensus"),
+		TLS: home.tls(), Logger: log.Named("consensus"), Stability: c.Stability,
 	}
 }

@@ -42,6 +42,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	group.Go(func() error { return listenOn(agentServer, l.agent) })
 	group.Go(func() error { d.takeTurns(); return nil })
 	group.Go(func() error { d.stayMember(running); return nil })
+	group.Go(func() error { d.tellHealth(running); return nil })
 	group.Go(func() error { d.feedWatchdog(running); return nil })
 	group.Go(func() error {
 		select {

@@ -263,6 +263,12 @@ func (x *Snapshot) Meta(key string) string {
 	return row.Value
 }
 
+// MetaRevision is what a change of a value has to expect; 0 when it is not there.
+func (x *Snapshot) MetaRevision(key string) uint64 {
+	row, _ := one(x, string(Meta), byID, key, copied[metaRow])
+	return row.Revision
+}
+
 func cloneEvent(row *eventRow) cluster.Event { return row.Event }
 
 // prefix makes an index name mean: every key that begins like this.

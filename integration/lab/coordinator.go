@@ -48,11 +48,11 @@ func (c *Coordinator) Join(ctx context.Context, other *Coordinator, token string
 
 // configure tells the member what the lab wants otherwise than the product's defaults.
 func (c *Coordinator) configure() error {
-	if c.lab.options.PassInterval == 0 {
-		return nil
-	}
 	return editYAML(c.Path("/etc/berth/coordinator.yaml"), func(config map[string]any) {
-		config["pass_interval"] = c.lab.options.PassInterval.String()
+		config["stability"] = "2s" // the machines of a lab do not come and go by themselves
+		if c.lab.options.PassInterval != 0 {
+			config["pass_interval"] = c.lab.options.PassInterval.String()
+		}
 	})
 }
 

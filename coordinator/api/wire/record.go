@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -29,12 +30,15 @@ type MemberReport struct {
 	Self        bool
 	Reachable   bool
 	LastIndex   uint64
-	LastContact *time.Duration // since the leader and this member last heard each other; nil when not known
+	LastContact *time.Duration    // since the leader and this member last heard each other; nil when not known
+	Trouble     string            // what is wrong with it; empty: it is healthy
+	Behind      uint64            // entries
+	Told        *consensus.Report // what it last told of itself; nil: nothing lately
 }
 
 // Member makes the message of one coordinator.
 func Member(report MemberReport) *berthv1.Member {
-	return &berthv1.Member{
+	member := &berthv1.Member{
 		Id:                 report.Member.ID,
 		Name:               report.Member.Name,
 		Address:            report.Member.RaftAddress,
@@ -46,5 +50,14 @@ func Member(report MemberReport) *berthv1.Member {
 		Reachable:          report.Reachable,
 		LastIndex:          report.LastIndex,
 		LastContactSeconds: seconds(report.LastContact),
+		Healthy:            report.Trouble == "",
+		Health:             report.Trouble,
+		Behind:             report.Behind,
 	}
+	if told := report.Told; told != nil {
+		member.Version, member.FeatureLevel, member.LogBytes = told.Version, told.FeatureLevel, int64(told.LogSize)
+		member.BackupAt, member.BackupProblem = timestamp(told.Backup.At), told.Backup.Problem
+		member.BackupEverySeconds = told.Backup.Every.Seconds()
+	}
+	return member
 }

@@ -8326,6 +8326,8 @@ type JoinRequest struct {
 	ApiAddress    string                 `protobuf:"bytes,1,opt,name=api_address,json=apiAddress,proto3" json:"api_address,omitempty"`
 	AgentAddress  string                 `protobuf:"bytes,2,opt,name=agent_address,json=agentAddress,proto3" json:"agent_address,omitempty"`
 	RaftAddress   string                 `protobuf:"bytes,3,opt,name=raft_address,json=raftAddress,proto3" json:"raft_address,omitempty"`
+	FeatureLevel  uint32                 `protobuf:"varint,4,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"` // highest that the caller can apply; 0: 1
+	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`                                // release that the caller runs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8381,6 +8383,20 @@ func (x *JoinRequest) GetRaftAddress() string {
 	return ""
 }
 
+func (x *JoinRequest) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
+func (x *JoinRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
 type JoinResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Voter         bool                   `protobuf:"varint,1,opt,name=voter,proto3" json:"voter,omitempty"` // already a voter
@@ -8425,6 +8441,142 @@ func (x *JoinResponse) GetVoter() bool {
 	return false
 }
 
+type ReportRequest struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Version            string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`                                                     // release that the caller runs
+	FeatureLevel       uint32                 `protobuf:"varint,2,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`                      // highest that it can apply
+	StateIndex         uint64                 `protobuf:"varint,3,opt,name=state_index,json=stateIndex,proto3" json:"state_index,omitempty"`                            // of the last command in its state
+	StateHash          string                 `protobuf:"bytes,4,opt,name=state_hash,json=stateHash,proto3" json:"state_hash,omitempty"`                                // there
+	LogBytes           int64                  `protobuf:"varint,5,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`                                  // size of the file of its log
+	BackupEverySeconds float64                `protobuf:"fixed64,6,opt,name=backup_every_seconds,json=backupEverySeconds,proto3" json:"backup_every_seconds,omitempty"` // 0: it makes none
+	BackupAt           *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=backup_at,json=backupAt,proto3" json:"backup_at,omitempty"`                                   // of its last verified one
+	BackupProblem      string                 `protobuf:"bytes,8,opt,name=backup_problem,json=backupProblem,proto3" json:"backup_problem,omitempty"`                    // why the last try failed; empty: it did not
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *ReportRequest) Reset() {
+	*x = ReportRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[135]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRequest) ProtoMessage() {}
+
+func (x *ReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[135]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
+func (*ReportRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+}
+
+func (x *ReportRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ReportRequest) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
+func (x *ReportRequest) GetStateIndex() uint64 {
+	if x != nil {
+		return x.StateIndex
+	}
+	return 0
+}
+
+func (x *ReportRequest) GetStateHash() string {
+	if x != nil {
+		return x.StateHash
+	}
+	return ""
+}
+
+func (x *ReportRequest) GetLogBytes() int64 {
+	if x != nil {
+		return x.LogBytes
+	}
+	return 0
+}
+
+func (x *ReportRequest) GetBackupEverySeconds() float64 {
+	if x != nil {
+		return x.BackupEverySeconds
+	}
+	return 0
+}
+
+func (x *ReportRequest) GetBackupAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BackupAt
+	}
+	return nil
+}
+
+func (x *ReportRequest) GetBackupProblem() string {
+	if x != nil {
+		return x.BackupProblem
+	}
+	return ""
+}
+
+type ReportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportResponse) Reset() {
+	*x = ReportResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[136]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportResponse) ProtoMessage() {}
+
+func (x *ReportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[136]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
+func (*ReportResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+}
+
 type ImportImageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         *ImportImageStart      `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"` // in the first message
@@ -8435,7 +8587,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8447,7 +8599,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8460,7 +8612,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -8492,7 +8644,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8504,7 +8656,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8517,7 +8669,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -8579,7 +8731,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8591,7 +8743,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8604,7 +8756,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -8632,7 +8784,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8644,7 +8796,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8657,7 +8809,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -8691,7 +8843,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8703,7 +8855,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8716,7 +8868,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -8743,7 +8895,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8755,7 +8907,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8768,7 +8920,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -8795,7 +8947,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8807,7 +8959,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8820,7 +8972,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -8854,7 +9006,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8866,7 +9018,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8879,7 +9031,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *Pool) GetName() string {
@@ -8954,7 +9106,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8966,7 +9118,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8979,7 +9131,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9040,7 +9192,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9052,7 +9204,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9065,7 +9217,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9090,7 +9242,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9102,7 +9254,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9115,7 +9267,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9180,7 +9332,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9192,7 +9344,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9205,7 +9357,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -9247,7 +9399,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9259,7 +9411,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9272,7 +9424,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -9305,7 +9457,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9317,7 +9469,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9330,7 +9482,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -10027,14 +10179,28 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"ca_key_pem\x18\x05 \x01(\fR\bcaKeyPem\x12#\n" +
 	"\rapi_addresses\x18\x06 \x03(\tR\fapiAddresses\x12'\n" +
-	"\x0fagent_addresses\x18\a \x03(\tR\x0eagentAddresses\"v\n" +
+	"\x0fagent_addresses\x18\a \x03(\tR\x0eagentAddresses\"\xb5\x01\n" +
 	"\vJoinRequest\x12\x1f\n" +
 	"\vapi_address\x18\x01 \x01(\tR\n" +
 	"apiAddress\x12#\n" +
 	"\ragent_address\x18\x02 \x01(\tR\fagentAddress\x12!\n" +
-	"\fraft_address\x18\x03 \x01(\tR\vraftAddress\"$\n" +
+	"\fraft_address\x18\x03 \x01(\tR\vraftAddress\x12#\n" +
+	"\rfeature_level\x18\x04 \x01(\rR\ffeatureLevel\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\"$\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter\"Z\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter\"\xbd\x02\n" +
+	"\rReportRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
+	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
+	"\vstate_index\x18\x03 \x01(\x04R\n" +
+	"stateIndex\x12\x1d\n" +
+	"\n" +
+	"state_hash\x18\x04 \x01(\tR\tstateHash\x12\x1b\n" +
+	"\tlog_bytes\x18\x05 \x01(\x03R\blogBytes\x120\n" +
+	"\x14backup_every_seconds\x18\x06 \x01(\x01R\x12backupEverySeconds\x127\n" +
+	"\tbackup_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\bbackupAt\x12%\n" +
+	"\x0ebackup_problem\x18\b \x01(\tR\rbackupProblem\"\x10\n" +
+	"\x0eReportResponse\"Z\n" +
 	"\x12ImportImageRequest\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.berth.v1.ImportImageStartR\x05start\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\xbe\x01\n" +
@@ -10178,9 +10344,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fRestoreSnapshot\x12 .berth.v1.RestoreSnapshotRequest\x1a!.berth.v1.RestoreSnapshotResponse(\x01\x12J\n" +
 	"\vCreateToken\x12\x1c.berth.v1.CreateTokenRequest\x1a\x1d.berth.v1.CreateTokenResponse2L\n" +
 	"\x10EnrolmentService\x128\n" +
-	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse2F\n" +
+	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse2\x83\x01\n" +
 	"\rMemberService\x125\n" +
-	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponseB#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponse\x12;\n" +
+	"\x06Report\x12\x17.berth.v1.ReportRequest\x1a\x18.berth.v1.ReportResponseB#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_api_proto_rawDescOnce sync.Once
@@ -10194,7 +10361,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 157)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 159)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -10331,316 +10498,321 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*EnrolResponse)(nil),              // 132: berth.v1.EnrolResponse
 	(*JoinRequest)(nil),                // 133: berth.v1.JoinRequest
 	(*JoinResponse)(nil),               // 134: berth.v1.JoinResponse
-	(*ImportImageRequest)(nil),         // 135: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 136: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 137: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 138: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 139: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 140: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 141: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 142: berth.v1.Pool
-	(*PoolShare)(nil),                  // 143: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 144: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 145: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 146: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 147: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 148: berth.v1.ConsoleResponse
-	nil,                                // 149: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 150: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 151: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 152: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 153: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 154: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 155: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 156: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 157: berth.v1.Member
-	(*Node)(nil),                       // 158: berth.v1.Node
-	(*Domain)(nil),                     // 159: berth.v1.Domain
-	(*NodeSettings)(nil),               // 160: berth.v1.NodeSettings
-	(*FenceDevice)(nil),                // 161: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 162: berth.v1.Resource
-	(*Key)(nil),                        // 163: berth.v1.Key
-	(*NodeKey)(nil),                    // 164: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 165: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 166: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 167: berth.v1.Conflict
-	(*VM)(nil),                         // 168: berth.v1.VM
-	(*Operation)(nil),                  // 169: berth.v1.Operation
-	(*VMSpec)(nil),                     // 170: berth.v1.VMSpec
-	(*Decision)(nil),                   // 171: berth.v1.Decision
-	(*FieldChange)(nil),                // 172: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 173: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 174: berth.v1.Group
-	(*AffinityRule)(nil),               // 175: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 176: berth.v1.Plan
-	(*MigrationStats)(nil),             // 177: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 178: berth.v1.DecisionNode
-	(*Event)(nil),                      // 179: berth.v1.Event
-	(*timestamppb.Timestamp)(nil),      // 180: google.protobuf.Timestamp
+	(*ReportRequest)(nil),              // 135: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 136: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 137: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 138: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 139: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 140: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 141: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 142: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 143: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 144: berth.v1.Pool
+	(*PoolShare)(nil),                  // 145: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 146: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 147: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 148: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 149: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 150: berth.v1.ConsoleResponse
+	nil,                                // 151: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 152: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 153: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 154: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 155: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 156: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 157: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 158: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 159: berth.v1.Member
+	(*Node)(nil),                       // 160: berth.v1.Node
+	(*Domain)(nil),                     // 161: berth.v1.Domain
+	(*NodeSettings)(nil),               // 162: berth.v1.NodeSettings
+	(*FenceDevice)(nil),                // 163: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 164: berth.v1.Resource
+	(*Key)(nil),                        // 165: berth.v1.Key
+	(*NodeKey)(nil),                    // 166: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 167: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 168: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 169: berth.v1.Conflict
+	(*VM)(nil),                         // 170: berth.v1.VM
+	(*Operation)(nil),                  // 171: berth.v1.Operation
+	(*VMSpec)(nil),                     // 172: berth.v1.VMSpec
+	(*Decision)(nil),                   // 173: berth.v1.Decision
+	(*FieldChange)(nil),                // 174: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 175: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 176: berth.v1.Group
+	(*AffinityRule)(nil),               // 177: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 178: berth.v1.Plan
+	(*MigrationStats)(nil),             // 179: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 180: berth.v1.DecisionNode
+	(*Event)(nil),                      // 181: berth.v1.Event
+	(*timestamppb.Timestamp)(nil),      // 182: google.protobuf.Timestamp
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	157, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	158, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	158, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	159, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	160, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	149, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	159, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	160, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	160, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	161, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	162, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	151, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
 	51,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	161, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	158, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	158, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	158, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	162, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	162, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	150, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	151, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	152, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	162, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	153, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	154, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	155, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	162, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	163, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	163, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	163, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	163, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	163, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	164, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	156, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	165, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	165, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	164, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	162, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	162, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	166, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	167, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	168, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	168, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	169, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	170, // 38: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	163, // 39: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
+	163, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	160, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	160, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	160, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	164, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	164, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	152, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	153, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	154, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	164, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	155, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	156, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	157, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	164, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	165, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	165, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	165, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	165, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	165, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	166, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	158, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	167, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	167, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	166, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	164, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	164, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	168, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	169, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	170, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	170, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	171, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	172, // 38: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
+	165, // 39: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
 	45,  // 40: berth.v1.StartVMRequest.root:type_name -> berth.v1.RootDisk
-	169, // 41: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	171, // 42: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	168, // 43: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	170, // 44: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
-	163, // 45: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
+	171, // 41: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	173, // 42: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	170, // 43: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	172, // 44: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
+	165, // 45: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
 	45,  // 46: berth.v1.AddVMRequest.root:type_name -> berth.v1.RootDisk
-	168, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	171, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	170, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	173, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
 	51,  // 49: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
 	51,  // 50: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
 	51,  // 51: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
 	51,  // 52: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
-	168, // 53: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	172, // 54: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	169, // 55: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	169, // 56: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	171, // 57: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	169, // 58: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	170, // 53: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	174, // 54: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	171, // 55: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	171, // 56: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	173, // 57: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	171, // 58: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	60,  // 59: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	169, // 60: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	171, // 61: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	173, // 62: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	174, // 63: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	174, // 64: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	174, // 65: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	174, // 66: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	167, // 67: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	171, // 60: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	173, // 61: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	175, // 62: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	176, // 63: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	176, // 64: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	176, // 65: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	176, // 66: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	169, // 67: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
 	51,  // 68: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
 	51,  // 69: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
 	51,  // 70: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
 	51,  // 71: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	175, // 72: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	175, // 73: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	174, // 74: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	167, // 75: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	172, // 76: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	167, // 77: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	176, // 78: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	158, // 79: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	176, // 80: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	176, // 81: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	176, // 82: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	176, // 83: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	176, // 84: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	176, // 85: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	176, // 86: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	176, // 87: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	169, // 88: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	169, // 89: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	169, // 90: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	177, // 91: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	169, // 92: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	177, // 72: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	177, // 73: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	176, // 74: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	169, // 75: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	174, // 76: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	169, // 77: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	178, // 78: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	160, // 79: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	178, // 80: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	178, // 81: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	178, // 82: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 83: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 84: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 85: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 86: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 87: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	171, // 88: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	171, // 89: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	171, // 90: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	179, // 91: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	171, // 92: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	101, // 93: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	169, // 94: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	169, // 95: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	169, // 96: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	171, // 97: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	171, // 98: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	171, // 99: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	171, // 100: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	178, // 101: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	171, // 94: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	171, // 95: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	171, // 96: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	173, // 97: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	173, // 98: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	173, // 99: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	173, // 100: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	180, // 101: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
 	118, // 102: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	179, // 103: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	157, // 104: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	180, // 105: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	136, // 106: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	162, // 107: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	162, // 108: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	142, // 109: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	143, // 110: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	146, // 111: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	146, // 112: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	146, // 113: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	146, // 114: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	51,  // 115: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	51,  // 116: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 117: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 118: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 119: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 120: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 121: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 122: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 123: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 124: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 125: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 126: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 127: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 128: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 129: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 130: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 131: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 132: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 133: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 134: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 135: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 136: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 137: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 138: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	47,  // 139: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	49,  // 140: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 141: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	52,  // 142: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	54,  // 143: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	56,  // 144: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	99,  // 145: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	102, // 146: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	58,  // 147: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	61,  // 148: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	63,  // 149: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	65,  // 150: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	67,  // 151: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	69,  // 152: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	71,  // 153: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	73,  // 154: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	75,  // 155: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	77,  // 156: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	79,  // 157: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	81,  // 158: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	83,  // 159: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	85,  // 160: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	87,  // 161: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	89,  // 162: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	91,  // 163: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	93,  // 164: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	95,  // 165: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	104, // 166: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	97,  // 167: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	106, // 168: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	108, // 169: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	110, // 170: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	112, // 171: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	114, // 172: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	116, // 173: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	135, // 174: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	138, // 175: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	140, // 176: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	144, // 177: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	147, // 178: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	119, // 179: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	121, // 180: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	123, // 181: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	125, // 182: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	127, // 183: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	129, // 184: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	131, // 185: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	133, // 186: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	1,   // 187: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 188: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 189: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 190: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 191: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 192: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 193: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 194: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 195: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 196: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 197: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 198: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 199: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 200: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 201: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 202: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 203: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 204: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 205: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 206: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 207: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 208: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	48,  // 209: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	50,  // 210: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	46,  // 211: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	53,  // 212: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	55,  // 213: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	57,  // 214: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	100, // 215: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	103, // 216: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	59,  // 217: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	62,  // 218: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	64,  // 219: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	66,  // 220: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	68,  // 221: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	70,  // 222: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	72,  // 223: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	74,  // 224: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	76,  // 225: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	78,  // 226: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	80,  // 227: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	82,  // 228: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	84,  // 229: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	86,  // 230: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	88,  // 231: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	90,  // 232: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	92,  // 233: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	94,  // 234: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	96,  // 235: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	105, // 236: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	98,  // 237: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	107, // 238: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	109, // 239: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	111, // 240: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	113, // 241: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	115, // 242: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	117, // 243: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	137, // 244: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	139, // 245: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	141, // 246: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	145, // 247: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	148, // 248: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	120, // 249: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	122, // 250: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	124, // 251: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	126, // 252: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	128, // 253: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	130, // 254: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	132, // 255: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	134, // 256: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	187, // [187:257] is the sub-list for method output_type
-	117, // [117:187] is the sub-list for method input_type
-	117, // [117:117] is the sub-list for extension type_name
-	117, // [117:117] is the sub-list for extension extendee
-	0,   // [0:117] is the sub-list for field type_name
+	181, // 103: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	159, // 104: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	182, // 105: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	182, // 106: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	138, // 107: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	164, // 108: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	164, // 109: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	144, // 110: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	145, // 111: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	148, // 112: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	148, // 113: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	148, // 114: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	148, // 115: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	51,  // 116: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	51,  // 117: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 118: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 119: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 120: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 121: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 122: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 123: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 124: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 125: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 126: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 127: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 128: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 129: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 130: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 131: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 132: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 133: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 134: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 135: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 136: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 137: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 138: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 139: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	47,  // 140: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	49,  // 141: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 142: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	52,  // 143: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	54,  // 144: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	56,  // 145: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	99,  // 146: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	102, // 147: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	58,  // 148: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	61,  // 149: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	63,  // 150: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	65,  // 151: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	67,  // 152: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	69,  // 153: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	71,  // 154: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	73,  // 155: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	75,  // 156: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	77,  // 157: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	79,  // 158: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	81,  // 159: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	83,  // 160: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	85,  // 161: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	87,  // 162: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	89,  // 163: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	91,  // 164: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	93,  // 165: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	95,  // 166: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	104, // 167: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	97,  // 168: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	106, // 169: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	108, // 170: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	110, // 171: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	112, // 172: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	114, // 173: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	116, // 174: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	137, // 175: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	140, // 176: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	142, // 177: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	146, // 178: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	149, // 179: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	119, // 180: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	121, // 181: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	123, // 182: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	125, // 183: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	127, // 184: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	129, // 185: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	131, // 186: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	133, // 187: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	135, // 188: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 189: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 190: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 191: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 192: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 193: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 194: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 195: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 196: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 197: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 198: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 199: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 200: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 201: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 202: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 203: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 204: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 205: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 206: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 207: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 208: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 209: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 210: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	48,  // 211: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	50,  // 212: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	46,  // 213: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	53,  // 214: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	55,  // 215: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	57,  // 216: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	100, // 217: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	103, // 218: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	59,  // 219: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	62,  // 220: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	64,  // 221: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	66,  // 222: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	68,  // 223: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	70,  // 224: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	72,  // 225: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	74,  // 226: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	76,  // 227: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	78,  // 228: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	80,  // 229: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	82,  // 230: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	84,  // 231: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	86,  // 232: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	88,  // 233: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	90,  // 234: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	92,  // 235: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	94,  // 236: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	96,  // 237: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	105, // 238: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	98,  // 239: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	107, // 240: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	109, // 241: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	111, // 242: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	113, // 243: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	115, // 244: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	117, // 245: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	139, // 246: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	141, // 247: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	143, // 248: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	147, // 249: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	150, // 250: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	120, // 251: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	122, // 252: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	124, // 253: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	126, // 254: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	128, // 255: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	130, // 256: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	132, // 257: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	134, // 258: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	136, // 259: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	189, // [189:260] is the sub-list for method output_type
+	118, // [118:189] is the sub-list for method input_type
+	118, // [118:118] is the sub-list for extension type_name
+	118, // [118:118] is the sub-list for extension extendee
+	0,   // [0:118] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -10660,7 +10832,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   157,
+			NumMessages:   159,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

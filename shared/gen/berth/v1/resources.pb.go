@@ -4135,11 +4135,15 @@ type Member struct {
 	Reachable          bool                   `protobuf:"varint,9,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	LastIndex          uint64                 `protobuf:"varint,10,opt,name=last_index,json=lastIndex,proto3" json:"last_index,omitempty"`
 	LastContactSeconds *float64               `protobuf:"fixed64,11,opt,name=last_contact_seconds,json=lastContactSeconds,proto3,oneof" json:"last_contact_seconds,omitempty"`
-	Healthy            bool                   `protobuf:"varint,12,opt,name=healthy,proto3" json:"healthy,omitempty"`                               // heard lately, close behind, and of the same state as the leader
-	Health             string                 `protobuf:"bytes,13,opt,name=health,proto3" json:"health,omitempty"`                                  // in words, when it is not
-	Behind             uint64                 `protobuf:"varint,14,opt,name=behind,proto3" json:"behind,omitempty"`                                 // entries
-	Version            string                 `protobuf:"bytes,15,opt,name=version,proto3" json:"version,omitempty"`                                // release that it runs; empty: not heard yet
-	FeatureLevel       uint32                 `protobuf:"varint,16,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"` // highest that it can apply
+	Healthy            bool                   `protobuf:"varint,12,opt,name=healthy,proto3" json:"healthy,omitempty"`                                                    // heard lately, close behind, and of the same state as the leader
+	Health             string                 `protobuf:"bytes,13,opt,name=health,proto3" json:"health,omitempty"`                                                       // in words, when it is not
+	Behind             uint64                 `protobuf:"varint,14,opt,name=behind,proto3" json:"behind,omitempty"`                                                      // entries
+	Version            string                 `protobuf:"bytes,15,opt,name=version,proto3" json:"version,omitempty"`                                                     // release that it runs; empty: not heard yet
+	FeatureLevel       uint32                 `protobuf:"varint,16,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`                      // highest that it can apply
+	LogBytes           int64                  `protobuf:"varint,17,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`                                  // size of the file of its log; 0: not heard yet
+	BackupAt           *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=backup_at,json=backupAt,proto3" json:"backup_at,omitempty"`                                   // of its last verified backup
+	BackupProblem      string                 `protobuf:"bytes,19,opt,name=backup_problem,json=backupProblem,proto3" json:"backup_problem,omitempty"`                    // why the last try of one failed
+	BackupEverySeconds float64                `protobuf:"fixed64,20,opt,name=backup_every_seconds,json=backupEverySeconds,proto3" json:"backup_every_seconds,omitempty"` // 0: it makes none, or was not heard yet
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -4282,6 +4286,34 @@ func (x *Member) GetVersion() string {
 func (x *Member) GetFeatureLevel() uint32 {
 	if x != nil {
 		return x.FeatureLevel
+	}
+	return 0
+}
+
+func (x *Member) GetLogBytes() int64 {
+	if x != nil {
+		return x.LogBytes
+	}
+	return 0
+}
+
+func (x *Member) GetBackupAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BackupAt
+	}
+	return nil
+}
+
+func (x *Member) GetBackupProblem() string {
+	if x != nil {
+		return x.BackupProblem
+	}
+	return ""
+}
+
+func (x *Member) GetBackupEverySeconds() float64 {
+	if x != nil {
+		return x.BackupEverySeconds
 	}
 	return 0
 }
@@ -4848,7 +4880,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
 	"\foperation_id\x18\a \x01(\tR\voperationId\x12\x1f\n" +
 	"\vdecision_id\x18\b \x01(\tR\n" +
-	"decisionId\"\xe4\x03\n" +
+	"decisionId\"\x93\x05\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -4868,7 +4900,11 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06health\x18\r \x01(\tR\x06health\x12\x16\n" +
 	"\x06behind\x18\x0e \x01(\x04R\x06behind\x12\x18\n" +
 	"\aversion\x18\x0f \x01(\tR\aversion\x12#\n" +
-	"\rfeature_level\x18\x10 \x01(\rR\ffeatureLevelB\x17\n" +
+	"\rfeature_level\x18\x10 \x01(\rR\ffeatureLevel\x12\x1b\n" +
+	"\tlog_bytes\x18\x11 \x01(\x03R\blogBytes\x127\n" +
+	"\tbackup_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\bbackupAt\x12%\n" +
+	"\x0ebackup_problem\x18\x13 \x01(\tR\rbackupProblem\x120\n" +
+	"\x14backup_every_seconds\x18\x14 \x01(\x01R\x12backupEverySecondsB\x17\n" +
 	"\x15_last_contact_seconds\"\xfb\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
@@ -5034,13 +5070,14 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	32, // 54: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
 	33, // 55: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
 	39, // 56: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	25, // 57: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	42, // 58: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	39, // 57: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	25, // 58: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	42, // 59: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	60, // [60:60] is the sub-list for method output_type
+	60, // [60:60] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }

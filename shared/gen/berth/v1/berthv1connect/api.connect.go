@@ -210,6 +210,8 @@ const (
 	EnrolmentServiceEnrolProcedure = "/berth.v1.EnrolmentService/Enrol"
 	// MemberServiceJoinProcedure is the fully-qualified name of the MemberService's Join RPC.
 	MemberServiceJoinProcedure = "/berth.v1.MemberService/Join"
+	// MemberServiceReportProcedure is the fully-qualified name of the MemberService's Report RPC.
+	MemberServiceReportProcedure = "/berth.v1.MemberService/Report"
 )
 
 // BerthServiceClient is a client for the berth.v1.BerthService service.
@@ -2168,6 +2170,8 @@ func (UnimplementedEnrolmentServiceHandler) Enrol(context.Context, *connect.Requ
 type MemberServiceClient interface {
 	// Join asks the leader to take the caller, named by its certificate, into the Raft configuration.
 	Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error)
+	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
+	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 }
 
 // NewMemberServiceClient constructs a client for the berth.v1.MemberService service. By default, it
@@ -2187,12 +2191,19 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(memberServiceMethods.ByName("Join")),
 			connect.WithClientOptions(opts...),
 		),
+		report: connect.NewClient[v1.ReportRequest, v1.ReportResponse](
+			httpClient,
+			baseURL+MemberServiceReportProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("Report")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // memberServiceClient implements MemberServiceClient.
 type memberServiceClient struct {
-	join *connect.Client[v1.JoinRequest, v1.JoinResponse]
+	join   *connect.Client[v1.JoinRequest, v1.JoinResponse]
+	report *connect.Client[v1.ReportRequest, v1.ReportResponse]
 }
 
 // Join calls berth.v1.MemberService.Join.
@@ -2200,10 +2211,17 @@ func (c *memberServiceClient) Join(ctx context.Context, req *connect.Request[v1.
 	return c.join.CallUnary(ctx, req)
 }
 
+// Report calls berth.v1.MemberService.Report.
+func (c *memberServiceClient) Report(ctx context.Context, req *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
+	return c.report.CallUnary(ctx, req)
+}
+
 // MemberServiceHandler is an implementation of the berth.v1.MemberService service.
 type MemberServiceHandler interface {
 	// Join asks the leader to take the caller, named by its certificate, into the Raft configuration.
 	Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error)
+	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
+	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 }
 
 // NewMemberServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -2219,10 +2237,18 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(memberServiceMethods.ByName("Join")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceReportHandler := connect.NewUnaryHandler(
+		MemberServiceReportProcedure,
+		svc.Report,
+		connect.WithSchema(memberServiceMethods.ByName("Report")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.MemberService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case MemberServiceJoinProcedure:
 			memberServiceJoinHandler.ServeHTTP(w, r)
+		case MemberServiceReportProcedure:
+			memberServiceReportHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -2234,4 +2260,8 @@ type UnimplementedMemberServiceHandler struct{}
 
 func (UnimplementedMemberServiceHandler) Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.Join is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.Report is not implemented"))
 }

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"berth/coordinator/consensus"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+)
+
+// tellHealth reports to the leader how this member is, again and again; the leader itself included. A report that does
+// not arrive is followed by another one.
+func (d *daemon) tellHealth(ctx context.Context) {
+	for pause(ctx, consensus.ReportEvery) {
+		report := d.consensus.Report()
+		leader, known := d.consensus.Leader()
+		switch {
+		case !known:
+		case leader == d.who.ID:
+			d.consensus.Heard(leader, report)
+		default:
+			if err := d.report(ctx, leader, report); err != nil && ctx.Err() == nil {
+				d.log.Debug("the leader did not hear how this coordinator is", "error", err)
+			}
+		}
+	}
+}
+
+func (d *daemon) report(ctx context.Context, leader string, report consensus.Report) error {
+	record, known := d.store.Snapshot().Member(leader)
+	if !known {
+		return nil // it has not come here yet
+	}
+	request := &berthv1.ReportRequest{
+		Version: report.Version, FeatureLevel: report.FeatureLevel, StateIndex: report.Index, StateHash: report.Hash,
+		LogBytes: int64(report.LogSize), BackupEverySeconds: report.Backup.Every.Seconds(), BackupProblem: report.Backup.Problem,
+	}
+	if !report.Backup.At.IsZero() {
+		request.BackupAt = timestamppb.New(report.Backup.At)
+	}
+	ctx, cancel := context.WithTimeout(ctx, consensus.ReportEvery)
+	defer cancel()
+	_, err := berthv1connect.NewMemberServiceClient(d.peers, "https://"+record.APIAddress).Report(ctx, connect.NewRequest(request))
+	return err
+}
