@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/control"
 	"berth/coordinator/estate"
 	"berth/coordinator/operation"
+	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -26,6 +27,7 @@ func (p *picture) problems(members []*berthv1.Member) []string {
 		memberProblems(members, p.at),
 		p.vmProblems(),
 		p.nodeProblems(),
+		p.headroomProblems(),
 		p.groupProblems(),
 		p.planProblems(),
 		p.balanceProblems(),
@@ -103,6 +105,32 @@ func (p *picture) nodeProblems() []string {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// headroomProblems are the clusters that keep nodes in spare and could not restart all VMs with ha if these failed now.
+func (p *picture) headroomProblems() []string {
+	var lines []string
+	spare := make(map[string]int)
+	for _, record := range p.Clusters() {
+		spare[record.Name] = cluster.SettingsOf(&record).SpareNodes
+	}
+	for _, name := range slices.Sorted(maps.Keys(spare)) {
+		if spare[name] == 0 {
+			continue
+		}
+		if short := placement.ShortOf(p.view().Columns(name)); short != "" {
+			lines = append(lines, fmt.Sprintf("cluster %s keeps %s in spare, and has not enough free: %s; add memory or nodes, or run less",
+				name, spares(spare[name]), short))
+		}
+	}
+	return lines
+}
+
+func spares(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // nodeStep is where to look next on a node that is not as it should be.

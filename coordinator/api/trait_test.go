@@ -235,3 +235,36 @@ func TestStatusTellsOfGroupsAndPlans(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusTellsOfWantOfHeadroom(t *testing.T) {
+	d := newRack(t)
+	record := cluster.DefaultClusterRecord()
+	record.Settings = map[string]string{cluster.SettingSpareNodes: "1"}
+	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectResource(record)}, Resources: []cluster.Resource{record}})
+	told := func() string {
+		t.Helper()
+		status, err := d.client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range status.Msg.GetProblems() {
+			if strings.HasPrefix(line, "cluster ") {
+				return line
+			}
+		}
+		return ""
+	}
+	if line := told(); line != "" {
+		t.Errorf("told without need: %s", line)
+	}
+	vm, _ := d.m.store.Snapshot().VMByName("web-1")
+	vm.HA = true
+	d.m.propose(state.Command{
+		Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}}, VMs: []cluster.VM{vm},
+	})
+	// No node has told of its memory.
+	want := "cluster default keeps 1 node in spare, and has not enough free: if hv1 failed, 1 VM with ha (1 GiB) could not be restarted: web-1"
+	if line := told(); !strings.HasPrefix(line, want) {
+		t.Errorf("told is %q, want %q", line, want)
+	}
+}

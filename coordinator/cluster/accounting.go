@@ -98,7 +98,7 @@ type charge struct {
 // know takes over what the VM's record says of it.
 func (c *charge) know(record *VM) {
 	c.Resident, c.Owner = record.Resident, record.Owner
-	c.Fixed, c.Labels = record.Migration == MigrateNever, record.Labels
+	c.Fixed, c.Labels, c.HA = record.Migration == MigrateNever, record.Labels, record.HA
 }
 
 // chargeOf is a domain's claim. A domain that is paused by a migration on a node that does not hold the VM is its

@@ -22,6 +22,8 @@ type Columns struct {
 	Groups *Groups `json:"-"`
 	// Accounts count customers' VMs by node. Nil: nobody has counted.
 	Accounts *Accounts `json:"-"`
+	// Headroom are the VMs that would have to be restarted elsewhere. Nil: the cluster keeps no node in spare.
+	Headroom *Headroom `json:"-"`
 	// around is what there is for requests with needs. Nil in columns that are not of a view.
 	around *around
 	// AtWork is how many CPUs are at work, more than there are if work has to wait: what Load is made of. Nil: what a VM that
@@ -223,6 +225,7 @@ func (c *Columns) Charge(i int, one Allocation) {
 	}
 	c.Groups.charge(&one, c.IDs[i])
 	c.Accounts.charge(i, 1, one.Owner.Customer)
+	c.Headroom.charge(i, &one)
 	c.count(i, 1)
 	c.work(i, 1, &one)
 	c.deriveOne(i)
@@ -238,6 +241,7 @@ func (c *Columns) Discharge(i int, one Allocation) {
 	}
 	c.Groups.discharge(one.VM, c.IDs[i])
 	c.Accounts.charge(i, -1, one.Owner.Customer)
+	c.Headroom.discharge(i, &one)
 	c.count(i, -1)
 	c.work(i, -1, &one)
 	c.deriveOne(i)
@@ -283,7 +287,7 @@ func (c *Columns) Clone() *Columns {
 	copied.Load, copied.AtWork = slices.Clone(c.Load), slices.Clone(c.AtWork)
 	copied.Room, copied.RAM, copied.CPU = slices.Clone(c.Room), slices.Clone(c.RAM), slices.Clone(c.CPU)
 	copied.Busy, copied.Residents, copied.Groups = slices.Clone(c.Busy), c.Residents.clone(), c.Groups.clone()
-	copied.Accounts = c.Accounts.clone()
+	copied.Accounts, copied.Headroom = c.Accounts.clone(), c.Headroom.clone()
 	return &copied
 }
 

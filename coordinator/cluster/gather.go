@@ -63,6 +63,7 @@ func (c *Columns) reduced(at int, node *NodeView, gone *Allocation) *Columns {
 	shared.Residents, shared.Groups, shared.Accounts = nil, nil, nil // they are taken from the shared ones
 	copied := shared.Clone()
 	copied.Residents, copied.Accounts = c.Residents.without(at, gone), c.Accounts.without(at, gone)
+	copied.Headroom = c.Headroom.without(at, gone)
 	copied.Used[at], copied.Free[at], copied.VCPUs[at] = node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed
 	copied.Count[at], copied.Coming[at] = len(node.Allocations), node.coming()
 	copied.Load[at], copied.AtWork[at], _ = loadOf(&node.Facts)
@@ -79,7 +80,8 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	declared := cluster.Record.NodeKeys
 	c := &Columns{
 		Figures: Figures{Cluster: name}, Residents: residentsOf(nodes), Groups: v.groupsIn(name), Accounts: accountsOf(nodes),
-		around: &around{view: v, cluster: name, nodes: nodes},
+		Headroom: headroomOf(cluster.Settings.SpareNodes, nodes),
+		around:   &around{view: v, cluster: name, nodes: nodes},
 	}
 	c.grow(len(nodes))
 	c.AtWork = make([]float64, 0, len(nodes))

@@ -51,6 +51,7 @@ const (
 	SettingBalanceWindow  = "balance_window"
 	SettingCooldown       = "cooldown"
 	SettingParallelMoves  = "parallel_moves"
+	SettingSpareNodes     = "spare_nodes"
 	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
 	SettingCapacityLimit  = "capacity_threshold" // of a zone, and of a cluster instead of its zone's
 )
@@ -170,6 +171,10 @@ type Settings struct {
 	BalanceWindow Window        // when balancing may move VMs; zero: always
 	Cooldown      time.Duration // before balancing or a soft repair moves a VM again
 	ParallelMoves int           // of one plan out of a node, and into one
+
+	// SpareNodes is how many nodes may fail at a time so that all their highly available VMs can be restarted on the others:
+	// every decision keeps that. 0: nothing is kept free.
+	SpareNodes int
 }
 
 // Defaults and bounds of a cluster's rounds (FCO step 4).
@@ -244,6 +249,9 @@ func (s *Settings) readLoops(record *Resource) {
 	}
 	if moves, err := strconv.Atoi(record.Settings[SettingParallelMoves]); err == nil {
 		s.ParallelMoves = moves
+	}
+	if spare, err := strconv.Atoi(record.Settings[SettingSpareNodes]); err == nil {
+		s.SpareNodes = spare
 	}
 }
 

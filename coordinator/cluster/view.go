@@ -83,6 +83,7 @@ type Allocation struct {
 	Foreign  bool // not Berth's own
 	Fixed    bool // nobody may move it
 	Leaving  bool // a live operation is taking it to another node
+	HA       bool // Berth starts it elsewhere when its node has failed
 
 	CPU    float64     // CPUs that it uses now; 0 when that is not known
 	Frees  units.Bytes // what the physical ledger gets back when it leaves, as far as that is known

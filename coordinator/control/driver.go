@@ -166,7 +166,7 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm clu
 	if err != nil {
 		return abandon("and " + err.Error())
 	}
-	search.ask(func(r *placement.Request) { r.Pinned, r.Excluded = op.Pinned, op.Excluded })
+	search.ask(func(r *placement.Request) { r.Pinned, r.Excluded, r.Restart = op.Pinned, op.Excluded, op.Restart })
 	search.only(snapshot, op.Pinned)
 	decision := c.decide(search, op.Caller)
 	decision.Operation = op.ID

@@ -96,7 +96,7 @@ func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placem
 		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
 		Cluster: resolved.Cluster, Owner: resolved.Owner,
 		SystemKeys: key.WeightedOf(resolved.System), CustomerKeys: key.WeightedOf(resolved.Customer),
-		Labels: vm.Labels, Preferred: vm.Preferred,
+		Labels: vm.Labels, Preferred: vm.Preferred, HA: vm.HA,
 		Planner: resolved.Planner, Disks: resolved.Disks, Networks: resolved.Networks,
 	}
 	if purpose.Moves() {

@@ -72,7 +72,7 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 
 // another is one more VM like the one that is asked about, of the same groups.
 func (e *Engine) another(columns *cluster.Columns, like *Request, resident []cluster.ResidentKey, number int) cluster.Allocation {
-	one := cluster.Allocation{Memory: like.Memory, VCPUs: like.VCPUs, Owner: like.Owner, Resident: resident}
+	one := cluster.Allocation{Memory: like.Memory, VCPUs: like.VCPUs, Owner: like.Owner, Resident: resident, HA: like.HA}
 	if columns.Groups != nil {
 		one.Name = "number " + strconv.Itoa(number) + " of these"
 		one.VM = like.VM + " " + one.Name

@@ -72,6 +72,11 @@ func (in *Inputs) clone() *Inputs {
 		out.NodeKeys[i].Values = slices.Clone(out.NodeKeys[i].Values)
 	}
 	out.Groups = cloneGroups(in.Groups)
+	out.Uncovered = slices.Clone(in.Uncovered)
+	for i := range out.Uncovered {
+		one := &out.Uncovered[i]
+		one.Nodes, one.VMs = slices.Clone(one.Nodes), slices.Clone(one.VMs)
+	}
 	out.Shares = slices.Clone(in.Shares)
 	for i := range out.Shares {
 		out.Shares[i].Shares = slices.Clone(out.Shares[i].Shares)

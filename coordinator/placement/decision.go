@@ -70,6 +70,10 @@ type Request struct {
 	// CPU is a CPU model that the node has to be able to run; PassedCPU the host CPU that the VM was passed. Empty: any.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
+	// HA tells that Berth starts the VM elsewhere when its node has failed, Restart that it is doing that now: what is kept free for
+	// it may be used.
+	HA      bool `json:"ha,omitempty"`
+	Restart bool `json:"restart,omitempty"`
 	// Last is the node ID that the VM ran on last, if that is to be tried before all others.
 	Last string `json:"last,omitempty"`
 }

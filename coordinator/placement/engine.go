@@ -100,6 +100,10 @@ func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Reques
 	in.Leave, in.Among, in.Preferred = request.Leave, request.Among, request.Preferred
 	in.SystemKeys, in.CustomerKeys = request.SystemKeys, request.CustomerKeys
 	in.Disks, in.CopyStorage, in.DispersePools = request.Disks, request.CopyStorage, e.plan.Pools
+	in.Headroom, in.Uncovered = nil, nil
+	if columns.Headroom != nil && !request.Restart {
+		in.Headroom = rule.NewHeadroom(columns, in, cluster.Allocation{VM: request.VM, Name: request.VMName, Labels: request.Labels, HA: request.HA})
+	}
 	in.Networks, in.CPU, in.PassedCPU = request.Networks, e.needs(request).CPU, request.PassedCPU
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)

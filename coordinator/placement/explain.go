@@ -49,7 +49,7 @@ func (d *Decision) again() (*Engine, Choice, error) {
 	}
 	e.prepare(d.Inputs.columns(), d.At, &d.Request, d.Seed)
 	e.input.Resolve()
-	e.input.Met, e.input.Groups = d.Inputs.Met, d.Inputs.Groups
+	e.input.Met, e.input.Groups, e.input.Uncovered = d.Inputs.Met, d.Inputs.Groups, d.Inputs.Uncovered
 	e.input.Settle()
 	e.several.given = d.Inputs.Shares
 	return e, e.choose(), nil

@@ -58,6 +58,9 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	s.cluster.Settings = map[string]string{
 		cluster.SettingKeyScope: string(rapid.SampledFrom([]cluster.KeyScope{cluster.ScopeCustomer, cluster.ScopeCluster}).Draw(t, "scope")),
 	}
+	if spare := rapid.IntRange(-4, 2).Draw(t, "spare nodes"); spare > 0 {
+		s.cluster.Settings[cluster.SettingSpareNodes] = fmt.Sprint(spare)
+	}
 	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
 	for i := range nodes {
 		id := fmt.Sprint("n", i)
@@ -98,6 +101,7 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 			Spec:      cluster.VMSpec{Memory: gib("size", 16), VCPUs: rapid.IntRange(1, 16).Draw(t, "vcpus")},
 			StartedAt: noon.Add(-time.Duration(rapid.IntRange(0, 8).Draw(t, "start")) * time.Second), Owner: owner(),
 			Labels: labels.Draw(t, "labels"), Migration: rapid.SampledFrom([]cluster.Migration{"", "", cluster.MigrateNever}).Draw(t, "migration"),
+			HA: rapid.Bool().Draw(t, "ha"),
 		}
 		if rapid.IntRange(0, 5).Draw(t, "on its way") == 0 {
 			s.reservations = append(s.reservations, cluster.Reservation{
@@ -119,11 +123,14 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		vm := s.vms[0]
 		request = Request{
 			Purpose: ForMigrate, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Current: vm.Holder,
-			Owner: vm.Owner, Labels: vm.Labels, Leave: rapid.IntRange(0, 3).Draw(t, "leave") == 0,
+			Owner: vm.Owner, Labels: vm.Labels, HA: vm.HA, Leave: rapid.IntRange(0, 3).Draw(t, "leave") == 0,
 		}
 		if rapid.Bool().Draw(t, "if better") {
 			request.IfBetter = float64(rapid.IntRange(1, 40).Draw(t, "gain"))
 		}
+	}
+	if request.Current == "" {
+		request.HA, request.Restart = rapid.Bool().Draw(t, "request ha"), rapid.IntRange(0, 5).Draw(t, "restart") == 0
 	}
 	if rapid.IntRange(0, 3).Draw(t, "among") == 0 {
 		request.Among = []string{some("among")}

@@ -26,6 +26,8 @@ type Inputs struct {
 
 	Met    []rule.Met        `json:"met,omitempty"`
 	Groups []rule.Membership `json:"groups,omitempty"` // that had a say
+	// Uncovered are, by node, what could not be restarted if nodes failed after the VM had been placed there; nil: all could be.
+	Uncovered []rule.Uncovered `json:"uncovered,omitempty"`
 	// Shares are there where nodes were left out and several weighers combined: what the others' shares were among all.
 	Shares []Shares `json:"shares,omitempty"`
 }
@@ -58,6 +60,7 @@ func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
 		}
 	}
 	kept.Groups = rule.SelectGroups(e.input.Groups, nodes, e.input.Name)
+	kept.Uncovered = e.input.KeepUncovered(nodes)
 	if omitted = columns.Len() - len(nodes); omitted > 0 && len(e.scorers) > 1 {
 		kept.Shares = e.keepShares(nodes)
 	}

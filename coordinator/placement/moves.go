@@ -20,8 +20,8 @@ type displaced struct {
 // moves only where all constraints let it; with local storage none does.
 func (e *Engine) moves(view *cluster.View) []Change {
 	in := &e.input
-	if _, settings, _ := view.Cluster(in.Columns.Cluster); settings.Storage == cluster.LocalStorage {
-		return nil
+	if _, settings, _ := view.Cluster(in.Columns.Cluster); settings.Storage == cluster.LocalStorage || in.Headroom != nil {
+		return nil // with spare nodes, what is free after two moves is more than is tried out here
 	}
 	mover := e.trial()
 	trial := e.trial()

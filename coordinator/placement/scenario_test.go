@@ -22,12 +22,12 @@ func ptr[T any](value T) *T { return &value }
 // them a name, and then key=value pairs or flags.
 //
 //	cluster [storage=local] [initial_msav=F] [final_msav=F] [msav_steps=N] [customer_key_scope=cluster] [no-specials]
-//	        [key=NAME:VALUE:WEIGHT]... [node_key=NAME:DEFAULT]... [sticky=NAME:DEFAULT:WEIGHT]...
+//	        [spare_nodes=N] [key=NAME:VALUE:WEIGHT]... [node_key=NAME:DEFAULT]... [sticky=NAME:DEFAULT:WEIGHT]...
 //	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
 //	     [maintenance=REASON] [liveness=WORD] [telemetry=AGE] [no-inventory] [no-domains] [no-telemetry] [key=NAME:VALUE]...
 //	     [label=WORD]... [management]
 //	vm NAME on=NODE memory=SIZE vcpus=N [resident=SIZE] [cpu=F] [foreign] [young] [arriving] [customer=ID] [billing=ID]
-//	     [shows=NAME:VALUE]... [shows_billing=NAME:VALUE]... [label=WORD]... [immovable] [moving_to=NODE]
+//	     [shows=NAME:VALUE]... [shows_billing=NAME:VALUE]... [label=WORD]... [immovable] [ha] [moving_to=NODE]
 //	group NAME [vm=NAME]... [node=NAME]... [vm_label=WORD]... [node_label=WORD]... [vms=positive|negative] [nodes=positive|negative]
 //	      [hard_vms] [hard_nodes] [priority=F]
 //	policy [builtin=NAME] [gate=off] [weigher=NAME:FACTOR]... [without=CONSTRAINT]... [selector=NAME]
@@ -40,7 +40,7 @@ func ptr[T any](value T) *T { return &value }
 //	volume NAME pool=NAME size=SIZE [node=NODE] [of=VM]
 //	node, beside: [network=NAME]... [bridge=NAME]... [cpu_model=NAME]... [host_cpu=WORD] [no-pools] [no-networks]
 //	start, migrate and others, beside: [planner=NAME] [disk=NAME:SIZE[:POOL]]... [made=NAME:SIZE:POOL[:NODE]]... [image=POOL[:NODE]]
-//	     [copy] [network=NAME]... [cpu=NAME] [passed_cpu=WORD] [last=NODE]
+//	     [copy] [network=NAME]... [cpu=NAME] [passed_cpu=WORD] [last=NODE] [ha] [restart]
 //	why-not NODE        of the decision before
 //	ranks               likewise, as CSV
 //	capacity NAME as start, [most=N]
@@ -300,6 +300,7 @@ func (s *scenario) addVM(name string, w words) {
 		if w.has("immovable") {
 			vm.Migration = cluster.MigrateNever
 		}
+		vm.HA = w.has("ha")
 		s.vms = append(s.vms, vm)
 	}
 	if w.has("moving_to") {
@@ -359,6 +360,7 @@ func classes(word string) map[string]cluster.KeyClass {
 func (s *scenario) setCluster(w words) {
 	for _, name := range []string{
 		cluster.SettingStorage, cluster.SettingInitialMSAV, cluster.SettingFinalMSAV, cluster.SettingMSAVSteps, cluster.SettingKeyScope,
+		cluster.SettingSpareNodes,
 	} {
 		if w.has(name) {
 			if s.cluster.Settings == nil {
@@ -430,7 +432,7 @@ func (s *scenario) ask(purpose Purpose, name string, w words) {
 	if purpose.Moves() {
 		at := slices.IndexFunc(s.vms, func(vm cluster.VM) bool { return vm.ID == name })
 		request.Memory, request.VCPUs, request.Current = s.vms[at].Spec.Memory, s.vms[at].Spec.VCPUs, s.vms[at].Holder
-		request.Owner, request.Labels = s.vms[at].Owner, s.vms[at].Labels
+		request.Owner, request.Labels, request.HA = s.vms[at].Owner, s.vms[at].Labels, s.vms[at].HA
 	} else {
 		request.Memory, request.VCPUs = w.size("memory"), int(w.float("vcpus"))
 	}

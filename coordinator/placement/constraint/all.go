@@ -18,6 +18,7 @@ var all = []Constraint{
 	storage,
 	network,
 	cpuModel,
+	headroom,
 }
 
 // All has every constraint.

@@ -57,6 +57,11 @@ type Input struct {
 	OfNodes, OfVMs []SoftRule
 	Fixed, Members int
 
+	// Headroom tells what could not be restarted if nodes failed; nil where nobody asks. Uncovered is the same by node, as a
+	// decision has kept it.
+	Headroom  *Headroom
+	Uncovered []Uncovered
+
 	scratch []Met // of Meet, so that Met may also be given
 }
 
