@@ -18,6 +18,7 @@ type move struct {
 	source, target   *lab.Host
 	leader, follower *lab.Coordinator
 	before           lab.Tick
+	begun            time.Time
 
 	frozen []func() error // thaw what holds the migration at its moment
 	hangs  string         // service and host of what is not to be thawed
@@ -52,6 +53,7 @@ func (s *site) reaching(name string, at moment) *move {
 	if at.hold != nil {
 		at.hold(m)
 	}
+	m.begun = time.Now()
 	m.running = s.starts("vm", "migrate", name, "--to", m.target.Name, "--bandwidth", bandwidth)
 	m.reaches(at)
 	return m

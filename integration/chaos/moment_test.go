@@ -28,7 +28,8 @@ type moment struct {
 // phases Begin and the connecting to the target before it; Finish of a strict hand-over and the end of the job on the
 // target, which is when its reply is sent.
 var (
-	beginning = moment{name: "at Begin",
+	beginning = moment{
+		name: "at Begin",
 		hold: func(m *move) { m.must(m.lab.HoldRequests(m.Context(), m.source, m.target)) },
 		reached: func(m *move) error {
 			job, err := m.source.Virsh(m.Context(), "domjobinfo", m.vm)
@@ -36,25 +37,33 @@ var (
 				err = fmt.Errorf("the source has no job: %s", job)
 			}
 			return err
-		}}
-	preparing = moment{name: "at Prepare",
+		},
+	}
+	preparing = moment{
+		name: "at Prepare",
 		reached: func(m *move) error {
 			if !has(m.target, m.vm) {
 				return fmt.Errorf("%s has no process for it", m.target.Name)
 			}
 			m.freeze(m.target, lab.Libvirtd)
 			return nil
-		}}
+		},
+	}
 	copying   = moment{name: "after 10 % of Perform", reached: copied(0.1)}
 	halfway   = moment{name: "after 50 % of Perform", reached: copied(0.5)}
 	almost    = moment{name: "after 90 % of Perform", reached: copied(0.9)}
-	switching = moment{name: "when the guest stands still on its source",
+	switching = moment{
+		name:    "when the guest stands still on its source",
 		nears:   func(m *move) { m.freeze(m.source, lab.Libvirtd) },
-		reached: sourceSays("pre-switchover")}
-	finishing = moment{name: "at Finish",
+		reached: sourceSays("pre-switchover"),
+	}
+	finishing = moment{
+		name:    "at Finish",
 		nears:   func(m *move) { m.freeze(m.target, lab.Libvirtd) },
-		reached: sourceSays("completed")}
-	replying = moment{name: "while Finish's reply is on its way",
+		reached: sourceSays("completed"),
+	}
+	replying = moment{
+		name:  "while Finish's reply is on its way",
 		nears: func(m *move) { m.must(m.lab.HoldAnswers(m.Context(), m.target, m.source)) },
 		reached: func(m *move) error {
 			state, err := m.target.Virsh(m.Context(), "domstate", "--reason", m.vm)
@@ -62,24 +71,29 @@ var (
 				err = fmt.Errorf("on the target it is %s", strings.TrimSpace(state))
 			}
 			return err
-		}}
-	confirmed = moment{name: "after Confirm", away: true,
+		},
+	}
+	confirmed = moment{
+		name: "after Confirm", away: true,
 		nears: func(m *move) { m.freeze(m.source, lab.Agent) },
 		reached: func(m *move) error {
 			if has(m.source, m.vm) {
 				return fmt.Errorf("%s still has its process", m.source.Name)
 			}
 			return nil
-		}}
-	resumed = moment{name: "when the guest runs on its target", away: true,
+		},
+	}
+	resumed = moment{
+		name: "when the guest runs on its target", away: true,
 		reached: func(m *move) error {
 			for _, run := range m.watch.Runs() {
-				if run.Name == m.vm && run.Host == m.target.Name {
+				if run.Name == m.vm && run.Host == m.target.Name && run.From.After(m.begun) {
 					return nil
 				}
 			}
 			return fmt.Errorf("it does not run on %s", m.target.Name)
-		}}
+		},
+	}
 )
 
 var moments = []moment{beginning, preparing, copying, halfway, almost, switching, finishing, replying, confirmed, resumed}
