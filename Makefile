@@ -12,7 +12,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint test lab lab-down demo chaos sim fuzz bench packages acceptance clean
+.PHONY: help deps build generate lint test lab lab-down demo chaos sim schedules fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -35,6 +35,7 @@ lint: ## check format, vet and linters
 
 test: deps build ## run every test, the lab's included (root)
 	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -vE '^berth/(integration|packaging)(/|$$)')
+	$(if $(filter ./...,$(PACKAGES)),$(MAKE) schedules)
 	$(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
@@ -51,6 +52,9 @@ chaos: deps build ## try every fault at every moment of a migration on a lab
 
 sim: ## run random clusters in virtual time until nothing moves, SEEDS (10000) of them; SEED=n repeats one
 	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/sim
+
+schedules: ## play N (5000) schedules of crashes, cuts and disk faults on real Raft members in virtual time
+	SCHEDULES=$(N) $(GO) test -count 1 -v -timeout 12h -run '^TestSchedules' ./coordinator/consensus
 
 fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' agent coordinator shared | xargs -n1 dirname | sort -u); do \

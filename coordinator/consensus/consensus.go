@@ -132,7 +132,8 @@ func Open(cfg Config, store *state.Store) (*Consensus, error) {
 	c := &Consensus{
 		cfg: cfg, store: store, logger: cfg.Logger,
 		notices: make(chan bool, 16), leadership: make(chan Leadership), slots: make(chan struct{}, proposals),
-		stop: make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
+		outgoing: outgoing{order: make(chan struct{}, 1)},
+		stop:     make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.fatal = c.onceFatal()
 	if err := c.open(); err != nil {
@@ -229,15 +230,24 @@ func (c *Consensus) openTransport() error {
 		if err != nil {
 			return err
 		}
-		c.transport = newTransport(below)
+		c.transport = newTransport(below, c.applied)
 		return nil
 	}
 	var err error
 	if c.stream, err = listen(&c.cfg, c); err != nil {
 		return err
 	}
-	c.transport = newTransport(overNetwork(&c.cfg, c.stream))
+	c.transport = newTransport(overNetwork(&c.cfg, c.stream), c.applied)
 	return nil
+}
+
+// applied is the index of the last entry that was given to the state, in this term.
+func (c *Consensus) applied() (index, term uint64) {
+	r := c.raft.Load()
+	if r == nil {
+		return 0, 0
+	}
+	return r.AppliedIndex(), r.CurrentTerm()
 }
 
 // fsm is what Raft applies to.

@@ -63,7 +63,9 @@ func (p *proposal) settle(answer Answer) {
 
 // outgoing are the proposals that no entry was made of yet.
 type outgoing struct {
-	order sync.Mutex // held from making an entry until Raft has it: entries keep the order of what is in them
+	// order has room for the one sender that makes an entry and waits until Raft has it: entries keep the order of what is
+	// in them. It is no mutex, because Raft may take its time and a test's virtual time does not pass a mutex.
+	order chan struct{}
 
 	mu      sync.Mutex
 	waiting []*proposal
@@ -107,14 +109,14 @@ func (o *outgoing) take(most int) []*proposal {
 // send makes entries of what waits until nothing does.
 func (c *Consensus) send() {
 	for {
-		c.outgoing.order.Lock()
+		c.outgoing.order <- struct{}{}
 		most := groupMost
 		if c.store.Snapshot().FeatureLevel() < state.GroupLevel {
 			most = 1 // a member could not read the entry
 		}
 		group := c.outgoing.take(most)
 		if group == nil {
-			c.outgoing.order.Unlock()
+			<-c.outgoing.order
 			return
 		}
 		commands := make([][]byte, len(group))
@@ -122,7 +124,7 @@ func (c *Consensus) send() {
 			commands[i] = p.data
 		}
 		future := c.raft.Load().Apply(state.Group(commands), 0)
-		c.outgoing.order.Unlock()
+		<-c.outgoing.order
 		if err := future.Error(); err != nil {
 			err = outcome(err)
 			for _, p := range group {

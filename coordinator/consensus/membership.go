@@ -184,7 +184,7 @@ func (c *Consensus) checkQuorumWithout(id raft.ServerID) error {
 
 // admit implements admission: members of the configuration may speak. So may every coordinator of the cluster while this
 // one is joining, and while it knows no leader: it may have missed that the next one was added, and raft itself gives no
-// vote to strangers.
+// vote to strangers. Once it follows such a one, that one has to be able to tell it.
 func (c *Consensus) admit(member string) error {
 	r := c.raft.Load()
 	if r == nil {
@@ -197,7 +197,7 @@ func (c *Consensus) admit(member string) error {
 	if _, known := c.server(member); known {
 		return nil
 	}
-	if _, leader := r.LeaderWithID(); leader == "" {
+	if _, leader := r.LeaderWithID(); leader == "" || string(leader) == member {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is not in the Raft configuration", ErrNoMember, member)

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"io"
 	"sync"
 	"time"
 
@@ -22,9 +23,15 @@ type link interface {
 	CloseStreams()
 }
 
-// transport is Raft's own over TLS, and remembers what the leader's heartbeats learn of the others.
+// transport is Raft's own over TLS. It remembers what the leader's heartbeats learn of the others, and mends what the
+// leader sends to this member (see mend).
 type transport struct {
 	link
+	applied func() (index, term uint64) // the last entry that was applied here, and the present term
+	arrived chan raft.RPC
+	opening sync.Once
+	closing sync.Once
+	closed  chan struct{}
 
 	mu   sync.Mutex
 	seen map[raft.ServerID]sighting
@@ -43,8 +50,87 @@ func overNetwork(cfg *Config, stream *listener) link {
 	})
 }
 
-func newTransport(below link) *transport {
-	return &transport{link: below, seen: make(map[raft.ServerID]sighting)}
+func newTransport(below link, applied func() (index, term uint64)) *transport {
+	return &transport{
+		link: below, applied: applied, arrived: make(chan raft.RPC), closed: make(chan struct{}), seen: make(map[raft.ServerID]sighting),
+	}
+}
+
+// Consumer implements raft.Transport. Raft asks for it once.
+func (t *transport) Consumer() <-chan raft.RPC {
+	t.opening.Do(func() { go t.receive() })
+	return t.arrived
+}
+
+func (t *transport) receive() {
+	for {
+		select {
+		case rpc := <-t.link.Consumer():
+			switch request := rpc.Command.(type) {
+			case *raft.AppendEntriesRequest:
+				t.mend(request)
+			case *raft.InstallSnapshotRequest:
+				if t.outdated(rpc, request) {
+					continue
+				}
+			}
+			select {
+			case t.arrived <- rpc:
+			case <-t.closed:
+				return
+			}
+		case <-t.closed:
+			return
+		}
+	}
+}
+
+// Close implements raft.WithClose.
+func (t *transport) Close() error {
+	t.closing.Do(func() { close(t.closed) })
+	return t.link.Close()
+}
+
+// What an entry's index was applied for was committed, so every leader of this or a later term has the same entry there.
+// Raft (v1.8.0) forgets that in three places, all of which need a member whose log begins behind its snapshot, or a message
+// that is late:
+//
+//   - The entry before the first that is sent has to be the same on both sides, and Raft looks for it in the log. Behind its
+//     own snapshot a member may have entries that were never committed, and before it none. It refuses everything, and is
+//     sent snapshots for ever.
+//   - A snapshot that is older than the state replaces it. What came after it is applied again only when more is committed.
+//   - All that a member has up to the leader's commit index counts as committed, also what lies behind the entries that were
+//     sent and may be another leader's.
+
+// mend makes of a leader's request what Raft judges rightly.
+func (t *transport) mend(request *raft.AppendEntriesRequest) {
+	last := request.PrevLogEntry
+	if n := len(request.Entries); n > 0 {
+		last = request.Entries[n-1].Index
+	}
+	request.LeaderCommitIndex = min(request.LeaderCommitIndex, last)
+	applied, _ := t.applied()
+	if request.PrevLogEntry == 0 || request.PrevLogEntry > applied {
+		return
+	}
+	request.PrevLogEntry, request.PrevLogTerm = 0, 0 // nothing to look for
+	for len(request.Entries) > 0 && request.Entries[0].Index <= applied {
+		request.Entries = request.Entries[1:]
+	}
+}
+
+// outdated tells whether a snapshot of this term's leader has nothing that was not applied here. It is read and answered.
+func (t *transport) outdated(rpc raft.RPC, request *raft.InstallSnapshotRequest) bool {
+	applied, term := t.applied()
+	if request.Term != term || request.LastLogIndex > applied {
+		return false
+	}
+	if _, err := io.Copy(io.Discard, rpc.Reader); err != nil {
+		rpc.Respond(&raft.InstallSnapshotResponse{Term: term}, err)
+		return true
+	}
+	rpc.Respond(&raft.InstallSnapshotResponse{Term: term, Success: true}, nil)
+	return true
 }
 
 // AppendEntries implements raft.Transport. Heartbeats come this way, so the leader hears of each member several times a

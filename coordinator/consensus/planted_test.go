@@ -1,0 +1,38 @@
+//go:build !race
+
+package consensus
+
+import (
+	"strings"
+	"testing"
+)
+
+// The checks find what is planted.
+func TestSchedulesFindPlantedFaults(t *testing.T) {
+	dir := t.TempDir()
+	for planted, says := range map[tooth]string{
+		lyingDisk:        "",
+		forgottenVote:    "",
+		unprovenRead:     "linearizable",
+		noBarrier:        "linearizable",
+		blindAcknowledge: "",
+		skippedEntry:     "state",
+		ownApply:         "state",
+		lostKey:          "",
+	} {
+		t.Run(string(planted), func(t *testing.T) {
+			t.Parallel()
+			for seed := uint64(1); seed <= 1500; seed++ {
+				seen := schedule(t, seed, planted, dir)
+				if text := strings.Join(seen.wrong, "; "); text != "" {
+					if !strings.Contains(text, says) {
+						t.Errorf("found, but as %s", text)
+					}
+					t.Logf("found by seed %d: %.200s", seed, text)
+					return
+				}
+			}
+			t.Error("not found in 1500 schedules")
+		})
+	}
+}
