@@ -93,6 +93,11 @@ func (d *Driver) Answer(answer Answer, at time.Time) (Next, bool) {
 func (d *Driver) proven(at time.Time) (Next, bool) {
 	op := d.picture.Operation
 	if op.Phase != Judging {
+		for _, node := range d.picture.Fenced {
+			if next, moved := Off(op, d.picture.VM, node, at); moved {
+				return next, true
+			}
+		}
 		return Next{}, false
 	}
 	for _, node := range []string{op.Source, op.Target} {

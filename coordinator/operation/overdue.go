@@ -25,29 +25,37 @@ func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 	case op.Phase == Clearing && op.Kind == Delete && op.Cancel:
 		t.end(Failed, "cancelled while "+t.name(op.Leftover)+" removes its volumes: delete it again to finish that")
 	case op.Phase == Clearing && op.Kind != Delete && late && (op.Kind != Start || op.Cancel || !slices.ContainsFunc(op.Volumes, isShared)):
-		t.clearedInVain()
+		t.clearedInVain(silent)
 	case op.Phase == Preparing && op.Cancel && late:
-		t.note("%s did not answer for %s: %s", t.name(op.Target), DiscardPatience, stay(op.Volumes))
+		t.note("%s %s: %s", t.name(op.Target), silent, stay(op.Volumes))
 		t.end(Failed, "cancelled while "+t.name(op.Target)+" made volumes")
 	case op.Phase == Discarding && !op.Revert && late:
-		text := "its leftover stays, paused, and nobody will resume it"
-		if op.Leftover == op.Target && len(op.Volumes) > 0 {
-			text += "; " + stay(op.Volumes)
-		}
-		t.note("%s did not answer for %s: %s", t.name(op.Leftover), DiscardPatience, text)
-		t.discarded()
+		t.discardedInVain(silent, "its leftover stays, paused, and nobody will resume it")
 	default:
 		return Next{}, false
 	}
 	return t.Next, true
 }
 
+// silent says why an operation goes on without a node.
+const silent = "did not answer for 1m0s" // DiscardPatience
+
+// discardedInVain goes on without the node that has a leftover to discard.
+func (t *transition) discardedInVain(why, left string) {
+	op := &t.Operation
+	if op.Leftover == op.Target && len(op.Volumes) > 0 {
+		left += "; " + stay(op.Volumes)
+	}
+	t.note("%s %s: %s", t.name(op.Leftover), why, left)
+	t.discarded()
+}
+
 // clearedInVain goes on without the node that has volumes to remove. Those of a source that is done are named at the VM:
 // they take room that no record tells of.
-func (t *transition) clearedInVain() {
+func (t *transition) clearedInVain(why string) {
 	op := &t.Operation
 	left := stay(op.cleared())
-	t.note("%s did not answer for %s: %s", t.name(op.Leftover), DiscardPatience, left)
+	t.note("%s %s: %s", t.name(op.Leftover), why, left)
 	if op.Kind == Migrate && op.Leftover == op.Source {
 		t.VM.Condition = "on " + t.name(op.Source) + ", where it was, " + left
 	}

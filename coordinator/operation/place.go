@@ -42,7 +42,7 @@ func Place(op Operation, vm cluster.VM, target Target, at time.Time) Next {
 // Abandon ends a start in phase Placing for which no node is left.
 func Abandon(op Operation, vm cluster.VM, why string, at time.Time) Next {
 	t := newTransition(op, vm, at)
-	t.VM.Desired = cluster.Stopped
+	t.notStarted()
 	t.end(Failed, why)
 	return t.Next
 }

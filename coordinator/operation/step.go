@@ -212,12 +212,19 @@ func (t *transition) startFailed(code, message string) {
 	op.Excluded = append(op.Excluded, op.Target)
 	switch {
 	case permanent(code), op.Pinned != "", op.Cancel, op.Attempt >= MaxAttempts:
-		t.VM.Desired = cluster.Stopped
+		t.notStarted()
 		t.end(Failed, message)
 	default:
 		op.Message, op.Code = message, ""
 		op.Target, op.TargetName, op.Leftover, op.Volumes = "", "", "", nil
 		t.enter(Placing)
+	}
+}
+
+// notStarted says what a VM is to be whose start has failed. One that Berth itself restarts is to run still.
+func (t *transition) notStarted() {
+	if !t.Operation.Restart || t.Operation.Cancel {
+		t.VM.Desired = cluster.Stopped
 	}
 }
 

@@ -40,6 +40,8 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 		return Committed
 	case source.State == cluster.DomainPausedMigration && (paused || absent):
 		return RevertSource
+	case gone && paused && target.JobActive:
+		return CannotTell // it may lack memory that the source took along: libvirt ends the job, and what is left tells
 	case gone && (paused || target.State == cluster.DomainRunning):
 		return Committed
 	case gone && absent:
