@@ -132,6 +132,10 @@ func (s *Server) Order(term uint64, order operation.Order) bool {
 	if x == nil || x.term != term {
 		return false
 	}
+	// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
+	if node, known := s.Records.Snapshot().Node(order.Node); known && node.Fenced() {
+		return false
+	}
 	return x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: Command(term, order)}})
 }
 

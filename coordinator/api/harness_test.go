@@ -372,7 +372,25 @@ type fakeControl struct {
 	deleteImage func(control.DeleteImage) error
 	spread      func(customer string) (control.Spread, error)
 	console     func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
+
+	fence        func(control.FenceNode) (cluster.Node, error)
+	power        func(node string) (bool, error)
+	held         map[string]control.FenceVerdict // by node ID, as the next
+	contradicted map[string]string
 }
+
+func (f *fakeControl) FenceNode(_ context.Context, request control.FenceNode) (cluster.Node, error) {
+	return f.fence(request)
+}
+
+func (f *fakeControl) NodePower(_ context.Context, node string) (bool, error) { return f.power(node) }
+
+func (f *fakeControl) FenceHeld(node string) (control.FenceVerdict, bool) {
+	verdict, held := f.held[node]
+	return verdict, held
+}
+
+func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
 
 func (f *fakeControl) DeleteVM(_ context.Context, request control.DeleteVM) (operation.Operation, error) {
 	return f.deleteVM(request)

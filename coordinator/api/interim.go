@@ -8,13 +8,6 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// FenceNode proves that a node is off.
-func (s *Server) FenceNode(
-	context.Context, *connect.Request[berthv1.FenceNodeRequest],
-) (*connect.Response[berthv1.FenceNodeResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, nil)
-}
-
 // AdoptVMs takes running domains under management.
 func (s *Server) AdoptVMs(
 	context.Context, *connect.Request[berthv1.AdoptVMsRequest],

@@ -68,7 +68,7 @@ func (s *Server) ListNodes(
 	slices.SortFunc(nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion}
 	for _, node := range nodes {
-		response.Nodes = append(response.Nodes, wire.Brief(p.node(node.ID)))
+		response.Nodes = append(response.Nodes, wire.Brief(s.node(p, node.ID)))
 	}
 	return connect.NewResponse(response), nil
 }
@@ -86,7 +86,7 @@ func (s *Server) GetNode(
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.GetNodeResponse{
-		SchemaVersion: wire.SchemaVersion, Node: p.node(node.ID), Domains: p.soft.Domains(node.ID),
+		SchemaVersion: wire.SchemaVersion, Node: s.node(p, node.ID), Domains: p.soft.Domains(node.ID),
 	}), nil
 }
 
@@ -122,7 +122,11 @@ func (s *Server) SetNode(
 			return state.Command{}, unsound(subject, fmt.Sprintf("see 'berth key list cluster/%s'", inside.Name), err)
 		}
 		traits := setTraits(&node, message)
-		said = slices.Concat(said, moved, keys, traits)
+		fence, err := setFence(&node, message)
+		if err != nil {
+			return state.Command{}, invalid(subject, "see 'berth node set --help'", err)
+		}
+		said = slices.Concat(said, moved, keys, traits, fence)
 		if len(said) == 0 {
 			return state.Command{}, invalid(subject, "see 'berth node set --help'", errors.New("nothing to set"))
 		}

@@ -86,6 +86,10 @@ func (p *picture) nodeProblems() []string {
 	var lines []string
 	for _, view := range p.view().Nodes {
 		facts := view.Facts
+		if view.Node.Fenced() {
+			lines = append(lines, fmt.Sprintf("node %s is fenced: %s; it counts again when it has booted anew", view.Node.Name, view.Node.Fencing.Message))
+			continue
+		}
 		switch facts.Liveness {
 		case cluster.Unreachable, cluster.Degraded:
 			line := because(fmt.Sprintf("node %s is %s", view.Node.Name, facts.Liveness), facts.LivenessReason)

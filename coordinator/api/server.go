@@ -69,6 +69,12 @@ type Control interface {
 	ApplyPlan(ctx context.Context, request control.ApplyPlan) (cluster.Plan, error)
 	DiscardPlan(ctx context.Context, request control.DiscardPlan) (cluster.Plan, error)
 	CancelPlan(ctx context.Context, request control.CancelPlan) (cluster.Plan, error)
+	FenceNode(ctx context.Context, request control.FenceNode) (cluster.Node, error)
+	// NodePower asks a node's fence device whether the node is on, and FenceHeld says why a silent node that VMs wait for is not
+	// proven to be off. Contradicted says why the proof that a node is off does not hold; empty: it does.
+	NodePower(ctx context.Context, node string) (bool, error)
+	FenceHeld(node string) (control.FenceVerdict, bool)
+	Contradicted(node string) string
 	// LastPass is what the last look of the leader's loop at a cluster, by its name, came to.
 	LastPass(cluster string) (control.LastPass, bool)
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -42,7 +43,7 @@ func (s *Server) Status(
 	}
 	members := s.members(p)
 	status := s.status(p, members)
-	status.Problems = p.problems(members)
+	status.Problems = slices.Concat(s.fenceProblems(p), p.problems(members))
 	return connect.NewResponse(status), nil
 }
 

@@ -31,6 +31,7 @@ type linksRequest interface {
 	GetPreferred() []string
 	GetLabels() []string
 	GetMigration() string
+	GetHa() bool
 	GetWithin() string
 	GetRoot() *berthv1.RootDisk
 }
@@ -39,7 +40,7 @@ type linksRequest interface {
 func links(wanted linksRequest) bool {
 	return wanted.GetVdc() != "" || wanted.GetOffer() != "" || wanted.GetImage() != "" ||
 		len(wanted.GetDisks()) > 0 || len(wanted.GetNics()) > 0 || len(wanted.GetKeys()) > 0 ||
-		len(wanted.GetPreferred()) > 0 || len(wanted.GetLabels()) > 0 || wanted.GetMigration() != "" ||
+		len(wanted.GetPreferred()) > 0 || len(wanted.GetLabels()) > 0 || wanted.GetMigration() != "" || wanted.GetHa() ||
 		wanted.GetWithin() != "" || wanted.GetRoot() != nil
 }
 
@@ -62,6 +63,7 @@ func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
 			return invalid(subject, "see 'berth vm add --help'", err)
 		}
 	}
+	vm.HA = wanted.GetHa()
 	vm.Labels = slices.Sorted(slices.Values(wanted.GetLabels()))
 	links := estate.VMLinks{
 		VDC: new(wanted.GetVdc()), Offer: new(wanted.GetOffer()), Image: new(wanted.GetImage()),
@@ -89,7 +91,7 @@ func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
 	request.Within = vm.Within
 	request.VDC, request.Offer, request.Image = vm.VDC, vm.Offer, vm.Image
 	request.Disks, request.NICs, request.Keys = vm.Disks, vm.NICs, vm.Keys
-	request.Labels, request.Preferred, request.Migration = vm.Labels, vm.Preferred, vm.Migration
+	request.Labels, request.Preferred, request.Migration, request.HA = vm.Labels, vm.Preferred, vm.Migration, vm.HA
 	return nil
 }
 
@@ -196,10 +198,13 @@ func linksWanted(message *berthv1.ChangeVMRequest) estate.VMLinks {
 	return links
 }
 
-// giveTraits gives the VM the labels that a request asks for, and says who may move it.
+// giveTraits gives the VM the labels that a request asks for, and says who may move it and whether it is restarted.
 func giveTraits(vm *cluster.VM, message *berthv1.ChangeVMRequest) error {
 	if labels := message.GetLabels(); labels != nil {
 		vm.Labels = slices.Sorted(slices.Values(labels.GetNames()))
+	}
+	if message.Ha != nil {
+		vm.HA = message.GetHa()
 	}
 	if message.Migration == nil {
 		return nil

@@ -67,6 +67,8 @@ func settledState(o vmObservation) (berthv1.VMState, string) {
 	}
 	name, facts := o.Holder.Node.Name, o.Holder.Facts
 	switch {
+	case o.Holder.Node.Fenced():
+		return berthv1.VMState_VM_STATE_LOST, because("node "+name+" is proven to be off", o.Holder.Node.Fencing.Message)
 	case facts.Liveness == cluster.Unreachable:
 		return berthv1.VMState_VM_STATE_UNKNOWN, because("node "+name+" is unreachable", facts.LivenessReason)
 	case !facts.Inventory:

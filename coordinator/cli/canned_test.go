@@ -45,6 +45,14 @@ func cannedNodes() []*berthv1.Node {
 			Keys: map[string]float64{"Premium": 1, "DS": 0, "_ssd": 1}, OwnKeys: []string{"Premium"},
 			Vms: []string{"db1", "web1"}, EnrolledAt: ago(48 * time.Hour),
 			Labels: []string{"rack-7"}, Management: true,
+			Fence: &berthv1.FenceDevice{
+				Method: "command", Program: "fence_ipmilan", TimeoutSeconds: 30,
+				Arguments: map[string]string{"ip": "10.0.0.9", "password": "***", "username": "berth"},
+			},
+			Fencing: &berthv1.Fencing{
+				Phase: "failed", Method: "command", Attempt: 2, Caller: "berth", AskedAt: ago(50 * time.Second), EndedAt: ago(40 * time.Second),
+				Message: "fence_ipmilan: no answer within 30s",
+			},
 		},
 		{
 			Id: "3nqk7d2m0n2aa", Name: "node2", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UP, Maintenance: true,

@@ -50,6 +50,7 @@ type fake struct {
 	status      func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error)
 	listNodes   func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)
 	getNode     func(*berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error)
+	fenceNode   func(*berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error)
 	setNode     func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error)
 	maintenance func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error)
 	removeNode  func(*berthv1.RemoveNodeRequest) (*berthv1.RemoveNodeResponse, error)
@@ -116,6 +117,10 @@ func (f *fake) ListNodes(_ context.Context, r *connect.Request[berthv1.ListNodes
 
 func (f *fake) GetNode(_ context.Context, r *connect.Request[berthv1.GetNodeRequest]) (*connect.Response[berthv1.GetNodeResponse], error) {
 	return answer(f, r, f.getNode)
+}
+
+func (f *fake) FenceNode(_ context.Context, r *connect.Request[berthv1.FenceNodeRequest]) (*connect.Response[berthv1.FenceNodeResponse], error) {
+	return answer(f, r, f.fenceNode)
 }
 
 func (f *fake) SetNode(_ context.Context, r *connect.Request[berthv1.SetNodeRequest]) (*connect.Response[berthv1.SetNodeResponse], error) {

@@ -35,6 +35,18 @@ func steady() *fake {
 				Code: rpc.NotFound, Subject: "node/" + r.GetNode(), NextStep: "see 'berth node list'",
 			}, "there is no node %q", r.GetNode())
 		},
+		fenceNode: func(r *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
+			node := cannedNodes()[2]
+			if r.GetCheck() {
+				return &berthv1.FenceNodeResponse{SchemaVersion: "1", Node: node, Power: "on"}, nil
+			}
+			node.State = berthv1.NodeState_NODE_STATE_FENCED
+			node.Fencing = &berthv1.Fencing{
+				Phase: "proven", Method: "manual", Attempt: 1, Caller: "operator/admin", AskedAt: ago(time.Second), EndedAt: ago(time.Second),
+				Message: "operator/admin has seen that it is off",
+			}
+			return &berthv1.FenceNodeResponse{SchemaVersion: "1", Node: node}, nil
+		},
 		setNode: func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error) {
 			return &berthv1.SetNodeResponse{SchemaVersion: "1", Node: cannedNodes()[0]}, nil
 		},
@@ -152,6 +164,9 @@ func TestGoldenOutput(t *testing.T) {
 		"node-show-partial":        {"node", "show", "node2"},
 		"node-show-silent":         {"node", "show", "node3"},
 		"node-set":                 {"node", "set", "node1", "--ram-ratio", "1.5"},
+		"node-set-fence":           {"node", "set", "node1", "--fence", "command", "--fence-program", "fence_ipmilan", "--fence-arg", "ip=10.0.0.9", "--fence-arg", "password=***"},
+		"node-fence":               {"node", "fence", "node3", "--confirmed-off", "--yes"},
+		"node-fence-check":         {"node", "fence", "node3", "--check"},
 		"node-maintenance":         {"node", "maintenance", "node1", "on", "--reason", "new memory"},
 		"node-remove":              {"node", "remove", "node1"},
 		"vm-list":                  {"vm", "list"},

@@ -14,7 +14,7 @@ func (a *app) nodeCommand() *cobra.Command {
 	return noun("node COMMAND", "See and set up the nodes that carry VMs", `
 A node is a hypervisor host with an agent. 'berth token create --for agent' prints the line that makes a host one.`,
 		a.nodeListCommand(), a.nodeShowCommand(), a.nodeSetCommand(), a.nodeMaintenanceCommand(), a.nodeDrainCommand(),
-		a.nodeUndrainCommand(), a.nodeRemoveCommand())
+		a.nodeUndrainCommand(), a.nodeFenceCommand(), a.nodeRemoveCommand())
 }
 
 func (a *app) nodeListCommand() *cobra.Command {

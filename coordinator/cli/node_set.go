@@ -28,19 +28,29 @@ func (a *app) nodeSetCommand() *cobra.Command {
 		unset    []string
 		toward   string
 		marks    nodeMarks
+		fence    fenceFlags
 	)
 	cmd := &cobra.Command{
-		Use: "set NODE", Short: "Change how much of a node may be promised, its keys, labels and cluster", Args: arguments(1, "NODE"),
+		Use: "set NODE", Short: "Change how much of a node may be promised, its keys, labels, fence device and cluster", Args: arguments(1, "NODE"),
 		Long: `Change how much of a node may be promised to VMs, the values of its keys, its labels, and what part it takes in
 balancing. What is not named stays as it is; --label replaces all labels; --reset takes a setting back to the cluster's
 default, --unset-key a key. Nothing that runs is touched: the settings count for the next decision. What keys there are
-says the cluster: 'berth cluster node-key declare'. --cluster moves a node that holds no VM.`,
+says the cluster: 'berth cluster node-key declare'. --cluster moves a node that holds no VM.
+
+--fence says what proves that the node is off when it is silent. Then, and only then, VMs with --ha are restarted
+elsewhere. With command it is a fence agent on the coordinators' machines (packages fence-agents-*): it is run with the
+given arguments, to switch the node off and to ask whether it is. Arguments replace all that there were. Secrets are
+better kept in a file on those machines (password_script=FILE); others are shown as ***. With manual it is somebody's
+word, 'berth node fence NODE --confirmed-off'. With watchdog the node resets itself when it hears no leader for some
+minutes, also when no coordinator is left; its agent.yaml names the device.`,
 		Example: `  berth node set node1 --ram-ratio 1.5
   berth node set node1 --cpu-ratio 4 --overhead 2G
   berth node set node1 --key Premium=1 --key DS=3
   berth node set node1 --reset ram-ratio,overhead --unset-key Premium
   berth node set node1 --label rack-7 --management
-  berth node set node1 --cluster prod`,
+  berth node set node1 --cluster prod
+  berth node set node1 --fence command --fence-program fence_ipmilan --fence-arg ip=10.0.0.9
+  berth node set node1 --fence none`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.SetNodeRequest{Node: args[0], Settings: &berthv1.NodeSettings{}, RequestId: requestID()}
 			changed := cmd.Flags().Changed
@@ -66,6 +76,9 @@ says the cluster: 'berth cluster node-key declare'. --cluster moves a node that 
 			if err := marks.change(cmd, request, reset); err != nil {
 				return err
 			}
+			if err := fence.change(cmd, request); err != nil {
+				return err
+			}
 			if request.Cluster = toward; changed("cluster") && toward == "" {
 				return Usagef(cmd, "--cluster: CLUSTER is missing")
 			}
@@ -89,6 +102,7 @@ says the cluster: 'berth cluster node-key declare'. --cluster moves a node that 
 	complete(cmd, "cluster", a.resourceNames(cluster.KindCluster))
 	complete(cmd, "reset", fixed(slices.Concat(settingFlags, markFlags)...))
 	marks.flags(cmd)
+	fence.flags(cmd)
 	for _, flag := range settingFlags {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
@@ -171,9 +185,9 @@ func nodeKeys(cmd *cobra.Command, request *berthv1.SetNodeRequest, keys, unset [
 func checkSettings(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
 	settings := request.GetSettings()
 	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil && request.GetCluster() == "" &&
-		request.Labels == nil && request.Management == nil && request.Unbalanced == nil &&
+		request.Labels == nil && request.Fence == nil && request.Management == nil && request.Unbalanced == nil &&
 		len(request.GetReset_())+len(request.GetKeys())+len(request.GetUnsetKeys()) == 0 {
-		return Usagef(cmd, "say what to set: --%s, --reset, --key, --unset-key or --cluster",
+		return Usagef(cmd, "say what to set: --%s, --fence, --reset, --key, --unset-key or --cluster",
 			strings.Join(slices.Concat(settingFlags, markFlags), ", --"))
 	}
 	err := cluster.ValidateSettings(cluster.NodeSettings{
@@ -213,6 +227,9 @@ func said(node *berthv1.Node, request *berthv1.SetNodeRequest) string {
 	}
 	if request.Management != nil || request.Unbalanced != nil {
 		parts = append(parts, "balancing: "+or(balancingPhrase(node), "it takes part as the others do"))
+	}
+	if request.Fence != nil {
+		parts = append(parts, "fenced by "+fencePhrase(node.GetFence()))
 	}
 	if request.GetCluster() != "" {
 		parts = append(parts, "cluster "+node.GetCluster())

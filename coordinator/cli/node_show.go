@@ -51,6 +51,8 @@ func (a *app) nodeText(p *page, answer *berthv1.GetNodeResponse, wide bool) {
 		{"labels", strings.Join(node.GetLabels(), ", ")},
 		{"balancing", balancingPhrase(node)},
 		{"drain", drainPhrase(node)},
+		{"fenced by", fencePhrase(node.GetFence())},
+		{"fencing", a.fencingPhrase(node.GetFencing())},
 	}
 	rows = append(rows, ledgerRows(node)...)
 	rows = append(rows, telemetryRows(node)...)

@@ -55,9 +55,17 @@ func ask[Q, A any](
 	ctx context.Context, s *session, safe safety,
 	method func(client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
 ) (*A, error) {
+	return askFor(ctx, s, safe, callLimit, method, question)
+}
+
+// askFor asks what may take longer than other questions.
+func askFor[Q, A any](
+	ctx context.Context, s *session, safe safety, limit time.Duration,
+	method func(client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
+) (*A, error) {
 	var answer *A
 	err := s.call(ctx, safe, func(ctx context.Context, c client) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, callLimit, errSlow)
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 		defer cancel()
 		response, err := method(c, ctx, connect.NewRequest(question))
 		if err != nil {

@@ -62,7 +62,7 @@ starts there and nowhere else. When no node fits the exit code is 2.`,
 			if err = moves.check(cmd); err != nil {
 				return err
 			}
-			request.Preferred, request.Labels, request.Migration = moves.prefer, moves.labels, moves.migration.text
+			request.Preferred, request.Labels, request.Migration, request.Ha = moves.prefer, moves.labels, moves.migration.text, moves.ha
 			return a.vmAdd(cmd, request)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -121,12 +121,13 @@ func (a *app) vmSetCommand() *cobra.Command {
 		Use: "set NAME", Short: "Change what a VM links to, who may move it, and its size from the next start on", Args: arguments(1, "NAME"),
 		Long: `Change what a VM links to in the estate, by which labels groups take it in, who may move it, and its size. What is not
 named stays as it is; --attach, --nic, --label and --prefer replace all that there were. A VM that runs goes on as it
-is: labels and --migration count at once, the rest from its next start on. Keys have a noun of their own: 'berth key
-set vm/NAME'.`,
+is: labels, --migration and --ha count at once, the rest from its next start on. Keys have a noun of their own: 'berth
+key set vm/NAME'.`,
 		Example: `  berth vm set web1 --vdc acme-prod --offer small
   berth vm set web1 --attach web1-root --attach web1-data
   berth vm set web1 --memory 4G --unset from,nic
-  berth vm set web1 --label tier-web,acme --migration manual`,
+  berth vm set web1 --label tier-web,acme --migration manual
+  berth vm set web1 --ha=true`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &berthv1.ChangeVMRequest{Vm: args[0], RequestId: requestID()}
 			if err := checkUnset(cmd, unset, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)); err != nil {
@@ -155,7 +156,7 @@ set vm/NAME'.`,
 				request.Vcpus = &vcpus
 			}
 			if len(unset)+len(changed(cmd, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames, []string{"memory", "vcpus"}))) == 0 {
-				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --memory, --vcpus or --unset")
+				return Usagef(cmd, "say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --ha, --memory, --vcpus or --unset")
 			}
 			return a.vmSet(cmd, request)
 		},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,10 +14,11 @@ import (
 type moveFlags struct {
 	prefer, labels []string
 	migration      worded
+	ha             bool
 }
 
 var (
-	moveFlagNames = []string{"prefer", "label", "migration"}
+	moveFlagNames = []string{"prefer", "label", "migration", "ha"}
 	migrations    = []string{"automatic", "manual", "never"}
 )
 
@@ -26,6 +28,7 @@ func (f *moveFlags) flags(a *app, cmd *cobra.Command) {
 	flags.StringSliceVar(&f.prefer, "prefer", nil, "`NODES` that it had better start on; repeat for more")
 	flags.StringSliceVar(&f.labels, "label", nil, "`LABELS` by which groups take it in; repeat for more")
 	flags.Var(&f.migration, "migration", "who may move it while it runs: automatic (Berth too), manual (people only) or never")
+	flags.BoolVar(&f.ha, "ha", false, "highly available: Berth restarts it elsewhere once its node is proven to be off, or when it is gone")
 	complete(cmd, "prefer", a.nodeNames())
 	complete(cmd, "label", cobra.NoFileCompletions)
 	complete(cmd, "migration", fixed(migrations...))
@@ -60,6 +63,9 @@ func (f *moveFlags) change(cmd *cobra.Command, request *berthv1.ChangeVMRequest,
 		migration := or(f.migration.text, migrations[0])
 		request.Migration = &migration
 	}
+	if wanted("ha") {
+		request.Ha = &f.ha
+	}
 	return nil
 }
 
@@ -75,6 +81,13 @@ func (a *app) moveRows(vm *berthv1.VM) [][2]string {
 		rows = append(rows, [2]string{"migration", "manual: Berth does not move it by itself"})
 	case "never":
 		rows = append(rows, [2]string{"migration", "never: nobody moves it while it runs"})
+	}
+	if vm.GetHa() {
+		said := "it is restarted elsewhere once its node is proven to be off, or when it is gone"
+		if n := vm.GetRestarts(); n > 0 {
+			said += fmt.Sprintf("; restarted %s by itself", count(int(n), "time"))
+		}
+		rows = append(rows, [2]string{"HA", said})
 	}
 	if vm.GetMovedAt() != nil {
 		rows = append(rows, [2]string{"moved", a.since(vm.GetMovedAt()) + " ago"})

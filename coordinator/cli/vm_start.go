@@ -80,7 +80,7 @@ one, on a node that takes them all. One that is refused does not stop the others
 			if err = moves.check(cmd); err != nil {
 				return err
 			}
-			request.Preferred, request.Labels, request.Migration = moves.prefer, moves.labels, moves.migration.text
+			request.Preferred, request.Labels, request.Migration, request.Ha = moves.prefer, moves.labels, moves.migration.text, moves.ha
 			if full && !dryRun {
 				return Usagef(cmd, "--full is for --dry-run; 'berth decision show last --full' explains what was done")
 			}

@@ -104,6 +104,7 @@ const (
 	StandsUnreachable
 	StandsDegraded
 	StandsDownInMaintenance // in maintenance, and it would not stand well without
+	StandsFenced            // proven to be off
 )
 
 // Known says which figures of a node are known.

@@ -85,6 +85,12 @@ type NodeFacts struct {
 	Liveness       Liveness
 	LivenessReason string // in words, when not up
 
+	// HeardAt is when this leader last heard anything of the node; zero: never. Boot is that of the host whose agent was
+	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.
+	HeardAt  time.Time
+	Boot     string
+	Watchdog time.Duration
+
 	Inventory     bool // an inventory has arrived; without it the next fields mean nothing
 	InventoryAt   time.Time
 	Memory        units.Bytes // physical

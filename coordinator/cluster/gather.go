@@ -145,6 +145,8 @@ func nanos(t time.Time) int64 {
 
 func standingOf(node *NodeView) (Standing, string) {
 	switch {
+	case node.Node.Fenced() && !node.Node.Maintenance:
+		return StandsFenced, node.Node.Fencing.Message
 	case node.Node.Maintenance && node.Facts.Liveness == Up:
 		return StandsInMaintenance, node.Node.MaintenanceReason
 	case node.Node.Maintenance:

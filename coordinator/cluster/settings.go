@@ -52,6 +52,7 @@ const (
 	SettingCooldown       = "cooldown"
 	SettingParallelMoves  = "parallel_moves"
 	SettingSpareNodes     = "spare_nodes"
+	SettingFenceAfter     = "fence_after"
 	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
 	SettingCapacityLimit  = "capacity_threshold" // of a zone, and of a cluster instead of its zone's
 )
@@ -154,6 +155,10 @@ const (
 	MaxCooldown          = 30 * 24 * time.Hour
 	DefaultParallelMoves = 2 // of a plan, out of one node, and into one
 	MaxParallelMoves     = 16
+
+	DefaultFenceAfter = time.Minute // of silence; a node that is only on its way to a new leader is back long before
+	MinFenceAfter     = UnreachableAfter
+	MaxFenceAfter     = 24 * time.Hour
 )
 
 // Settings are those of a cluster with every default filled in.
@@ -175,6 +180,7 @@ type Settings struct {
 	// SpareNodes is how many nodes may fail at a time so that all their highly available VMs can be restarted on the others:
 	// every decision keeps that. 0: nothing is kept free.
 	SpareNodes int
+	FenceAfter time.Duration // of a node's silence, before it is fenced for the VMs that are to be highly available
 }
 
 // Defaults and bounds of a cluster's rounds (FCO step 4).
@@ -195,6 +201,7 @@ func DefaultSettings() Settings {
 		InitialMSAV: DefaultInitialMSAV, FinalMSAV: DefaultFinalMSAV, MSAVSteps: DefaultMSAVSteps,
 		KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
 		Enforcement: Automatic, Balancing: Manual, Cooldown: DefaultCooldown, ParallelMoves: DefaultParallelMoves,
+		FenceAfter: DefaultFenceAfter,
 	}
 }
 
@@ -252,6 +259,9 @@ func (s *Settings) readLoops(record *Resource) {
 	}
 	if spare, err := strconv.Atoi(record.Settings[SettingSpareNodes]); err == nil {
 		s.SpareNodes = spare
+	}
+	if after, err := time.ParseDuration(record.Settings[SettingFenceAfter]); err == nil {
+		s.FenceAfter = after
 	}
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	Proposer  Proposer
 	Agents    Agents
 	Inventory Inventory
+	Fences    FenceDevices
 	Logger    hclog.Logger
 	Now       func() time.Time
 	Random    func() uint64 // seeds and IDs; need not be secret
@@ -44,6 +45,8 @@ type Control struct {
 	storage   map[string]bool      // subjects whose volumes somebody works on
 	passes    map[string]LastPass  // by cluster name
 
+	fences fences
+
 	// evening guards what is remembered from pass to pass.
 	evening   sync.Mutex
 	histories map[string]*balance.History // by cluster name
@@ -67,11 +70,14 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.mu.Lock()
 	c.term, c.ctx, c.passes = term, ctx, map[string]LastPass{}
 	c.mu.Unlock()
+	c.fences.begin(c.Now())
 	operations, plans := c.takeUp()
 	c.Logger.Info("leading", "term", term, "live_operations", operations, "live_plans", plans)
 	var loops sync.WaitGroup
 	loops.Go(func() { c.keepPlaced(ctx) })
 	loops.Go(func() { c.follow(ctx) })
+	loops.Go(func() { c.watchSilence(ctx) })
+	loops.Go(func() { c.restart(ctx) })
 	c.reconcile(ctx) // to the end of the leadership
 	loops.Wait()
 	c.mu.Lock()

@@ -25,6 +25,7 @@ type StartVM struct {
 	Labels    []string // ascending
 	Preferred []string // node IDs
 	Migration cluster.Migration
+	HA        bool
 	Within    string            // ID of a zone, pod or cluster
 	Root      *cluster.Resource // a disk that is made with it and is its first; ID and CreatedAt are filled in; nil: none
 

@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
@@ -26,6 +28,8 @@ type startRequest struct {
 	StartVM
 	unit  *placement.Unit // what comes along
 	among []string        // node IDs: the only ones that will do
+	// restart tells that nobody asks for it: the VM is to be highly available and runs nowhere.
+	restart bool
 }
 
 func (c *Control) startOnce(ctx context.Context, request startRequest) (started Started, again retry, err error) {
@@ -48,6 +52,11 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 		return Started{}, decided, err
 	}
 	facts := factsOf(snapshot, request.Root)
+	if ready, _ := Restartable([]cluster.VM{vm}, c.Now()); request.restart && len(ready) == 0 {
+		return Started{}, decided, &Error{
+			Code: Busy, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("VM %q is not to be restarted any more", vm.Name), NextStep: "see 'berth vm show " + vm.Name + "'",
+		}
+	}
 	if err := usable(facts, vm); err != nil {
 		return Started{}, decided, err
 	}
@@ -70,6 +79,8 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	switch {
 	case decision.Outcome == placement.Refused && request.DryRun:
 		return Started{Decision: decision, VM: vm}, decided, refusalOf(decision)
+	case decision.Outcome == placement.Refused && request.restart && strings.HasPrefix(vm.Condition, restartRefused):
+		return Started{Decision: decision}, decided, refusalOf(decision) // the first of its kind is kept, not each one since
 	case decision.Outcome == placement.Refused:
 		return Started{Decision: decision}, decided, c.recordRefusal(ctx, decision)
 	}
@@ -78,9 +89,14 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 		return Started{Decision: decision, VM: vm}, decided, err
 	}
 	expected, at := vm.Revision, c.Now()
+	if request.restart {
+		restarted(&vm, at)
+	} else {
+		vm.Restarts, vm.RestartedAt = 0, time.Time{}
+	}
 	op := operation.Operation{
 		ID: c.newID(), Kind: operation.Start, Caller: request.Caller, Request: request.RequestID,
-		VM: vm.ID, VMName: vm.Name, Pinned: request.Node, Created: expected == 0,
+		VM: vm.ID, VMName: vm.Name, Pinned: request.Node, Created: expected == 0, Restart: request.restart,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
 	}
 	if request.Root != nil {
@@ -115,6 +131,12 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, nodeName(snapshot, vm.Holder)),
 			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
 		}
+	case c.showing(snapshot, vm.ID, true) != "":
+		return vm, &Error{
+			Code: Conflict, Subject: subject,
+			Message:  fmt.Sprintf("VM %q may run still: node %s, which was proven to be off, answers and shows it", vm.Name, c.showing(snapshot, vm.ID, true)),
+			NextStep: "boot that machine anew, or stop the copy there by hand, and start the VM then",
+		}
 	case request.Spec != nil || request.linked():
 		return vm, &Error{
 			Code: Exists, Subject: subject, Message: fmt.Sprintf("VM %q exists already, stopped", vm.Name),
@@ -127,7 +149,7 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 
 // linked tells whether the request says what a new VM belongs to.
 func (r *StartVM) linked() bool {
-	return r.VDC != "" || r.Offer != "" || r.Image != "" || r.Migration != "" || r.Within != "" || r.Root != nil ||
+	return r.VDC != "" || r.Offer != "" || r.Image != "" || r.Migration != "" || r.HA || r.Within != "" || r.Root != nil ||
 		len(r.Disks)+len(r.NICs)+len(r.Keys)+len(r.Labels)+len(r.Preferred) > 0
 }
 
@@ -166,7 +188,7 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 	return cluster.VM{
 		ID: id, Name: request.Name, Spec: *request.Spec, Epoch: last, LastEpoch: last, CreatedAt: c.Now(),
 		VDC: request.VDC, Offer: request.Offer, Image: request.Image, Disks: disks, NICs: request.NICs, Keys: request.Keys,
-		Labels: request.Labels, Preferred: request.Preferred, Migration: request.Migration, Within: request.Within,
+		Labels: request.Labels, Preferred: request.Preferred, Migration: request.Migration, HA: request.HA, Within: request.Within,
 	}, nil
 }
 

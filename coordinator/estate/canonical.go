@@ -73,11 +73,11 @@ func window(value string) (string, error) {
 }
 
 // duration is stored as people write it: 90m is 1h30m.
-func duration(field string, most time.Duration) func(string) (string, error) {
+func duration(field string, least, most time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {
 		d, err := time.ParseDuration(value)
-		if err != nil || d < 0 || d > most || d%time.Second != 0 {
-			return "", refuse(field, value, fmt.Sprintf("whole seconds from 0s to %s, for instance 30m", durationText(most)))
+		if err != nil || d < least || d > most || d%time.Second != 0 {
+			return "", refuse(field, value, fmt.Sprintf("whole seconds from %s to %s, for instance 30m", durationText(least), durationText(most)))
 		}
 		return durationText(d), nil
 	}

@@ -292,7 +292,7 @@ func (d *differ) vm(one *vmEntry) {
 	}
 	d.vmIDs[one.name] = record.ID
 	record.Spec, record.Keys = one.spec, one.keys
-	record.Labels, record.Migration, record.Preferred = one.labels, one.migration, d.preferred(subject, one)
+	record.Labels, record.Migration, record.Preferred, record.HA = one.labels, one.migration, d.preferred(subject, one), one.ha
 	record.VDC, record.Offer, record.Image = "", "", ""
 	for _, link := range []struct {
 		field string
@@ -350,7 +350,7 @@ func (d *differ) attached(subject, field string, kind cluster.Kind, names []stri
 func sameVM(a, b *cluster.VM) bool {
 	return a.VDC == b.VDC && a.Within == b.Within && a.Offer == b.Offer && a.Image == b.Image && slices.Equal(a.Disks, b.Disks) &&
 		slices.Equal(a.NICs, b.NICs) && slices.Equal(a.Keys, b.Keys) && sameSpec(&a.Spec, &b.Spec) &&
-		slices.Equal(a.Labels, b.Labels) && a.Migration == b.Migration && slices.Equal(a.Preferred, b.Preferred)
+		slices.Equal(a.Labels, b.Labels) && a.Migration == b.Migration && slices.Equal(a.Preferred, b.Preferred) && a.HA == b.HA
 }
 
 func sameSpec(a, b *cluster.VMSpec) bool {

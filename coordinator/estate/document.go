@@ -73,6 +73,7 @@ type vmEntry struct {
 	keys              []cluster.Key
 	labels            []string
 	migration         cluster.Migration
+	ha                bool
 	preferred         []string // names
 }
 

@@ -265,6 +265,9 @@ func (e *exporter) vm(vm *cluster.VM) *yaml.Node {
 	if vm.Migration != cluster.MigrateAutomatic {
 		m.set(fieldMigration, word(MigrationText(vm.Migration)))
 	}
+	if vm.HA {
+		m.set(fieldHA, bare("true"))
+	}
 	m.list(fieldPreferred, e.memberNames(vm.Preferred))
 	return m.node()
 }

@@ -59,7 +59,7 @@ func (p *parser) node(node *yaml.Node) {
 func (p *parser) vm(node *yaml.Node) {
 	name, fields, ok := p.named(cluster.KindVM, node, LinkVDC, LinkZone, LinkPod, LinkCluster, LinkOffer, LinkImage, "memory", "vcpus",
 		"machine", "firmware", "cpu", "disks", "nics", "networks", "kernel", "initrd", "cmdline", fieldUserData, "xml", "keys",
-		fieldLabels, fieldMigration, fieldPreferred)
+		fieldLabels, fieldMigration, fieldHA, fieldPreferred)
 	if !ok {
 		return
 	}
@@ -110,6 +110,7 @@ func (p *parser) vm(node *yaml.Node) {
 		}
 		one.migration = migration
 	}
+	one.ha = p.truth(fields[fieldHA], subject, fieldHA)
 	one.preferred = p.once(fields[fieldPreferred], subject, fieldPreferred)
 	if one.spec.XML != "" {
 		if !p.describedByXML(fields["xml"], &one) {

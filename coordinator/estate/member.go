@@ -14,6 +14,7 @@ const (
 	fieldManagement = "management"
 	fieldUnbalanced = "unbalanced"
 	fieldMigration  = "migration"
+	fieldHA         = "ha"
 	fieldPreferred  = "preferred"
 	fieldWithin     = "within"
 	fieldDisks      = "disks"

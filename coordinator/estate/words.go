@@ -253,6 +253,7 @@ func vmFields(names map[string]string, a, b *cluster.VM) []FieldChange {
 	// These are looked at whenever the VM may move.
 	fields.add(fieldLabels, strings.Join(a.Labels, ", "), strings.Join(b.Labels, ", "))
 	fields.add(fieldMigration, MigrationText(a.Migration), MigrationText(b.Migration))
+	fields.add(fieldHA, strconv.FormatBool(a.HA), strconv.FormatBool(b.HA))
 	return fields
 }
 

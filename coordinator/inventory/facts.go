@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -19,6 +20,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 	if n == nil {
 		return facts
 	}
+	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, bootOf(n.incarnation), n.watchdog
 	if n.inventory != nil {
 		facts.Inventory, facts.InventoryAt, facts.InventoryFrom = true, n.inventoryAt, n.inventoryFrom
 		facts.Memory = units.Bytes(max(n.inventory.GetMemoryBytes(), 0))
@@ -40,6 +42,14 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 		facts.CPUBusy = figure(n.telemetry.CpuBusyRatio)
 	}
 	return facts
+}
+
+// bootOf is the boot that an incarnation belongs to: what stands before its last slash.
+func bootOf(incarnation string) string {
+	if at := strings.LastIndexByte(incarnation, '/'); at >= 0 {
+		return incarnation[:at]
+	}
+	return incarnation
 }
 
 // liveness tells how well a node is heard, and if not up, why in words.

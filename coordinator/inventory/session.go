@@ -32,6 +32,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
 	n.session = &Session{store: s, node: nodeID}
 	n.openedAt, n.heardAt, n.listed = now, now, false
+	n.watchdog = watchdogOf(hello.GetWatchdogSeconds())
 	n.libvirtDown, n.libvirtSays = false, ""
 	n.domainsKnown = false
 	s.recount(nodeID, n)
@@ -175,12 +176,21 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 // reportTelemetry takes a sample in. It is as old as its collection was long.
 func (n *node) reportTelemetry(sample *berthv1.NodeTelemetry, now time.Time) {
 	const longest = 30.0 // seconds; what is more is a broken clock
-	n.telemetry = sample
+	n.telemetry, n.watchdog = sample, watchdogOf(sample.GetWatchdogSeconds())
 	n.telemetryAt = now
 	if took := sample.GetCollectSeconds(); took > 0 {
 		n.telemetryAt = now.Add(-time.Duration(min(took, longest) * float64(time.Second)))
 	}
 	n.show()
+}
+
+// watchdogOf reads after how many seconds a node resets itself. What cannot be one is none.
+func watchdogOf(seconds float64) time.Duration {
+	const most = float64(24 * time.Hour / time.Second)
+	if !(seconds > 0 && seconds <= most) { // true for a NaN
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // domainMoved tells subscribers of a domain's new state.

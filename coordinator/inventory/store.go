@@ -43,6 +43,7 @@ type node struct {
 
 	incarnation string
 	sequence    uint64
+	watchdog    time.Duration
 	libvirtDown bool
 	libvirtSays string
 

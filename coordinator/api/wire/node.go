@@ -50,6 +50,12 @@ func Node(report NodeReport) *berthv1.Node {
 		Management:        record.Management,
 		Unbalanced:        record.Unbalanced,
 		PlanId:            report.Drain,
+		Fence:             fenceDevice(record.Fence),
+		Fencing:           fencing(record.Fencing),
+	}
+	if record.Fenced() {
+		message.State = berthv1.NodeState_NODE_STATE_FENCED
+		message.StateReason = record.Fencing.Message
 	}
 	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
 		message.Ledgers = ledgers(view)
@@ -58,6 +64,35 @@ func Node(report NodeReport) *berthv1.Node {
 		message.TelemetryAgeSeconds = new(max(0, report.At.Sub(view.Facts.TelemetryAt).Seconds()))
 	}
 	return message
+}
+
+// fenceDevice makes the message of a device, without its secrets; nil when there is none.
+func fenceDevice(device cluster.FenceDevice) *berthv1.FenceDevice {
+	if device.IsZero() {
+		return nil
+	}
+	shown := device.Masked()
+	return &berthv1.FenceDevice{
+		Method: string(shown.Method), Program: shown.Program, Arguments: shown.Arguments, TimeoutSeconds: shown.Timeout.Seconds(),
+	}
+}
+
+// FenceDeviceFrom reads the device that a request carries, unchecked.
+func FenceDeviceFrom(message *berthv1.FenceDevice) cluster.FenceDevice {
+	return cluster.FenceDevice{
+		Method: cluster.FenceMethod(message.GetMethod()), Program: message.GetProgram(), Arguments: message.GetArguments(),
+		Timeout: time.Duration(message.GetTimeoutSeconds() * float64(time.Second)),
+	}
+}
+
+func fencing(f cluster.Fencing) *berthv1.Fencing {
+	if f == (cluster.Fencing{}) {
+		return nil
+	}
+	return &berthv1.Fencing{
+		Id: f.ID, Phase: string(f.Phase), Method: string(f.Method), Attempt: int32(f.Attempt), Caller: f.Caller, Message: f.Message,
+		AskedAt: timestamp(f.AskedAt), EndedAt: timestamp(f.EndedAt),
+	}
 }
 
 func liveness(l cluster.Liveness) berthv1.NodeState {

@@ -70,6 +70,8 @@ func VM(report VMReport) *berthv1.VM {
 		Within:         report.Within,
 		Cpu:            vm.CPU,
 		Volumes:        vmDisks(report),
+		Ha:             vm.HA,
+		Restarts:       int32(vm.Restarts),
 	}
 }
 

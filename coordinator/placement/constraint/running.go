@@ -15,6 +15,7 @@ var standings = map[cluster.Standing]string{
 	cluster.StandsSuspect:           string(cluster.Suspect),
 	cluster.StandsUnreachable:       string(cluster.Unreachable),
 	cluster.StandsDegraded:          string(cluster.Degraded),
+	cluster.StandsFenced:            "fenced",
 }
 
 var running = Constraint{

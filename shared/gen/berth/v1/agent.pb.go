@@ -370,7 +370,7 @@ type Hello struct {
 	Version           string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	ClusterId         string                 `protobuf:"bytes,4,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	RunningOperations []string               `protobuf:"bytes,5,rep,name=running_operations,json=runningOperations,proto3" json:"running_operations,omitempty"` // commands that the agent is working on
-	WatchdogSeconds   float64                `protobuf:"fixed64,6,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"`     // the node resets itself that long after its last lease has ended; 0: nothing would
+	WatchdogSeconds   float64                `protobuf:"fixed64,6,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"`     // the node resets itself that long after its last lease has ended; 0: it would not, as yet
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -953,11 +953,12 @@ func (*SessionResponse_Task) isSessionResponse_Message() {}
 
 func (*SessionResponse_Lease) isSessionResponse_Message() {}
 
-// Lease lets an agent with a watchdog keep its node alive that much longer, from when it gets it. It comes with each
-// report that the leader takes in.
+// Lease lets an agent with a watchdog keep its node alive. It comes every few seconds, once the leader has taken a report in
+// and has then made sure that it still leads.
 type Lease struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Seconds       float64                `protobuf:"fixed64,1,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	Seconds       float64                `protobuf:"fixed64,1,opt,name=seconds,proto3" json:"seconds,omitempty"`  // 0: the watchdog is to be disarmed
+	Sequence      uint64                 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"` // of the report: the lease lasts from when the agent sent that one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +996,13 @@ func (*Lease) Descriptor() ([]byte, []int) {
 func (x *Lease) GetSeconds() float64 {
 	if x != nil {
 		return x.Seconds
+	}
+	return 0
+}
+
+func (x *Lease) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
 	}
 	return 0
 }
@@ -2919,9 +2927,10 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06cancel\x18\x05 \x01(\v2\x17.berth.v1.CancelCommandH\x00R\x06cancel\x12$\n" +
 	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04task\x12'\n" +
 	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseH\x00R\x05leaseB\t\n" +
-	"\amessage\"!\n" +
+	"\amessage\"=\n" +
 	"\x05Lease\x12\x18\n" +
-	"\aseconds\x18\x01 \x01(\x01R\aseconds\"\x8f\x02\n" +
+	"\aseconds\x18\x01 \x01(\x01R\aseconds\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\x8f\x02\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +

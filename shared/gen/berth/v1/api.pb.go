@@ -716,6 +716,7 @@ type FenceNodeRequest struct {
 	ConfirmedOff  bool                   `protobuf:"varint,2,opt,name=confirmed_off,json=confirmedOff,proto3" json:"confirmed_off,omitempty"` // the caller has seen that the machine is off
 	Check         bool                   `protobuf:"varint,3,opt,name=check,proto3" json:"check,omitempty"`                                   // only ask the device what the node's power state is
 	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Force         bool                   `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"` // also while the node answers: everything that runs there loses its power
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -776,6 +777,13 @@ func (x *FenceNodeRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *FenceNodeRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 type FenceNodeResponse struct {
@@ -9565,13 +9573,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"g\n" +
 	"\x1aSetNodeMaintenanceResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
-	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\"\x80\x01\n" +
+	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\"\x96\x01\n" +
 	"\x10FenceNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12#\n" +
 	"\rconfirmed_off\x18\x02 \x01(\bR\fconfirmedOff\x12\x14\n" +
 	"\x05check\x18\x03 \x01(\bR\x05check\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"t\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"t\n" +
 	"\x11FenceNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12\x14\n" +

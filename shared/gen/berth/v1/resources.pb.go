@@ -1390,8 +1390,9 @@ type NodeTelemetry struct {
 	IoPressure           *Pressure              `protobuf:"bytes,16,opt,name=io_pressure,json=ioPressure,proto3,oneof" json:"io_pressure,omitempty"`
 	Domains              []*DomainTelemetry     `protobuf:"bytes,17,rep,name=domains,proto3" json:"domains,omitempty"`
 	Errors               []*ReadingError        `protobuf:"bytes,18,rep,name=errors,proto3" json:"errors,omitempty"`
-	CollectSeconds       float64                `protobuf:"fixed64,19,opt,name=collect_seconds,json=collectSeconds,proto3" json:"collect_seconds,omitempty"` // how long this sample took
-	Sequence             uint64                 `protobuf:"varint,20,opt,name=sequence,proto3" json:"sequence,omitempty"`                                    // grows by one a sample within an incarnation
+	CollectSeconds       float64                `protobuf:"fixed64,19,opt,name=collect_seconds,json=collectSeconds,proto3" json:"collect_seconds,omitempty"`    // how long this sample took
+	Sequence             uint64                 `protobuf:"varint,20,opt,name=sequence,proto3" json:"sequence,omitempty"`                                       // grows by one a sample within an incarnation
+	WatchdogSeconds      float64                `protobuf:"fixed64,21,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"` // the node resets itself that long after its last lease has ended; 0: it would not
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -1562,6 +1563,13 @@ func (x *NodeTelemetry) GetCollectSeconds() float64 {
 func (x *NodeTelemetry) GetSequence() uint64 {
 	if x != nil {
 		return x.Sequence
+	}
+	return 0
+}
+
+func (x *NodeTelemetry) GetWatchdogSeconds() float64 {
+	if x != nil {
+		return x.WatchdogSeconds
 	}
 	return 0
 }
@@ -4540,7 +4548,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\fforward_mode\x18\x05 \x01(\tR\vforwardMode\"B\n" +
 	"\fReadingError\x12\x18\n" +
 	"\areading\x18\x01 \x01(\tR\areading\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xd4\t\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xff\t\n" +
 	"\rNodeTelemetry\x129\n" +
 	"\n" +
 	"sampled_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tsampledAt\x121\n" +
@@ -4565,7 +4573,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\adomains\x18\x11 \x03(\v2\x19.berth.v1.DomainTelemetryR\adomains\x12.\n" +
 	"\x06errors\x18\x12 \x03(\v2\x16.berth.v1.ReadingErrorR\x06errors\x12'\n" +
 	"\x0fcollect_seconds\x18\x13 \x01(\x01R\x0ecollectSeconds\x12\x1a\n" +
-	"\bsequence\x18\x14 \x01(\x04R\bsequenceB\x15\n" +
+	"\bsequence\x18\x14 \x01(\x04R\bsequence\x12)\n" +
+	"\x10watchdog_seconds\x18\x15 \x01(\x01R\x0fwatchdogSecondsB\x15\n" +
 	"\x13_memory_total_bytesB\x14\n" +
 	"\x12_memory_free_bytesB\x19\n" +
 	"\x17_memory_available_bytesB\x19\n" +

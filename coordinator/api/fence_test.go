@@ -1,0 +1,136 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+func TestFenceDevices(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client := m.operator()
+	ctx := t.Context()
+	m.addNode("n1", "hv1")
+	set := func(device *berthv1.FenceDevice) (*berthv1.Node, error) {
+		answer, err := client.SetNode(ctx, connect.NewRequest(&berthv1.SetNodeRequest{Node: "hv1", Fence: device}))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg.GetNode(), nil
+	}
+	stored := func() cluster.FenceDevice {
+		node, _ := m.store.Snapshot().Node("n1")
+		return node.Fence
+	}
+	ipmi := func(password string) *berthv1.FenceDevice {
+		return &berthv1.FenceDevice{
+			Method: "command", Program: "fence_ipmilan", TimeoutSeconds: 30, Arguments: map[string]string{"ip": "10.0.0.9", "password": password},
+		}
+	}
+	node, err := set(ipmi("swordfish"))
+	if err != nil || node.GetFence().GetArguments()["password"] != cluster.Masked || node.GetFence().GetArguments()["ip"] != "10.0.0.9" {
+		t.Fatalf("shown %v, %v", node.GetFence(), err)
+	}
+	if stored().Arguments["password"] != "swordfish" {
+		t.Errorf("stored %v", stored())
+	}
+	for _, event := range m.store.Snapshot().EventsAfter(0) {
+		if strings.Contains(event.Message, "swordfish") {
+			t.Errorf("the history tells the secret: %s", event.Message)
+		}
+	}
+	other := ipmi(cluster.Masked)
+	other.Arguments["ip"] = "10.0.0.10"
+	if _, err := set(other); err != nil || stored().Arguments["password"] != "swordfish" || stored().Arguments["ip"] != "10.0.0.10" {
+		t.Errorf("given back as it was shown: %v, %v", stored(), err)
+	}
+	for name, device := range map[string]*berthv1.FenceDevice{
+		"a program by its path": {Method: "command", Program: "/bin/sh"},
+		"no method":             {Method: "prayer"},
+		"a second line":         {Method: "command", Program: "fence_x", Arguments: map[string]string{"plug": "1\naction=on"}},
+		"a mask of nothing":     {Method: "command", Program: "fence_x", Arguments: map[string]string{"passwd": cluster.Masked}},
+		"a timeout of nothing":  {Method: "command", Program: "fence_x", TimeoutSeconds: -1},
+	} {
+		_, err := set(device)
+		t.Log(name)
+		wantRefusal(t, err, rpc.Invalid, "node/hv1")
+	}
+	if node, err = set(&berthv1.FenceDevice{}); err != nil || node.GetFence() != nil {
+		t.Errorf("taken away: %v, %v", node.GetFence(), err)
+	}
+}
+
+func TestFencingANode(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client := m.operator()
+	ctx := t.Context()
+	m.addNode("n1", "hv1")
+	var asked control.FenceNode
+	m.control.fence = func(request control.FenceNode) (cluster.Node, error) {
+		asked = request
+		return cluster.Node{}, nil
+	}
+	m.control.power = func(string) (bool, error) {
+		return false, &control.Error{Code: control.Unavailable, Subject: "node/hv1", Message: "no route", NextStep: "look"}
+	}
+	fence := func(request *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
+		request.Node = "hv1"
+		answer, err := client.FenceNode(ctx, connect.NewRequest(request))
+		if err != nil {
+			return nil, err
+		}
+		return answer.Msg, nil
+	}
+	if _, err := fence(&berthv1.FenceNodeRequest{ConfirmedOff: true}); err != nil || !asked.ConfirmedOff || asked.Node != "n1" || asked.Caller != "operator/alice" {
+		t.Errorf("asked %+v, %v", asked, err)
+	}
+	_, err := fence(&berthv1.FenceNodeRequest{Check: true})
+	wantRefusal(t, err, rpc.Unavailable, "node/hv1")
+	m.control.power = func(string) (bool, error) { return true, nil }
+	if answer, err := fence(&berthv1.FenceNodeRequest{Check: true}); err != nil || answer.GetPower() != "on" {
+		t.Errorf("power %q, %v", answer.GetPower(), err)
+	}
+	_, err = fence(&berthv1.FenceNodeRequest{Check: true, Force: true})
+	wantRefusal(t, err, rpc.Invalid, "node/hv1")
+}
+
+func TestWhatHoldsAFencingBackIsAProblem(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	m.addNode("n1", "hv1")
+	m.addNode("n2", "hv2")
+	m.addNode("n3", "hv3")
+	m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n3", Epoch: 1, HA: true})
+	m.control.held = map[string]control.FenceVerdict{"n1": {Act: control.FenceHeld, Why: "nothing can prove that it is off", Next: "say so by hand"}}
+	m.control.contradicted = map[string]string{"n2": "it answers"}
+	node, _ := m.store.Snapshot().Node("n3")
+	node.Fencing = cluster.Fencing{Phase: cluster.FencingProven, Method: cluster.FenceManual, Message: "seen to be off"}
+	m.propose(state.Command{
+		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: "n3", Revision: node.Revision}}, Nodes: []cluster.Node{node},
+	})
+	status, err := m.operator().Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := strings.Join(status.Msg.GetProblems(), "\n")
+	for _, want := range []string{
+		"VMs of node hv1 that are to be highly available wait until it is proven to be off: nothing can prove that it is off; say so by hand",
+		"node hv2 was proven to be off, and it answers; it gets nothing to do",
+		"node hv3 is fenced: seen to be off; it counts again when it has booted anew",
+		"VM web is lost: node hv3 is proven to be off: seen to be off",
+	} {
+		if !strings.Contains(problems, want) {
+			t.Errorf("the problems do not say %q:\n%s", want, problems)
+		}
+	}
+	one, err := m.operator().GetNode(t.Context(), connect.NewRequest(&berthv1.GetNodeRequest{Node: "hv3"}))
+	if err != nil || one.Msg.GetNode().GetState() != berthv1.NodeState_NODE_STATE_FENCED || one.Msg.GetNode().GetStateReason() != "seen to be off" {
+		t.Errorf("shown %v, %v", one.Msg.GetNode(), err)
+	}
+}

@@ -1,0 +1,582 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// devices stand for fence agents. Off takes its time, and fails as the test says.
+type devices struct {
+	mu    sync.Mutex
+	takes time.Duration
+	fail  error
+	off   func() // called when a machine is switched off
+	on    bool
+	calls []string // plugs, in order
+	work  int      // calls at work now
+	most  int
+}
+
+func (d *devices) Off(ctx context.Context, device cluster.FenceDevice) error {
+	d.mu.Lock()
+	d.calls = append(d.calls, device.Arguments["plug"])
+	d.work++
+	d.most = max(d.most, d.work)
+	takes, fail, off := d.takes, d.fail, d.off
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.work--
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(takes):
+	}
+	if fail == nil && off != nil {
+		off()
+	}
+	return fail
+}
+
+func (d *devices) On(context.Context, cluster.FenceDevice) (bool, error) { return d.on, d.fail }
+
+func (d *devices) asked() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.calls)
+}
+
+// fencedWorld is a world whose nodes have fence devices, under boot b1.
+func fencedWorld(t *testing.T) (*world, *devices) {
+	w := newWorld(t, obedient)
+	d := &devices{takes: 5 * time.Second}
+	w.Fences = d
+	for _, node := range w.Store.Snapshot().Nodes() {
+		w.device(node.ID, cluster.FenceDevice{Method: cluster.FenceCommand, Program: "fence_x", Arguments: map[string]string{"plug": node.ID}})
+		w.facts.change(node.ID, func(f *cluster.NodeFacts) { f.Boot, f.HeardAt = "b1", time.Now() })
+	}
+	time.Sleep(2 * FenceGrace)
+	return w, d
+}
+
+func (w *world) device(id string, device cluster.FenceDevice) {
+	node, _ := w.Store.Snapshot().Node(id)
+	node.Fence = device
+	w.store(state.Command{Nodes: []cluster.Node{node}}, state.Expectation{Table: state.Nodes, ID: id, Revision: node.Revision})
+}
+
+// available runs a VM that is to be highly available.
+func (w *world) available(name string) cluster.VM {
+	w.Helper()
+	vm := w.running(name)
+	vm, _ = w.Store.Snapshot().VM(vm.ID)
+	vm.HA = true
+	w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+	vm, _ = w.Store.Snapshot().VM(vm.ID)
+	return vm
+}
+
+// silence makes a node fall silent, as if it had been heard until now.
+func (w *world) silence(id string) {
+	w.facts.change(id, func(f *cluster.NodeFacts) {
+		f.Liveness, f.LivenessReason, f.HeardAt = cluster.Unreachable, "no session", time.Now()
+	})
+	w.agents.mu.Lock()
+	w.agents.away[id] = true
+	w.agents.mu.Unlock()
+}
+
+// speak makes a node be heard again.
+func (w *world) speak(id, boot string) {
+	w.agents.mu.Lock()
+	delete(w.agents.away, id)
+	w.agents.mu.Unlock()
+	w.facts.change(id, func(f *cluster.NodeFacts) {
+		f.Liveness, f.LivenessReason, f.HeardAt, f.Boot = cluster.Up, "", time.Now(), boot
+	})
+	w.AgentConnected(id)
+}
+
+func (w *world) host(id string) cluster.Node {
+	node, _ := w.Store.Snapshot().Node(id)
+	return node
+}
+
+func (w *world) guest(id string) cluster.VM {
+	vm, _ := w.Store.Snapshot().VM(id)
+	return vm
+}
+
+// toldOf are the kinds of events about a subject.
+func (w *world) toldOf(subject string) string {
+	var kinds []string
+	for _, event := range w.Store.Snapshot().EventsAfter(0) {
+		if event.Subject == subject {
+			kinds = append(kinds, event.Kind)
+		}
+	}
+	return strings.Join(kinds, " ")
+}
+
+func TestAVMWithHARestartsOnceItsNodeIsProvenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		vm, plain := w.available("web1"), w.running("plain")
+		if plain.Holder != vm.Holder { // both on the node that dies
+			moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, Node: vm.Holder, RequestID: "m", Caller: "operator/test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if op := w.operation(moved.Operation.ID); op.Result != operation.Done {
+				t.Fatalf("%+v", op)
+			}
+		}
+		dead := vm.Holder
+		silent := time.Now()
+		w.silence(dead)
+		time.Sleep(cluster.DefaultFenceAfter - time.Second)
+		if d.asked() != 0 {
+			t.Fatal("the device was asked before the node was silent for long enough")
+		}
+		time.Sleep(3 * time.Second)
+		if node := w.host(dead); node.Fencing.Phase != cluster.FencingAsked || node.Fencing.Boot != "b1" || w.guest(vm.ID).Holder != dead {
+			t.Fatalf("while the device is asked: %+v, the VM is held by %q", node.Fencing, w.guest(vm.ID).Holder)
+		}
+		time.Sleep(d.takes)
+		for w.guest(vm.ID).Holder == dead || w.guest(vm.ID).Holder == "" {
+			time.Sleep(time.Second)
+			if time.Since(silent) > 3*time.Minute {
+				t.Fatalf("not restarted: %+v, %+v", w.guest(vm.ID), w.host(dead).Fencing)
+			}
+		}
+		after := w.guest(vm.ID)
+		op := w.Store.Snapshot().Operations()[0]
+		if after.Restarts != 1 || !op.Restart || after.Epoch <= vm.Epoch || after.Condition != "" {
+			t.Errorf("after the restart: %+v, operation %+v", after, op)
+		}
+		if took := op.EndedAt.Sub(w.host(dead).Fencing.EndedAt); took > time.Minute {
+			t.Errorf("the restart took %s after the proof", took)
+		} else {
+			t.Logf("GOAL row 19: restarted %s after the proof (virtual time) | wanted 60 s at most | met", took)
+		}
+		if left := w.guest(plain.ID); left.Holder != "" || left.Desired != cluster.Running || !strings.Contains(left.Condition, "proven to be off") {
+			t.Errorf("the other VM of the node: %+v", left)
+		}
+		if d.asked() != 1 {
+			t.Errorf("the device was asked %d times", d.asked())
+		}
+		if got, want := w.toldOf("node/"+w.host(dead).Name), "node.fence node.fenced"; got != want {
+			t.Errorf("history of the node %q, want %q", got, want)
+		}
+	})
+}
+
+// Row 20: a node that is silent, and alive. Whatever its device says but "off", nothing is restarted, and nothing is touched.
+func TestSilenceIsNotDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		d.fail = errors.New("it says that it is on")
+		vm := w.available("web1")
+		w.silence(vm.Holder)
+		time.Sleep(2 * time.Hour)
+		if after := w.guest(vm.ID); after.Holder != vm.Holder || after.Epoch != vm.Epoch {
+			t.Fatalf("after two hours of silence: %+v", after)
+		}
+		node := w.host(vm.Holder)
+		if n := d.asked(); n < 20 || n > 40 || d.most != 1 || node.Fencing.Phase != cluster.FencingFailed || node.Fencing.Attempt < 20 {
+			t.Errorf("the device was asked %d times, at most %d at once: %+v", n, d.most, node.Fencing)
+		}
+		if verdict, held := w.FenceHeld(node.ID); !held || !strings.Contains(verdict.Why, "it says that it is on") {
+			t.Errorf("the alarm says %+v", verdict)
+		}
+		w.speak(node.ID, "b1")
+		time.Sleep(time.Minute)
+		if after := w.host(node.ID); after.Fencing != (cluster.Fencing{}) {
+			t.Errorf("once it is heard again: %+v", after.Fencing)
+		}
+		if starts := w.agents.ordered(operation.ActStart); len(starts) != 1 {
+			t.Errorf("%d starts were ordered", len(starts))
+		}
+		t.Logf("GOAL row 20: 2 h of silence, %d calls of the device, 0 restarts | wanted 0 | met", d.asked())
+	})
+}
+
+func TestOtherwiseNothingIsAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(w *world, vm cluster.VM)
+		says    string // alarm; empty: there is none
+	}{
+		"no VM with HA": {prepare: func(w *world, vm cluster.VM) {
+			vm.HA = false
+			w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+			w.silence(vm.Holder)
+		}},
+		"most nodes": {prepare: func(w *world, vm cluster.VM) {
+			w.silence(vm.Holder)
+			w.silence(other(vm.Holder))
+		}, says: "2 of 3 nodes are silent"},
+		"no device": {prepare: func(w *world, vm cluster.VM) {
+			w.device(vm.Holder, cluster.FenceDevice{})
+			w.silence(vm.Holder)
+		}, says: "nothing can prove"},
+		"a quarantine": {prepare: func(w *world, vm cluster.VM) {
+			w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored"}})
+			w.silence(vm.Holder)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, d := fencedWorld(t)
+				defer w.lose()
+				vm := w.available("web1")
+				c.prepare(w, vm)
+				time.Sleep(time.Hour)
+				if d.asked() != 0 || w.guest(vm.ID).Holder != vm.Holder {
+					t.Errorf("asked %d times, %+v", d.asked(), w.guest(vm.ID))
+				}
+				if verdict, held := w.FenceHeld(vm.Holder); held != (c.says != "") || !strings.Contains(verdict.Why, c.says) {
+					t.Errorf("the alarm says %+v", verdict)
+				}
+				if alarms := strings.Count(w.toldOf("node/"+w.host(vm.Holder).Name), "node.not-fenced"); alarms > 1 || alarms == 0 && c.says != "" {
+					t.Errorf("%d alarms in the history", alarms)
+				}
+			})
+		})
+	}
+}
+
+// Row 23: a leader that dies while a device is asked leaves it at work. The next one lets it come to its end.
+func TestTwoLeadersNeverAskADeviceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		d.takes = 90 * time.Second // of at most 2 × 60 s
+		vm := w.available("web1")
+		w.silence(vm.Holder)
+		for d.asked() == 0 {
+			time.Sleep(time.Second)
+		}
+		asked := w.host(vm.Holder).Fencing
+		w.lose()
+		w.facts.mu.Lock()
+		for id, f := range w.facts.nodes { // the next leader has heard nothing of the dead one
+			if id == vm.Holder {
+				f.HeardAt, f.Boot = time.Time{}, ""
+				w.facts.nodes[id] = f
+			}
+		}
+		w.facts.mu.Unlock()
+		w.lead(2)
+		defer w.lose()
+		time.Sleep(2*cluster.DefaultFenceTimeout + 5*time.Second)
+		if d.asked() != 1 || w.host(vm.Holder).Fencing != asked {
+			t.Fatalf("asked %d times while the call of the old leader may be at work: %+v", d.asked(), w.host(vm.Holder).Fencing)
+		}
+		time.Sleep(d.takes + 30*time.Second)
+		if after := w.host(vm.Holder); d.asked() != 2 || !after.Fenced() || after.Fencing.Attempt != 2 || after.Fencing.Boot != "b1" {
+			t.Errorf("asked %d times: %+v", d.asked(), after.Fencing)
+		}
+		if after := w.guest(vm.ID); after.Holder == "" || after.Holder == vm.Holder {
+			t.Errorf("not restarted: %+v", after)
+		}
+	})
+}
+
+func TestANewBootBringsANodeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		dead := vm.Holder
+		w.silence(dead)
+		for !w.isFenced(dead) {
+			time.Sleep(time.Second)
+		}
+		if w.host(dead).Fencing.Boot != "b1" {
+			t.Fatalf("%+v", w.host(dead).Fencing)
+		}
+		w.facts.change(dead, func(f *cluster.NodeFacts) { f.Domains = nil })
+		w.speak(dead, "b2")
+		time.Sleep(10 * time.Second)
+		if after := w.host(dead); after.Fencing != (cluster.Fencing{}) || after.Boot != "b2" || w.Contradicted(dead) != "" {
+			t.Errorf("after it has booted anew: %+v", after)
+		}
+	})
+}
+
+// Row 21: a node that was frozen, fenced by a device that lied, and thawed. It stays out, and no VM that it shows is started
+// again, by nobody.
+func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm, plain := w.available("web1"), w.running("plain")
+		if plain.Holder != vm.Holder {
+			if _, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, Node: vm.Holder, RequestID: "m"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			plain = w.guest(plain.ID)
+			w.show(plain)
+		}
+		dead := vm.Holder
+		w.silence(dead)
+		for w.guest(vm.ID).Holder == dead || w.guest(vm.ID).Holder == "" {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		w.speak(dead, "b1")
+		time.Sleep(time.Minute)
+		if node := w.host(dead); !node.Fenced() || w.Contradicted(dead) == "" {
+			t.Fatalf("it counts again: %+v", node.Fencing)
+		}
+		if _, err := w.StartVM(t.Context(), StartVM{Name: "plain", RequestID: "again"}); !isCode(err, Conflict) {
+			t.Errorf("a VM that it shows: %v", err)
+		}
+		started, err := w.StartVM(t.Context(), StartVM{Name: "new", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "new"})
+		if err != nil || started.Operation.Target == dead {
+			t.Errorf("a new VM is started on %s: %v", started.Operation.Target, err)
+		}
+		left := w.guest(plain.ID)
+		left.HA = true
+		w.store(state.Command{VMs: []cluster.VM{left}}, state.Expectation{Table: state.VMs, ID: left.ID, Revision: left.Revision})
+		time.Sleep(time.Hour)
+		if after := w.guest(plain.ID); after.Holder != "" || !strings.Contains(after.Condition, "shows a copy of it") {
+			t.Errorf("restarted beside its copy: %+v", after)
+		}
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: dead, ConfirmedOff: true}); !isCode(err, Conflict) {
+			t.Errorf("fenced once more: %v", err)
+		}
+	})
+}
+
+func TestFencingByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		vm := w.running("web1")
+		fence := func(r FenceNode) (cluster.Node, error) {
+			r.Node, r.Caller = vm.Holder, "operator/test"
+			return w.FenceNode(t.Context(), r)
+		}
+		if _, err := fence(FenceNode{}); !isCode(err, Conflict) || !strings.Contains(err.Error(), "VM web1 would lose its power") {
+			t.Errorf("a node that is up: %v", err)
+		}
+		if _, err := fence(FenceNode{ConfirmedOff: true, Force: true}); !isCode(err, Conflict) {
+			t.Errorf("a node that is up, said to be off: %v", err)
+		}
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: "n9"}); !isCode(err, NotFound) {
+			t.Errorf("no node: %v", err)
+		}
+		w.silence(vm.Holder)
+		d.fail = errors.New("no route to host")
+		if _, err := fence(FenceNode{}); !isCode(err, Unavailable) || !strings.Contains(err.Error(), "no route to host") {
+			t.Errorf("no proof: %v", err)
+		}
+		if _, err := w.NodePower(t.Context(), vm.Holder); !isCode(err, Unavailable) {
+			t.Errorf("its power state: %v", err)
+		}
+		if w.guest(vm.ID).Holder == "" {
+			t.Fatal("without a proof its VMs were taken from it")
+		}
+		d.fail = nil
+		var wait sync.WaitGroup
+		for range 3 { // as one: the device is asked once
+			wait.Go(func() {
+				if node, err := fence(FenceNode{}); err != nil || !node.Fenced() || node.Fencing.Caller != "operator/test" {
+					t.Errorf("fenced: %+v, %v", node.Fencing, err)
+				}
+			})
+		}
+		wait.Wait()
+		if d.asked() != 2 || d.most != 1 {
+			t.Errorf("the device was asked %d times, %d at once", d.asked(), d.most)
+		}
+		time.Sleep(5 * time.Second)
+		if after := w.guest(vm.ID); after.Holder != "" {
+			t.Errorf("its VM: %+v", after)
+		}
+		if starts := w.agents.ordered(operation.ActStart); len(starts) != 1 {
+			t.Error("a VM without HA was restarted")
+		}
+	})
+}
+
+func TestAnOperatorsWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		w.device(vm.Holder, cluster.FenceDevice{Method: cluster.FenceManual})
+		w.silence(vm.Holder)
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder}); !isCode(err, Conflict) {
+			t.Errorf("without a device: %v", err)
+		}
+		node, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, ConfirmedOff: true, Caller: "operator/test"})
+		if err != nil || !node.Fenced() || node.Fencing.Method != cluster.FenceManual {
+			t.Fatalf("%+v, %v", node.Fencing, err)
+		}
+		time.Sleep(10 * time.Second)
+		if after := w.guest(vm.ID); after.Holder == "" || after.Holder == vm.Holder || d.asked() != 0 {
+			t.Errorf("not restarted: %+v, the device was asked %d times", after, d.asked())
+		}
+	})
+}
+
+// The power of a node that is up is cut by force: what was heard before the proof does not contradict it.
+func TestANodeThatIsUpIsSwitchedOffByForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		d.off = func() { w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.HeardAt = time.Now() }) } // its session is open still
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if after := w.guest(vm.ID); after.Holder == "" || after.Holder == vm.Holder {
+			t.Errorf("not restarted: %+v", after)
+		}
+	})
+}
+
+func TestAWatchdogProvesByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		vm := w.available("web1")
+		w.device(vm.Holder, cluster.FenceDevice{Method: cluster.FenceWatchdog})
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Watchdog, f.HeardAt = 30*time.Second, time.Now() })
+		time.Sleep(5 * time.Second)
+		if w.host(vm.Holder).Watchdog != 30*time.Second {
+			t.Fatalf("its watchdog is not written down: %+v", w.host(vm.Holder))
+		}
+		w.Leased(vm.Holder)
+		w.silence(vm.Holder)
+		time.Sleep(LeaseDuration)
+		w.lose()
+		w.lead(2) // which does not know when the last lease was given, and so counts from now
+		defer w.lose()
+		time.Sleep(LeaseDuration + 30*time.Second + WatchdogMargin - 2*time.Second)
+		if w.isFenced(vm.Holder) {
+			t.Fatal("it is proven off before its watchdog must have fired")
+		}
+		time.Sleep(10 * time.Second)
+		if after := w.guest(vm.ID); !w.isFenced(vm.Holder) || after.Holder == "" || after.Holder == vm.Holder || d.asked() != 0 {
+			t.Errorf("%+v, %+v", w.host(vm.Holder).Fencing, after)
+		}
+	})
+}
+
+func TestRestartsThatDoNotHelpComeToRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		gone := func() { // as the evidence of a living node would have it
+			vm := w.guest(vm.ID)
+			for _, id := range []string{"n1", "n2", "n3"} {
+				w.facts.change(id, func(f *cluster.NodeFacts) {
+					f.Domains = slices.DeleteFunc(f.Domains, func(d cluster.Domain) bool { return d.UUID == vm.ID })
+				})
+			}
+			vm.Holder, vm.Condition = "", "it crashed"
+			w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+		}
+		for i := range MaxRestarts {
+			gone()
+			time.Sleep(10 * time.Second)
+			if after := w.guest(vm.ID); after.Holder == "" || after.Restarts != i+1 {
+				t.Fatalf("restart %d: %+v", i+1, after)
+			}
+		}
+		gone()
+		time.Sleep(RestartWindow / 2)
+		if after := w.guest(vm.ID); after.Holder != "" || !strings.Contains(after.Condition, "it was restarted 3 times") {
+			t.Fatalf("after the last: %+v", after)
+		}
+		time.Sleep(RestartWindow)
+		if after := w.guest(vm.ID); after.Holder == "" || after.Restarts != 1 {
+			t.Fatalf("after its rest: %+v", after)
+		}
+		gone()
+		if _, err := w.StartVM(t.Context(), StartVM{Name: "web1", RequestID: "by hand"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if after := w.guest(vm.ID); after.Restarts != 0 || after.Holder == "" {
+			t.Errorf("started by hand: %+v", after)
+		}
+	})
+}
+
+func TestAVMThatFitsNowhereIsNamedAndTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		for _, id := range []string{"n1", "n2", "n3"} {
+			w.facts.change(id, func(f *cluster.NodeFacts) {
+				if id != vm.Holder {
+					f.Memory = units.GiB
+				}
+			})
+		}
+		w.silence(vm.Holder)
+		time.Sleep(30 * time.Minute)
+		after := w.guest(vm.ID)
+		if after.Holder != "" || !strings.HasPrefix(after.Condition, "it cannot be restarted: ") {
+			t.Fatalf("%+v", after)
+		}
+		if alarms := strings.Count(w.toldOf("vm/web1"), "vm.not-restarted"); alarms != 1 {
+			t.Errorf("%d alarms", alarms)
+		}
+		if n := len(w.Store.Snapshot().Decisions(100)); n > 3 {
+			t.Errorf("%d decisions are kept of one VM that fits nowhere", n)
+		}
+		w.facts.change(other(vm.Holder), func(f *cluster.NodeFacts) { f.Memory = 8 * units.GiB })
+		time.Sleep(time.Minute)
+		if after := w.guest(vm.ID); after.Holder != other(vm.Holder) || after.Condition != "" {
+			t.Errorf("once there is room: %+v", after)
+		}
+	})
+}
+
+func TestTheLargestVMIsRestartedFirst(t *testing.T) {
+	vms := []cluster.VM{
+		{ID: "a", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 1}},
+		{ID: "b", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 3}},
+		{ID: "c", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 2}, Holder: "n1"},
+		{ID: "d", HA: true, Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: 2}},
+		{ID: "e", Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 2}},
+		{ID: "f", HA: true, Desired: cluster.Running, Operation: "o", Spec: cluster.VMSpec{Memory: 2}},
+		{ID: "g", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 3}},
+	}
+	ready, _ := Restartable(vms, time.Now())
+	var ids []string
+	for i := range ready {
+		ids = append(ids, ready[i].ID)
+	}
+	if got := strings.Join(ids, ""); got != "bga" {
+		t.Errorf("%s are restarted", got)
+	}
+}
+
+func (w *world) isFenced(id string) bool {
+	node := w.host(id)
+	return node.Fenced()
+}

@@ -1,0 +1,169 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/state"
+)
+
+// FenceNode asks for a node to be proven off.
+type FenceNode struct {
+	Node         string // ID
+	ConfirmedOff bool   // the caller has seen that the machine is off; without it the node's device is asked to switch it off
+	Force        bool   // also while the node answers: what runs there loses its power
+	Caller       string
+}
+
+// FenceNode proves that a node is off and returns its record then. A node that is proven to be off already stays so. Refusals
+// are of type *Error.
+func (c *Control) FenceNode(ctx context.Context, request FenceNode) (cluster.Node, error) {
+	for range maxReplans {
+		snapshot := c.Store.Snapshot()
+		node, err := c.fenceable(snapshot, request)
+		if err != nil || node.Fenced() {
+			return node, err
+		}
+		if request.ConfirmedOff {
+			node.Fencing = cluster.Fencing{
+				ID: c.newID(), Method: cluster.FenceManual, Boot: node.Boot, Attempt: 1, Caller: request.Caller, AskedAt: c.Now(),
+			}
+			c.endFencing(ctx, node, request.Caller+" has seen that it is off", true)
+			continue
+		}
+		if err := c.awaitDevice(ctx, node, request.Caller); err != nil {
+			return node, err
+		}
+	}
+	return cluster.Node{}, errTooBusy("node/" + request.Node)
+}
+
+// fenceable refuses what must not be fenced, or cannot.
+func (c *Control) fenceable(snapshot *state.Snapshot, request FenceNode) (cluster.Node, error) {
+	if !c.leading() {
+		return cluster.Node{}, errNotLeading
+	}
+	if err := quarantined(snapshot); err != nil {
+		return cluster.Node{}, err
+	}
+	node, known := snapshot.Node(request.Node)
+	if !known {
+		return node, &Error{
+			Code: NotFound, Subject: "node/" + request.Node, Message: fmt.Sprintf("there is no node %q", request.Node), NextStep: "see 'berth node list'",
+		}
+	}
+	subject := "node/" + node.Name
+	if why := c.contradicted(&node); why != "" {
+		return node, &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s was proven to be off already, and that is not true: %s", node.Name, why),
+			NextStep: "look at the copies that run there with 'berth node show " + node.Name + "', then boot the machine anew",
+		}
+	}
+	if node.Fenced() {
+		return node, nil
+	}
+	facts := c.Inventory.Facts(node.ID, c.Now())
+	switch {
+	case request.ConfirmedOff && facts.Liveness != cluster.Unreachable:
+		return node, &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s is not off: it is %s", node.Name, facts.Liveness),
+			NextStep: fmt.Sprintf("switch it off first; a node that is off is unreachable %s later at most", cluster.UnreachableAfter),
+		}
+	case request.ConfirmedOff:
+		return node, nil
+	}
+	if err := hasDevice(&node); err != nil {
+		return node, err
+	}
+	if facts.Liveness != cluster.Unreachable && !request.Force {
+		return node, &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s is %s%s", node.Name, facts.Liveness, atStake(snapshot.VMsOn(node.ID))),
+			NextStep: fmt.Sprintf("move its VMs away with 'berth node drain %s'; --force switches it off all the same", node.Name),
+		}
+	}
+	return node, nil
+}
+
+// atStake says which VMs would lose their power.
+func atStake(vms []cluster.VM) string {
+	names := make([]string, 0, len(vms))
+	for i := range vms {
+		names = append(names, vms[i].Name)
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return ", and VM " + names[0] + " would lose its power"
+	}
+	return fmt.Sprintf(", and %d VMs would lose their power (%s)", len(names), few(names))
+}
+
+// hasDevice refuses a node that nothing can switch off.
+func hasDevice(node *cluster.Node) error {
+	if node.Fence.Method == cluster.FenceCommand {
+		return nil
+	}
+	why := map[cluster.FenceMethod]string{
+		cluster.FenceNone:     "it has no fence device",
+		cluster.FenceManual:   "only somebody's word proves that it is off",
+		cluster.FenceWatchdog: "its watchdog proves that it is off, by itself, when it has been silent for long enough",
+	}[node.Fence.Method]
+	return &Error{
+		Code: Conflict, Subject: "node/" + node.Name, Message: fmt.Sprintf("node %s cannot be switched off from here: %s", node.Name, why),
+		NextStep: fmt.Sprintf("set a device with 'berth node set %s --fence command', or say that the machine is off with 'berth node fence %s --confirmed-off'", node.Name, node.Name),
+	}
+}
+
+// awaitDevice has a node's device asked, and waits for what comes of it. One call that is at work already will do.
+func (c *Control) awaitDevice(ctx context.Context, node cluster.Node, caller string) error {
+	_, nodes := c.silences(c.Store.Snapshot(), c.Now())
+	for i := range nodes {
+		if left := nodes[i].Left; nodes[i].Node.ID == node.ID && left > 0 {
+			return &Error{
+				Code: Busy, Subject: "node/" + node.Name, Message: fmt.Sprintf("an earlier leader may still be asking the fence device of node %s", node.Name),
+				NextStep: fmt.Sprintf("try again in %s", left.Round(time.Second)),
+			}
+		}
+	}
+	if err := c.askDevice(ctx, node, caller, "asked for by hand"); err != nil {
+		return err
+	}
+	c.fences.mu.Lock()
+	ended := c.fences.calls[node.ID]
+	c.fences.mu.Unlock()
+	if ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if after, known := c.Store.Snapshot().Node(node.ID); known && after.Fencing.Phase == cluster.FencingFailed {
+		return &Error{
+			Code: Unavailable, Subject: "node/" + node.Name, Message: fmt.Sprintf("no proof that node %s is off: %s", node.Name, after.Fencing.Message),
+			NextStep: fmt.Sprintf("look at its fence device with 'berth node fence %s --check'", node.Name),
+		}
+	}
+	return nil
+}
+
+// NodePower asks a node's fence device whether the node is on. Refusals are of type *Error.
+func (c *Control) NodePower(ctx context.Context, id string) (on bool, err error) {
+	node, known := c.Store.Snapshot().Node(id)
+	if !known {
+		return false, &Error{Code: NotFound, Subject: "node/" + id, Message: fmt.Sprintf("there is no node %q", id), NextStep: "see 'berth node list'"}
+	}
+	if err := hasDevice(&node); err != nil {
+		return false, err
+	}
+	if on, err = c.Fences.On(ctx, node.Fence); err != nil {
+		return false, &Error{
+			Code: Unavailable, Subject: "node/" + node.Name, Message: err.Error(),
+			NextStep: fmt.Sprintf("try %s by hand on the leader's machine, then mend the device with 'berth node set %s'", node.Fence.Program, node.Name),
+		}
+	}
+	return on, nil
+}
