@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,8 @@ type Config struct {
 	// Stability is how long a member that joins has to keep up before it may vote; default: defaultStability. The leader's
 	// counts.
 	Stability time.Duration `yaml:"stability,omitempty"`
+	// FenceAgents are the directories where this machine keeps fence agents; default: fence.Directories. Nothing else is run.
+	FenceAgents []string `yaml:"fence_agents,omitempty"`
 
 	named bool // the file says Name itself
 }
@@ -110,6 +113,11 @@ func (c *Config) complete() error {
 		}
 		if _, err := portOf(*listen.address); err != nil {
 			return fmt.Errorf("%w: key listen.%s: %w", ErrConfig, listen.key, err)
+		}
+	}
+	for _, directory := range c.FenceAgents {
+		if !filepath.IsAbs(directory) {
+			return fmt.Errorf("%w: key fence_agents: %q: want absolute paths of directories", ErrConfig, directory)
 		}
 	}
 	if c.PassInterval == 0 {

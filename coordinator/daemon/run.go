@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/api"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/fence"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -116,7 +117,8 @@ func (d *daemon) assemble() (err error) {
 	if d.consensus, err = consensus.Open(d.consensusConfig(), d.store); err != nil {
 		return err
 	}
-	now := func() time.Time { return time.Now().UTC() }
+	// With its reading of the monotonic clock, which UTC would take away: a clock that is set makes no node silent.
+	now := time.Now
 	d.inventory = inventory.New(now, d.log.Named("inventory"))
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
@@ -130,6 +132,7 @@ func (d *daemon) assemble() (err error) {
 	})
 	d.control = control.New(control.Config{
 		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
+		Fences: &fence.Runner{Directories: d.config.FenceAgents},
 		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64, PassEvery: d.config.PassInterval,
 	})
 	d.api = api.New(api.Config{
