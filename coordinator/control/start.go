@@ -68,7 +68,7 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 		return Started{}, decided, err
 	}
 	search.ask(func(r *placement.Request) {
-		r.Pinned, r.Unit, r.Among = request.Node, request.unit, request.among
+		r.Pinned, r.Unit, r.Among, r.Restart = request.Node, request.unit, request.among, request.restart
 	})
 	search.only(snapshot, request.Node)
 	decision := c.decide(search, request.Caller)
