@@ -156,6 +156,7 @@ func TestResume(t *testing.T) {
 		"paused, mid-way":     {func(b *bench) { b.set(hypervisor.PausedMigration) }, 5, done_, "", running},
 		"gone":                {func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, 5, failed, "not_found", absentState},
 		"another epoch":       {func(*bench) {}, 6, ambiguous, "other_epoch", paused},
+		"another epoch runs":  {func(b *bench) { b.set(hypervisor.Running) }, 6, ambiguous, "other_epoch", running},
 		"crashed":             {func(b *bench) { b.set(hypervisor.Crashed) }, 5, failed, "invalid_state", crashedState},
 		"libvirt away, back":  {func(b *bench) { b.away(0, 20*time.Second); time.Sleep(time.Millisecond) }, 5, done_, "", running},
 		"libvirt away":        {func(b *bench) { b.node.Stop() }, 5, ambiguous, "unavailable", unknown},

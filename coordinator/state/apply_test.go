@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,9 @@ func TestAnEpochNeverDecreasesNotEvenOverADeletion(t *testing.T) {
 	m := newMember(t)
 	m.stored(putVM(0, vm("v1", "web", 5)))
 	m.refused(Invalid, putVM(1, vm("v1", "web", 4)))
+	back := vm("v1", "web", 4)
+	back.LastEpoch = 5 // though none of those that were given would be given again
+	m.refused(Invalid, putVM(1, back))
 	m.stored(remove(VMs, "v1", 1))
 	if last := m.store.Snapshot().LastEpoch("v1"); last != 5 {
 		t.Fatalf("the last epoch of the deleted VM is %d, want 5", last)
@@ -325,6 +329,30 @@ func TestTheHashFollowsTheOutcomeNotTheBytes(t *testing.T) {
 	b.apply(putNode(1, node("n1", "alpha2")))
 	if a.store.Hash() == b.store.Hash() {
 		t.Error("members that answered differently have the same hash")
+	}
+}
+
+// What a command changes of many records goes into the hash in one order, whatever the order of a map is.
+func TestMembersHaveOneHashOfManyChanges(t *testing.T) {
+	var hashes []string
+	for range 4 {
+		m := newMember(t)
+		m.stored(putVM(0, vm("v1", "web", 1)))
+		meta := make(map[string]string)
+		for i := range 16 {
+			id := fmt.Sprintf("g%02d", i)
+			meta["meta-"+id] = "x"
+			m.stored(Command{Expect: []Expectation{expect(Resources, id, 0)}, Resources: []cluster.Resource{group(id, id, []string{"v1"}, nil)}})
+		}
+		m.stored(Command{Meta: meta})
+		hashes = append(hashes, m.store.Hash())
+		m.stored(remove(VMs, "v1", 1)) // every group forgets it
+		hashes = append(hashes, m.store.Hash())
+	}
+	for i, hash := range hashes {
+		if hash != hashes[i%2] {
+			t.Errorf("hash %d is %s, that of another member %s", i, hash, hashes[i%2])
+		}
 	}
 }
 

@@ -1,0 +1,266 @@
+package main
+
+// Suites by package.
+var (
+	inJobs      = suite{pkg: "./agent/jobs"}
+	inState     = suite{pkg: "./coordinator/state"}
+	inConsensus = suite{pkg: "./coordinator/consensus"}
+	inOperation = suite{pkg: "./coordinator/operation"}
+	inInventory = suite{pkg: "./coordinator/inventory"}
+	inAgents    = suite{pkg: "./coordinator/agents"}
+	inControl   = suite{pkg: "./coordinator/control"}
+	inCluster   = suite{pkg: "./coordinator/cluster"}
+	inPlacement = suite{pkg: "./coordinator/placement"}
+	inBalance   = suite{pkg: "./coordinator/balance"}
+	inDaemon    = suite{pkg: "./coordinator/daemon"}
+)
+
+// only is the part of a suite whose tests have names that match.
+func (s suite) only(run string) suite { return suite{pkg: s.pkg, run: run} }
+
+// mutants are all planted bugs. Their names say what is left out or done wrong.
+var mutants = []mutant{
+	// Agents: epochs, terms, journal, evidence.
+	{
+		name: "skip-epoch-check", file: "agent/jobs/journal.go", suite: inJobs,
+		is: "case epoch < floor && !back:", becomes: "case false && epoch < floor && !back:",
+	},
+	{
+		name: "skip-term-check", file: "agent/jobs/journal.go", suite: inJobs,
+		is: "case command.GetTerm() < term:", becomes: "case false && command.GetTerm() < term:",
+	},
+	{
+		name: "act-without-intent", file: "agent/jobs/journal.go", suite: inJobs,
+		is:      "if takenUp = intents.Get(key) != nil; takenUp {",
+		becomes: "if takenUp = intents.Get(key) != nil; takenUp || true {",
+	},
+	{
+		name: "act-twice", file: "agent/jobs/jobs.go", suite: inJobs,
+		is: "case before != nil:", becomes: "case false && before != nil:",
+	},
+	{
+		name: "bare-look-as-evidence", file: "agent/jobs/look.go", suite: inJobs,
+		is:      "if err := j.journal.refuseStarts(command.GetVmId(), command.GetEpoch(), j.now()); err != nil {",
+		becomes: "if err := error(nil); err != nil {",
+	},
+	{
+		name: "absent-while-starting", file: "agent/jobs/look.go", suite: inJobs,
+		is: "case j.starting(command.GetVmId()) || !positive:", becomes: "case false && !positive:",
+	},
+	{
+		name: "absent-without-waiting", file: "agent/jobs/look.go", suite: inJobs,
+		is: "case now.Sub(since) < settled:", becomes: "case now.Sub(since) < 0:",
+	},
+	{
+		name: "failed-start-may-come-late", file: "agent/jobs/start.go", suite: inJobs,
+		is:      "return done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}",
+		becomes: "return done{result: failure(command, err, seen.message())}",
+	},
+	{
+		name: "resume-another-epoch", file: "agent/jobs/handover.go", suite: inJobs,
+		is:      "case seen.known() && !seen.holds(command.GetEpoch()):\n\t\t\treturn done{result: doubt(command, otherEpoch(command, seen), seen.message()), again: true}\n\t\tcase seen.in(hypervisor.Running):",
+		becomes: "case seen.in(hypervisor.Running):",
+	},
+	{
+		name: "discard-what-runs", file: "agent/jobs/handover.go", suite: inJobs,
+		is:      "case seen.in(hypervisor.Running):\n\t\t\treturn done{result: failure(command, fmt.Errorf(\"%w: it runs\", hypervisor.ErrInvalidState), seen.message()), again: true}\n",
+		becomes: "",
+	},
+	{
+		name: "source-keeps-its-epoch", file: "agent/jobs/migrate.go", suite: inJobs,
+		is: "return done{result: answer, obeyFrom: command.GetEpoch() + 1}", becomes: "return done{result: answer}",
+	},
+
+	// Replicated state.
+	{
+		name: "map-order-in-apply", file: "coordinator/state/apply.go", suite: inState.only("OneHash"),
+		is:      "for _, key := range slices.Sorted(maps.Keys(command.Meta)) {",
+		becomes: "for _, key := range slices.Collect(maps.Keys(command.Meta)) {",
+	},
+	{
+		name: "map-order-in-forget", file: "coordinator/state/members.go", suite: inState.only("OneHash"),
+		is:      "for _, id := range slices.Sorted(maps.Keys(resources)) {",
+		becomes: "for _, id := range slices.Collect(maps.Keys(resources)) {",
+	},
+	{
+		name: "drop-idempotency-key", file: "coordinator/state/apply.go", suite: inState.only("TheSameKey"), quick: true,
+		is: "\t\t\tw.remember(command)\n", becomes: "",
+	},
+	{
+		name: "accept-stale-revision", file: "coordinator/state/check.go", suite: inState.only("Expectations"),
+		is: "revision != e.Revision {", becomes: "revision != e.Revision && e.Revision == 0 {",
+	},
+	{
+		name: "two-operations-of-one-vm", file: "coordinator/state/check.go", suite: inState.only("OneLiveOperation"),
+		is: "case len(live) > 1:", becomes: "case len(live) > 2:",
+	},
+	{
+		name: "epoch-goes-back", file: "coordinator/state/check.go", suite: inState.only("EpochNeverDecreases"),
+		is: "exists && vm.Epoch < before.Epoch {", becomes: "exists && vm.Epoch+1 < before.Epoch {",
+	},
+	{
+		name: "deleted-vm-loses-its-epochs", file: "coordinator/state/apply.go", suite: inState.only("EpochNeverDecreases"),
+		is: "ok && record.Table == VMs && vm.EpochsGiven() > 0 {", becomes: "ok && record.Table == VMs && vm.EpochsGiven() > 1<<40 {",
+	},
+	{
+		name: "restore-without-epoch-jump", file: "coordinator/state/quarantine.go", suite: inState.only("Quarantine|Restor|Backup"),
+		is:      "present.LastEpoch(vms[i].ID)) + epochJump",
+		becomes: "present.LastEpoch(vms[i].ID)) + 1",
+	},
+	{
+		name: "restore-without-quarantine", file: "coordinator/state/quarantine.go", suite: inState.only("Quarantine|Restor|Backup"),
+		is: "meta[MetaQuarantine] = reason", becomes: "delete(meta, MetaQuarantine)",
+	},
+	{
+		name: "skip-snapshot-sum", file: "coordinator/state/load.go", suite: inState,
+		is: "if got != uint64(want) {", becomes: "if got != uint64(want) && got == 0 {",
+	},
+
+	// Raft.
+	{
+		name: "forget-barrier-of-reads", file: "coordinator/consensus/propose.go", suite: inConsensus.only("StrongRead|NoAcknowledged|WithoutAQuorum"),
+		is: "if c.ready.Load() != term {", becomes: "if c.ready.Load() > term {",
+	},
+	{
+		name: "stale-read-of-an-old-leader", file: "coordinator/consensus/propose.go", suite: inConsensus.only("WithoutAQuorum|StrongRead"),
+		is:      "return r.VerifyLeader().Error() })); err != nil {",
+		becomes: "return nil })); err != nil {",
+	},
+	{
+		name: "read-before-it-is-applied", file: "coordinator/consensus/propose.go", suite: inConsensus.only("StrongRead|NoAcknowledged"),
+		is: "return c.waitApplied(ctx, index)", becomes: "return c.waitApplied(ctx, min(index, 1))",
+	},
+	{
+		name: "unknown-as-not-sent", file: "coordinator/consensus/propose.go", suite: inConsensus.only("EndedContext|WithoutAQuorum|NoAcknowledged"),
+		is: "return fmt.Errorf(\"%w: %w\", ErrUnknown, err)\n}", becomes: "return fmt.Errorf(\"%w: %w\", ErrNotLeader, err)\n}",
+	},
+	{
+		name: "any-certificate-on-raft-port", file: "coordinator/consensus/listener.go", suite: inConsensus.only("OnlyMembersSpeak"),
+		is: "case identity.Role != pki.RolePeer:", becomes: "case identity.Role != pki.RolePeer && identity.ID == \"\":",
+	},
+	{
+		name: "skip-cluster-id-of-members", file: "coordinator/consensus/listener.go", suite: inConsensus.only("OnlyMembersSpeak"),
+		is: "case identity.ClusterID != l.clusterID:", becomes: "case identity.ClusterID == \"\":",
+	},
+	{
+		name: "witness-not-written", file: "coordinator/consensus/checked.go", suite: inConsensus.only("TheStoreKnows"),
+		is:      "c.store(append([]*raft.Log{witness(first, last, false)}, logs...)); err != nil {",
+		becomes: "c.store(logs); err != nil {",
+	},
+	{
+		name: "skip-sum-of-entries", file: "coordinator/consensus/checked.go", suite: inConsensus.only("ADamagedStore|OpenTells"),
+		is: "if !bytes.Equal(sum, sumOf(log)) {", becomes: "if len(sum) != len(sumOf(log)) {",
+	},
+	{
+		name: "lead-without-barrier", file: "coordinator/daemon/lead.go", suite: inDaemon,
+		is: "err := d.consensus.Barrier(ctx)\n", becomes: "err := ctx.Err()\n",
+	},
+
+	// Operations: evidence and verdicts.
+	{
+		name: "ambiguous-start-as-failed", file: "coordinator/operation/step.go", suite: inOperation, quick: true,
+		is:      "case OutcomeAmbiguous:\n\t\tt.enter(Judging)\n\tdefault:\n\t\tt.startFailed(answer.Code, answer.Error)",
+		becomes: "default:\n\t\tt.startFailed(answer.Code, answer.Error)",
+	},
+	{
+		name: "answer-of-another-step", file: "coordinator/operation/step.go", suite: inOperation,
+		is: "|| answer.Step != op.Step {\n\t\treturn Next{}, false\n\t}\n\tif answer.Outcome == OutcomeRefused", becomes: "{\n\t\treturn Next{}, false\n\t}\n\tif answer.Outcome == OutcomeRefused",
+	},
+	{
+		name: "hand-over-before-source-is-gone", file: "coordinator/operation/step.go", suite: inOperation,
+		is: "case answer.Outcome == OutcomeDone && gone:", becomes: "case answer.Outcome == OutcomeDone && (gone || answer.Seen.State != \"\"):",
+	},
+	{
+		name: "judge-on-one-look", file: "coordinator/operation/step.go", suite: inOperation,
+		is: "if !asked || look.State == \"\"", becomes: "if asked && look.State == \"\"",
+	},
+	{
+		name: "resume-source-blindly", file: "coordinator/operation/step.go", suite: inOperation,
+		is:      "op.Leftover, op.Revert = op.Target, true\n\t\tt.enter(Discarding)",
+		becomes: "op.Leftover, op.Revert = op.Target, true\n\t\tt.enter(Reverting)",
+	},
+	{
+		name: "paused-target-as-committed", file: "coordinator/operation/verdict.go", suite: inOperation, quick: true,
+		is: "if absent || paused {\n\t\t\treturn RolledBack", becomes: "if absent || paused {\n\t\t\treturn Committed",
+	},
+	{
+		name: "trust-a-foreign-copy", file: "coordinator/operation/verdict.go", suite: inOperation,
+		is: "target.State != cluster.DomainUnknown && target.Epoch != epoch {", becomes: "target.State != cluster.DomainUnknown && target.Epoch > epoch {",
+	},
+	{
+		name: "hear-a-fenced-node", file: "coordinator/operation/driver.go", suite: inOperation,
+		is: "case d.isFenced(answer.Node):", becomes: "case d.isFenced(answer.Node) && answer.Step == 0:",
+	},
+	{
+		name: "lose-reservation", file: "coordinator/operation/operation.go", suite: inOperation,
+		is: "o.Kind == Stop || o.Phase == Placing {", becomes: "o.Kind == Stop || o.Phase != Dispatched {",
+	},
+
+	// Soft facts.
+	{
+		name: "accept-old-sequence", file: "coordinator/inventory/session.go", suite: inInventory, quick: true,
+		is: "n.session != x || message.GetSequence() <= n.sequence {", becomes: "n.session != x {",
+	},
+	{
+		name: "failed-listing-as-empty", file: "coordinator/inventory/session.go", suite: inInventory,
+		is: "\tif !n.domainsKnown {\n", becomes: "\tif !n.domainsKnown && len(n.domains) == 0 {\n",
+	},
+	{
+		name: "old-session-goes-on", file: "coordinator/inventory/session.go", suite: inInventory,
+		is: "if n == nil || n.session != x || message", becomes: "if n == nil || message",
+	},
+	{
+		name: "silence-as-absent", file: "coordinator/agents/convert.go", suite: inAgents,
+		is: "return operation.Observation{State: cluster.DomainUnknown}", becomes: "return operation.Observation{State: cluster.DomainAbsent}",
+	},
+	{
+		name: "order-of-an-old-term", file: "coordinator/agents/server.go", suite: inAgents,
+		is: "if x == nil || x.term != term {", becomes: "if x == nil {",
+	},
+	{
+		name: "skip-cluster-id-of-agents", file: "coordinator/agents/server.go", suite: inAgents,
+		is: "caller.Role != pki.RoleAgent || caller.ClusterID != s.ClusterID {", becomes: "caller.Role != pki.RoleAgent {",
+	},
+
+	// Ledgers.
+	{
+		name: "in-flight-memory-left-out", file: "coordinator/cluster/accounting.go", suite: inCluster, quick: true,
+		is: "charges[held.Node] = append(charges[held.Node], one)", becomes: "_ = one",
+	},
+	{
+		name: "memory-counted-twice", file: "coordinator/cluster/accounting.go", suite: inCluster,
+		is: "one.Memory = max(one.Memory, other.Memory)", becomes: "one.Memory = add(one.Memory, other.Memory)",
+	},
+	{
+		name: "young-memory-left-out", file: "coordinator/cluster/accounting.go", suite: inCluster,
+		is: "func (a *Allocation) physicalCharge() units.Bytes {\n\tif a.Young || a.InFlight {", becomes: "func (a *Allocation) physicalCharge() units.Bytes {\n\tif a.InFlight {",
+	},
+
+	// The leader's loops.
+	{
+		name: "quarantine-not-honoured", file: "coordinator/control/reconcile.go", suite: inControl,
+		is: "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason == \"\" {", becomes: "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason != \"?\" {",
+	},
+	{
+		name: "follow-without-proof", file: "coordinator/control/follow.go", suite: inControl,
+		is: "|| here.domain.Epoch != vm.Epoch || !c.provenAbsent(vm) {", becomes: "|| here.domain.Epoch != vm.Epoch {",
+	},
+	{
+		name: "balance-while-many-are-silent", file: "coordinator/balance/pass.go", suite: inBalance,
+		is: "if float64(silent) > maxAbsent*float64(wanted) {", becomes: "if silent > wanted {",
+	},
+
+	// Headroom.
+	{
+		name: "headroom-ignored", file: "coordinator/placement/engine.go", suite: inPlacement.only("Golden|Leaves|Keeps"), quick: true,
+		is: "if columns.Headroom != nil && !request.Restart {", becomes: "if columns.Headroom != nil && request.Restart {",
+	},
+	{
+		name: "headroom-without-what-is-placed", file: "coordinator/placement/rule/headroom.go", suite: inPlacement.only("Golden|Leaves|Keeps"),
+		is: "h.left[on] -= h.placed.Memory", becomes: "h.left[on] -= 0",
+	},
+	{
+		name: "headroom-on-the-failed-node", file: "coordinator/placement/rule/headroom.go", suite: inPlacement.only("Golden|Leaves|Keeps"),
+		is: "&& !slices.Contains(failed, at) && h.rules", becomes: "&& len(failed) > 0 && h.rules",
+	},
+}
