@@ -11,9 +11,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -65,39 +67,47 @@ func (m *mutant) changed(root string) ([]byte, error) {
 	return bytes.Replace(source, []byte(m.is), []byte(m.becomes), 1), nil
 }
 
-// overlay writes what the go command lays over the tree into a folder, and returns its path.
-func (m *mutant) overlay(root, folder string) (string, error) {
-	source, err := m.changed(root)
-	if err != nil {
-		return "", err
-	}
-	over := filepath.Join(folder, "changed.go")
-	path := filepath.Join(folder, "overlay.json")
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.file): over}})
-	if err != nil {
-		return "", err
-	}
-	return path, errors.Join(os.WriteFile(over, source, 0o600), os.WriteFile(path, list, 0o600))
-}
+// overlayIn is the path of what the go command lays over the tree.
+func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }
 
-// compile builds the package of the changed file.
-func (m *mutant) compile(ctx context.Context, root, folder string) error {
-	overlay, err := m.overlay(root, folder)
+// compile lays mutants of different files over the tree, by way of a folder, and builds the packages of these files.
+func compile(ctx context.Context, root, folder string, some ...*mutant) error {
+	replace, packages := make(map[string]string), make(map[string]bool)
+	for i, m := range some {
+		source, err := m.changed(root)
+		if err != nil {
+			return err
+		}
+		over := filepath.Join(folder, fmt.Sprintf("changed%d.go", i))
+		if err := os.WriteFile(over, source, 0o600); err != nil {
+			return err
+		}
+		replace[filepath.Join(root, m.file)] = over
+		packages["./"+filepath.Dir(m.file)] = true
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return err
 	}
-	if out, err := command(ctx, root, "build", "-o", os.DevNull, "-overlay", overlay, "./"+filepath.Dir(m.file)); err != nil {
-		return fmt.Errorf("%s: %w: %s", m.file, errCompile, out)
+	if err := os.WriteFile(overlayIn(folder), list, 0o600); err != nil {
+		return err
+	}
+	arguments := append([]string{"build", "-overlay", overlayIn(folder)}, slices.Sorted(maps.Keys(packages))...)
+	if len(packages) == 1 {
+		arguments = slices.Insert(arguments, 1, "-o", os.DevNull)
+	}
+	if out, err := command(ctx, root, arguments...); err != nil {
+		return fmt.Errorf("%w: %s", errCompile, out)
 	}
 	return nil
 }
 
 // try runs the suite with the bug. It reports whether the suite failed.
 func (m *mutant) try(ctx context.Context, root, folder string) (caught bool, err error) {
-	if err := m.compile(ctx, root, folder); err != nil {
+	if err := compile(ctx, root, folder, m); err != nil {
 		return false, err
 	}
-	return m.suite.fails(ctx, root, "-overlay", filepath.Join(folder, "overlay.json"), "-count", "1")
+	return m.suite.fails(ctx, root, "-overlay", overlayIn(folder), "-count", "1")
 }
 
 // fails runs the suite once.

@@ -3,9 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -18,14 +16,13 @@ func rootOf(t *testing.T) string {
 	return found
 }
 
-// A mutant that has come apart from the code proves nothing any more.
+// A mutant that has come apart from the code proves nothing any more. Those of different files are built together.
 func TestMutantsApplyAndCompile(t *testing.T) {
 	root := rootOf(t)
-	names := make(map[string]bool)
-	var trying sync.WaitGroup
-	slots := make(chan struct{}, runtime.NumCPU())
+	names, files := make(map[string]bool), make(map[string]int)
+	var rounds [][]*mutant
 	for i := range mutants {
-		m, folder := &mutants[i], t.TempDir()
+		m := &mutants[i]
 		if names[m.name] {
 			t.Errorf("two mutants are named %s", m.name)
 		}
@@ -33,15 +30,21 @@ func TestMutantsApplyAndCompile(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, m.suite.pkg)); err != nil || !strings.HasPrefix(m.suite.pkg, "./") {
 			t.Errorf("%s: its suite is in %q: %v", m.name, m.suite.pkg, err)
 		}
-		trying.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			if err := m.compile(t.Context(), root, folder); err != nil {
-				t.Errorf("%s: %v", m.name, err)
-			}
-		})
+		if _, err := m.changed(root); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+			continue
+		}
+		if files[m.file] == len(rounds) {
+			rounds = append(rounds, nil)
+		}
+		rounds[files[m.file]] = append(rounds[files[m.file]], m)
+		files[m.file]++
 	}
-	trying.Wait()
+	for _, round := range rounds {
+		if err := compile(t.Context(), root, t.TempDir(), round...); err != nil {
+			t.Error(err)
+		}
+	}
 	if len(mutants) < wanted {
 		t.Errorf("%d mutants, want at least %d", len(mutants), wanted)
 	}
