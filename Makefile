@@ -12,7 +12,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint test lab lab-down demo chaos sim schedules fuzz bench packages acceptance clean
+.PHONY: help deps build generate lint test lab lab-down demo chaos sim schedules mutants goals fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -55,6 +55,12 @@ sim: ## run random clusters in virtual time until nothing moves, SEEDS (10000) o
 
 schedules: ## play N (5000) schedules of crashes, cuts and disk faults on real Raft members in virtual time
 	SCHEDULES=$(N) $(GO) test -count 1 -v -timeout 12h -run '^TestSchedules' ./coordinator/consensus
+
+mutants: ## plant bugs one at a time and tell which the tests catch; ARGS='-only NAME,NAME' for some
+	@$(GO) run ./integration/mutants $(ARGS)
+
+goals: deps build ## measure the goals of reliability and print their table (hours); RELEASE=1 for the sizes of a release
+	@RELEASE=$(RELEASE) $(GO) run ./integration/goals $(ARGS)
 
 fuzz: ## fuzz every parser, FUZZTIME (30s) each
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' agent coordinator shared | xargs -n1 dirname | sort -u); do \

@@ -118,20 +118,20 @@ var mutants = []mutant{
 
 	// Raft.
 	{
-		name: "forget-barrier-of-reads", file: "coordinator/consensus/propose.go", suite: inConsensus.only("StrongRead|NoAcknowledged|WithoutAQuorum"),
+		name: "forget-barrier-of-reads", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
 		is: "if c.ready.Load() != term {", becomes: "if c.ready.Load() > term {",
 	},
 	{
-		name: "stale-read-of-an-old-leader", file: "coordinator/consensus/propose.go", suite: inConsensus.only("WithoutAQuorum|StrongRead"),
+		name: "stale-read-of-an-old-leader", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
 		is:      "return r.VerifyLeader().Error() })); err != nil {",
 		becomes: "return nil })); err != nil {",
 	},
 	{
-		name: "read-before-it-is-applied", file: "coordinator/consensus/propose.go", suite: inConsensus.only("StrongRead|NoAcknowledged"),
+		name: "read-before-it-is-applied", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
 		is: "return c.waitApplied(ctx, index)", becomes: "return c.waitApplied(ctx, min(index, 1))",
 	},
 	{
-		name: "unknown-as-not-sent", file: "coordinator/consensus/propose.go", suite: inConsensus.only("EndedContext|WithoutAQuorum|NoAcknowledged"),
+		name: "unknown-as-not-sent", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
 		is: "return fmt.Errorf(\"%w: %w\", ErrUnknown, err)\n}", becomes: "return fmt.Errorf(\"%w: %w\", ErrNotLeader, err)\n}",
 	},
 	{
@@ -164,7 +164,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "answer-of-another-step", file: "coordinator/operation/step.go", suite: inOperation,
-		is: "|| answer.Step != op.Step {\n\t\treturn Next{}, false\n\t}\n\tif answer.Outcome == OutcomeRefused", becomes: "{\n\t\treturn Next{}, false\n\t}\n\tif answer.Outcome == OutcomeRefused",
+		is: "op.Result == Parked || answer.Step != op.Step {", becomes: "op.Result == Parked {",
 	},
 	{
 		name: "hand-over-before-source-is-gone", file: "coordinator/operation/step.go", suite: inOperation,
@@ -248,6 +248,22 @@ var mutants = []mutant{
 	{
 		name: "balance-while-many-are-silent", file: "coordinator/balance/pass.go", suite: inBalance,
 		is: "if float64(silent) > maxAbsent*float64(wanted) {", becomes: "if silent > wanted {",
+	},
+	{
+		name: "fence-while-many-are-silent", file: "coordinator/control/fencing.go", suite: inControl.only("MostNodesSilent|FencingNeverActs"),
+		is: "case mass != \"\":", becomes: "case mass == \"?\":",
+	},
+	{
+		name: "fence-without-grace", file: "coordinator/control/fencing.go", suite: inControl.only("HoldsAFencingBack|FencingNeverActs"),
+		is: "case leading < FenceGrace:", becomes: "case leading < 0:",
+	},
+	{
+		name: "restart-what-has-a-holder", file: "coordinator/control/restart.go", suite: inControl.only("SilenceIsNotDeath|RestartsOnce"),
+		is: "|| vm.Holder != \"\" || vm.Operation", becomes: "|| vm.Operation",
+	},
+	{
+		name: "any-exit-code-as-proof", file: "coordinator/fence/run.go", suite: suite{pkg: "./coordinator/fence", run: "WhatIsAProof"},
+		is: "case code == exitOff:", becomes: "case code >= 0:",
 	},
 
 	// Headroom.
