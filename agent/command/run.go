@@ -82,7 +82,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 
 	begun := time.Now()
 	log.Info("starting", "version", buildinfo.Version(), "node", who.Name, "node_id", who.NodeID, "libvirt", settings.LibvirtURI)
-	s := session.New(session.Config{
+	about := session.Config{
 		NodeID: who.NodeID, ClusterID: who.ClusterID, Version: buildinfo.Version(),
 		Incarnation: fmt.Sprintf("%s/%d", identity.BootID, begun.UnixNano()),
 		Addresses:   settings.members(),
@@ -101,8 +101,13 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Jobs:   work,
 		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Refuse: work.Refuse, Logger: log.Named("tasks")},
 		Logger: log.Named("session"),
-	})
-	go watchdog(ctx, log, func() {
+	}
+	if dog := settings.watchdog(log.Named("watchdog")); dog != nil {
+		about.Watchdog = dog
+		go dog.Run(ctx)
+	}
+	s := session.New(about)
+	go keepAlive(ctx, log, func() {
 		// Neither may ever block. If one does, a restart is what mends it.
 		_ = work.Running()
 		_, _ = hypervisor.Connected()
@@ -116,9 +121,9 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	return err
 }
 
-// watchdog tells the service manager that the agent lives. It is ready from the start: being without libvirt or without a
+// keepAlive tells the service manager that the agent lives. It is ready from the start: being without libvirt or without a
 // leader is a state that it reports, not one that a restart would mend.
-func watchdog(ctx context.Context, log hclog.Logger, probe func()) {
+func keepAlive(ctx context.Context, log hclog.Logger, probe func()) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.Warn("the service manager could not be told", "error", err)
 	}

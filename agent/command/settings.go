@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"berth/agent/hypervisor/libvirt"
+	"berth/agent/watchdog"
 	"berth/shared/config"
 	"berth/shared/pki"
 )
@@ -29,11 +32,19 @@ type Settings struct {
 	MigrationURI       string   `yaml:"migration_uri,omitempty"`   // how other nodes reach this libvirt
 	MigrateDataAddress string   `yaml:"migrate_data_address,omitempty"`
 	LogLevel           string   `yaml:"log_level"`
+	// Watchdog is a watchdog of the kernel that resets this node when its leases end; used if the node is fenced by watchdog.
+	Watchdog        string        `yaml:"watchdog,omitempty"`         // for instance /dev/watchdog
+	WatchdogTimeout time.Duration `yaml:"watchdog_timeout,omitempty"` // 10s to 5m; 0: defaultWatchdogTimeout
 }
 
 const (
 	defaultConfig  = "/etc/berth/agent.yaml"
 	defaultDataDir = "/var/lib/berth/agent"
+
+	// An agent that is restarted has to be back before the watchdog's time is over.
+	defaultWatchdogTimeout = time.Minute
+	leastWatchdogTimeout   = 10 * time.Second
+	mostWatchdogTimeout    = 5 * time.Minute
 )
 
 func defaults() Settings {
@@ -68,6 +79,12 @@ func (s *Settings) check() error {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("coordinators: %q: want host:port", address)
 		}
+	}
+	if t := s.WatchdogTimeout; t != 0 && (t < leastWatchdogTimeout || t > mostWatchdogTimeout) {
+		return fmt.Errorf("watchdog_timeout %s: want %s to %s", t, leastWatchdogTimeout, mostWatchdogTimeout)
+	}
+	if s.Watchdog != "" && !filepath.IsAbs(s.Watchdog) {
+		return fmt.Errorf("watchdog %q: want the absolute path of a device, for instance /dev/watchdog", s.Watchdog)
 	}
 	if s.MinimumLibvirt != "" {
 		if _, err := libvirt.ParseVersion(s.MinimumLibvirt); err != nil {
@@ -112,6 +129,16 @@ func (s *Settings) files() pki.Files {
 func (s *Settings) libvirt(log hclog.Logger) *libvirt.Hypervisor {
 	minimum, _ := libvirt.ParseVersion(s.MinimumLibvirt) // checked; empty gives 0, which is no demand
 	return libvirt.OpenWith(s.LibvirtURI, log, libvirt.Options{MinVersion: minimum, VirtType: s.VirtType})
+}
+
+// watchdog is the configured one, not armed; nil if there is none.
+func (s *Settings) watchdog(log hclog.Logger) *watchdog.Watchdog {
+	if s.Watchdog == "" {
+		return nil
+	}
+	return watchdog.New(watchdog.Config{Logger: log, Open: func() (watchdog.Device, error) {
+		return watchdog.OpenDevice(s.Watchdog, cmp.Or(s.WatchdogTimeout, defaultWatchdogTimeout))
+	}})
 }
 
 func (s *Settings) membersPath() string  { return filepath.Join(s.DataDir, "coordinators.json") }

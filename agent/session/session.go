@@ -53,6 +53,14 @@ type Collector interface {
 	Inventory(ctx context.Context) *berthv1.InventoryReport
 }
 
+// Watchdog keeps the node alive while leases last. Package watchdog implements it.
+type Watchdog interface {
+	Lease(until time.Time)
+	Release()
+	// Armed is after how long without a lease the node is reset; 0: it would not be.
+	Armed() time.Duration
+}
+
 // Config is what a session stands on.
 type Config struct {
 	NodeID      string
@@ -68,6 +76,7 @@ type Config struct {
 	Collector   Collector
 	Jobs        Jobs
 	Tasks       Tasks
+	Watchdog    Watchdog // nil: the node has none
 	Logger      hclog.Logger
 }
 
@@ -96,6 +105,7 @@ type Session struct {
 	tasks    sync.WaitGroup
 	slots    chan struct{} // one for each task that is worked on
 	consoles chan struct{} // likewise for consoles
+	samples  sent
 }
 
 // New makes a session that Run opens.
@@ -239,7 +249,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	c := &connection{Session: s, address: address, stream: stream, outbox: make(chan *berthv1.SessionRequest, 256)}
 	if err := c.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
 		NodeId: s.NodeID, Incarnation: s.Incarnation, Version: s.Version, ClusterId: s.ClusterID,
-		RunningOperations: s.Jobs.Running(),
+		RunningOperations: s.Jobs.Running(), WatchdogSeconds: s.armed().Seconds(),
 	}}}); err != nil {
 		return false, nil, c.reason(err)
 	}
@@ -331,6 +341,8 @@ func (c *connection) receive(ctx context.Context) (*berthv1.Redirect, error) {
 		case message.GetResync() != nil:
 			c.Logger.Debug("the coordinator asks for an inventory", "reason", message.GetResync().GetReason())
 			c.askInventory()
+		case message.GetLease() != nil:
+			c.leased(message.GetLease())
 		case message.GetRedirect() != nil:
 			return message.GetRedirect(), nil
 		}
@@ -346,6 +358,9 @@ func (c *connection) alive() {
 func (c *connection) send(message *berthv1.SessionRequest) error {
 	c.sequence++
 	message.Sequence = c.sequence
+	if message.GetTelemetry() != nil {
+		c.samples.note(c.sequence, time.Now())
+	}
 	return c.stream.Send(message)
 }
 
@@ -392,6 +407,7 @@ func (c *connection) sample(ctx context.Context, every time.Duration) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		sample.WatchdogSeconds = c.armed().Seconds()
 		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{Telemetry: sample}}, true)
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -43,6 +44,9 @@ type session struct {
 	once  sync.Once
 	ended chan struct{} // closed by end
 	cause error         // why; set before ended is closed, nil when there was no session to end
+
+	taken atomic.Uint64 // sequence of the last sample that was taken in; 0: none was
+	armed atomic.Bool   // its node's watchdog is, as it last said
 
 	mu    sync.Mutex
 	tasks map[string]chan *berthv1.TaskResult // that somebody waits for, by ID
@@ -179,6 +183,9 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Result:
 		s.Answered(Answer(x.node, m.Result))
+	case *berthv1.SessionRequest_Telemetry:
+		x.armed.Store(m.Telemetry.GetWatchdogSeconds() > 0)
+		x.taken.Store(message.GetSequence())
 	case *berthv1.SessionRequest_TaskResult:
 		x.finish(m.TaskResult)
 	case *berthv1.SessionRequest_Inventory:

@@ -43,12 +43,16 @@ func (f *fences) begin(at time.Time) {
 	f.proven, f.held = map[string]time.Time{}, map[string]FenceVerdict{}
 }
 
-// Leased takes note that a node gets a lease now.
-func (c *Control) Leased(node string) {
+// Leased takes note that a node gets a lease now, or is told that it needs none any more.
+func (c *Control) Leased(node string, leased bool) {
 	c.fences.mu.Lock()
 	defer c.fences.mu.Unlock()
-	if c.fences.leases != nil {
+	switch {
+	case c.fences.leases == nil:
+	case leased:
 		c.fences.leases[node] = c.Now()
+	default:
+		delete(c.fences.leases, node)
 	}
 }
 
@@ -109,7 +113,7 @@ func (c *Control) silences(snapshot *state.Snapshot, at time.Time) (leading time
 		one := Silence{
 			Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt), After: cluster.DefaultFenceAfter,
 			Waiting: waits[node.ID], Asking: c.fences.calls[node.ID] != nil, Leased: latest(c.fences.leases[node.ID]),
-			Rest: c.fences.rests[node.ID].Sub(at),
+			Rest: c.fences.rests[node.ID].Sub(at), Leases: !c.fences.leases[node.ID].IsZero(),
 		}
 		if set, known := after[clusterOf(&node)]; known {
 			one.After = set
@@ -390,7 +394,7 @@ func noticedNode(one *Silence, facts cluster.NodeFacts) (after cluster.Node, eve
 			after.Fencing = cluster.Fencing{}
 		}
 	}
-	if facts.Watchdog > 0 && after.Fence.Method == cluster.FenceWatchdog {
+	if facts.Watchdog > 0 && one.Leases && after.Fence.Method == cluster.FenceWatchdog {
 		after.Watchdog = facts.Watchdog
 	}
 	tried := after.Fencing.Phase == cluster.FencingFailed || after.Fencing.Phase == cluster.FencingAsked

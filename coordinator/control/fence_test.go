@@ -462,10 +462,15 @@ func TestAWatchdogProvesByTime(t *testing.T) {
 		w.device(vm.Holder, cluster.FenceDevice{Method: cluster.FenceWatchdog})
 		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Watchdog, f.HeardAt = 30*time.Second, time.Now() })
 		time.Sleep(5 * time.Second)
+		if w.host(vm.Holder).Watchdog != 0 {
+			t.Fatalf("armed by no lease of this leader: %+v", w.host(vm.Holder))
+		}
+		w.Leased(vm.Holder, true)
+		time.Sleep(5 * time.Second)
 		if w.host(vm.Holder).Watchdog != 30*time.Second {
 			t.Fatalf("its watchdog is not written down: %+v", w.host(vm.Holder))
 		}
-		w.Leased(vm.Holder)
+		w.Leased(vm.Holder, true)
 		w.silence(vm.Holder)
 		time.Sleep(LeaseDuration)
 		w.lose()

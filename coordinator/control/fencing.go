@@ -21,6 +21,7 @@ type Silence struct {
 	Asking bool          // its device is being asked, by this leader
 	Left   time.Duration // that the call of an earlier leader may still take
 	Rest   time.Duration // until its device is asked again, after it has given no proof
+	Leases bool          // this leader has given it one
 	Leased time.Duration // since this leader has given it a lease, or has begun to lead: any earlier lease is older
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"berth/coordinator/agents"
 	"berth/coordinator/cluster"
+	"berth/coordinator/control"
 	"berth/coordinator/state"
 )
 
@@ -65,8 +67,14 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 		defer close(watched)
 		d.inventory.Watch(ctx, d.nodes)
 	}()
+	leased := make(chan struct{})
+	go func() {
+		defer close(leased)
+		d.agents.GiveLeases(ctx, agents.Leases{Lasts: control.LeaseDuration, Verify: d.consensus.VerifyRead, Given: d.control.Leased})
+	}()
 	d.control.Lead(ctx, term)
 	d.agents.Follow()
+	<-leased
 	<-registered
 	<-watched
 }

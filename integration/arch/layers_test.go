@@ -38,7 +38,7 @@ var layers = []struct {
 	{"how the agent's work waits", []string{"agent/schedule"}},
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what stands behind the seam, and readings of the host", []string{
-		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat",
+		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
 	}},
 	{"one migration at a time, as a rule and its runner", []string{"agent/migration/..."}},
 	{"what is reported", []string{"agent/telemetry"}},

@@ -1,0 +1,81 @@
+package agents
+
+import (
+	"context"
+	"time"
+
+	"berth/coordinator/cluster"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// leaseEvery is between two leases of a node, far below what one lasts.
+const leaseEvery = 2 * time.Second
+
+// Leases is what giving leases stands on. All of it is needed.
+type Leases struct {
+	Lasts time.Duration
+	// Verify makes sure that this member still leads.
+	Verify func(context.Context) error
+	// Given is told of each lease before it goes out, and of each node whose watchdog is told to be disarmed.
+	Given func(node string, leased bool)
+}
+
+// GiveLeases keeps the nodes alive that reset themselves without, until the context ends. A lease lasts from when the agent sent
+// a report, and goes out only when this member has made sure, after it took the report in, that it still leads: so no
+// lease lasts longer than its span beyond the beginning of another leadership.
+func (s *Server) GiveLeases(ctx context.Context, leases Leases) {
+	ticker := time.NewTicker(leaseEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.giveLeases(ctx, leases)
+		}
+	}
+}
+
+func (s *Server) giveLeases(ctx context.Context, leases Leases) {
+	due := s.due()
+	if len(due) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseEvery)
+	defer cancel()
+	if err := leases.Verify(ctx); err != nil {
+		s.Log.Warn("no leases are given: it could not be made sure that this member leads", "error", err)
+		return
+	}
+	for x, lease := range due {
+		if lease.Sequence > 0 {
+			lease.Seconds = leases.Lasts.Seconds()
+		}
+		leases.Given(x.node, lease.Sequence > 0)
+		x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Lease{Lease: lease}})
+	}
+}
+
+// due are the sessions of nodes that live by leases, with the sequence of what they reported last, and those whose watchdogs
+// are armed and are to be so no more, with none.
+func (s *Server) due() map[*session]*berthv1.Lease {
+	s.mu.Lock()
+	open := make([]*session, 0, len(s.sessions))
+	for _, x := range s.sessions {
+		open = append(open, x)
+	}
+	s.mu.Unlock()
+	snapshot, due := s.Records.Snapshot(), map[*session]*berthv1.Lease{}
+	for _, x := range open {
+		node, enrolled := snapshot.Node(x.node)
+		leased := node.Fence.Method == cluster.FenceWatchdog && !node.Fenced()
+		switch taken := x.taken.Load(); {
+		case !enrolled:
+		case leased && taken > 0:
+			due[x] = &berthv1.Lease{Sequence: taken}
+		case !leased && !node.Fenced() && x.armed.Load():
+			due[x] = &berthv1.Lease{}
+		}
+	}
+	return due
+}
