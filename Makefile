@@ -36,7 +36,7 @@ lint: ## check format, vet and linters
 test: deps build ## run every test, the lab's included (root)
 	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -vE '^berth/(integration|packaging)(/|$$)')
 	$(if $(filter ./...,$(PACKAGES)),$(MAKE) schedules)
-	$(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
+	SEEDS=20000 $(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
 	@$(LABKIT) up
@@ -50,8 +50,9 @@ demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
 chaos: deps build ## try every fault at every moment of a migration on a lab
 	$(GO) test -v -timeout 4h -count 1 ./integration/chaos -long
 
-sim: ## run random clusters in virtual time until nothing moves, SEEDS (10000) of them; SEED=n repeats one
+sim: ## run random clusters until nothing moves, and whole sites with faults, in virtual time: SEEDS of each; SEED=n repeats one
 	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/sim
+	SEEDS=$(or $(SEEDS),20000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 12h -run '^TestSeeds$$' ./integration/sim
 
 schedules: ## play N (5000) schedules of crashes, cuts and disk faults on real Raft members in virtual time
 	SCHEDULES=$(N) $(GO) test -count 1 -v -timeout 12h -run '^TestSchedules' ./coordinator/consensus

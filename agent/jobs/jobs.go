@@ -292,9 +292,9 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	}
 	if err != nil {
 		log.Error("the answer could not be journalled", "error", err)
-		if d := done.result; !done.again && (d.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_DONE || done.obeyFrom > 0 && command.GetMigrate() == nil) {
-			// It would be a promise that is forgotten: the intent stands, and the same order would be carried out after all.
-			// Only that a guest has left is said at once, because it stands still until then.
+		if !done.again && (done.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_DONE || command.GetMigrate() == nil) {
+			// It would be a promise that is forgotten: the intent stands, and the same order would be carried out after all,
+			// however late it comes again. Only that a guest has left is said at once, because it stands still until then.
 			return refusal(command, err)
 		}
 	}

@@ -230,11 +230,11 @@ func (t *transition) notStarted() {
 
 func (t *transition) stopAnswered(answer Answer) bool {
 	t.noteAnswer(answer)
-	switch answer.Outcome {
-	case OutcomeDone:
+	switch {
+	case answer.Outcome == OutcomeDone:
 		t.stopped()
-	case OutcomeAmbiguous:
-		t.enter(Judging)
+	case answer.Outcome == OutcomeAmbiguous, answer.Code == "stale_epoch":
+		t.enter(Judging) // the second: the node has let go of it before, and may not have it any more
 	default:
 		t.end(Failed, answer.Error)
 	}

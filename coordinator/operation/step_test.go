@@ -248,3 +248,17 @@ func TestARefusalByABrokenJournalLeadsNowhere(t *testing.T) {
 		}
 	}
 }
+
+// A node that has let go of the epoch does not obey the stop. Whether it still has the VM is asked.
+func TestAStopOfWhatTheNodeHasLetGoIsJudged(t *testing.T) {
+	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 4}
+	op := Operation{ID: "op", Kind: Stop, VM: vm.ID, Source: "n1", Epoch: 4, Phase: Dispatched, Step: 1}
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeRefused, Code: "stale_epoch", Error: "older"})
+	if next.Operation.Phase != Judging {
+		t.Fatalf("led to %+v", next.Operation)
+	}
+	settled, decided := Settle(next.Operation, next.VM, map[string]Observation{"n1": {State: cluster.DomainAbsent}}, noon)
+	if !decided || settled.Operation.Result != Done || settled.VM.Holder != "" {
+		t.Errorf("a node without it led to %+v, VM %+v", settled.Operation, settled.VM)
+	}
+}

@@ -1,0 +1,550 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// member is a coordinator. Of all that take themselves for the leader, one can commit.
+type member struct {
+	world    *World
+	id       string
+	alive    bool
+	frozen   bool
+	later    []func()
+	term     uint64 // of its leadership; 0: it follows
+	since    time.Time
+	stale    *state.Snapshot // what it still sees, when it was deposed and does not know
+	sessions map[string]*session
+	runners  map[string]*runner
+	pending  []*proposal
+	offset   time.Duration // of its wall clock
+}
+
+func (m *member) leads() bool { return m.alive && m.term != 0 }
+
+// now is the wall clock, which jumps.
+func (m *member) now() time.Time { return m.world.now.Add(m.offset) }
+
+func (m *member) view() *state.Snapshot {
+	if m.stale != nil {
+		return m.stale
+	}
+	return m.world.store.Snapshot()
+}
+
+// awake lets something happen at a member when it runs.
+func (w *World) awake(m *member, what func()) {
+	switch {
+	case !m.alive:
+	case m.frozen:
+		m.later = append(m.later, what)
+	default:
+		what()
+	}
+}
+
+// proposal is a command on its way into the log.
+type proposal struct {
+	command state.Command
+	done    func(state.Result, error)
+	settled bool
+}
+
+// propose replicates a command. Done hears what came of it, if the member lives and leads to hear it.
+func (m *member) propose(command state.Command, done func(state.Result, error)) {
+	w := m.world
+	p := &proposal{command: command, done: done}
+	m.pending = append(m.pending, p)
+	term := m.term
+	w.after(w.between(500*time.Microsecond, 20*time.Millisecond), func() {
+		if p.settled || w.leader != m || m.stale != nil || m.term != term {
+			return // lost with the leadership, or it hangs until the member notices
+		}
+		p.settled = true
+		m.pending = slices.DeleteFunc(m.pending, func(other *proposal) bool { return other == p })
+		result := w.apply(command)
+		if w.chance(20) { // the outcome was not known, and the same command came again
+			if again := w.apply(command); again != result && (again.Refusal == nil) != (result.Refusal == nil) {
+				w.broken("key", command.Key, "the same command gave %+v, then %+v", result, again)
+			}
+		}
+		w.after(w.between(100*time.Microsecond, 10*time.Millisecond), func() {
+			w.awake(m, func() {
+				if m.term == term {
+					done(result, nil)
+				}
+			})
+		})
+	})
+}
+
+// elect finds a leader in a while.
+func (w *World) elect(least, most time.Duration) {
+	w.after(w.between(least, most), func() {
+		if w.leader != nil {
+			return
+		}
+		var able []*member
+		for _, m := range w.members {
+			if m.alive && !m.frozen && m.term == 0 {
+				able = append(able, m)
+			}
+		}
+		if len(able)*2 <= len(w.members) {
+			w.elect(least, most)
+			return
+		}
+		w.lead(able[w.random.IntN(len(able))])
+	})
+}
+
+func (w *World) lead(m *member) {
+	w.term++
+	w.leader = m
+	m.term, m.stale, m.since = w.term, nil, w.now
+	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
+	w.note("leads", m.id, "", "")
+	m.takeUp()
+}
+
+// takeUp drives what the records say is at work.
+func (m *member) takeUp() {
+	for _, op := range m.view().LiveOperations() {
+		if op.Result != operation.Parked {
+			m.drive(op.ID)
+		}
+	}
+}
+
+// depose takes the leadership away. What it has proposed is in the log or not; it does not know that it leads no more until it
+// notices.
+func (w *World) depose(m *member) {
+	if w.leader != m {
+		return
+	}
+	w.note("deposed", m.id, "", "")
+	for _, p := range m.pending {
+		if !p.settled && w.chance(500) {
+			w.apply(p.command)
+		}
+		p.settled = true
+	}
+	m.pending = nil
+	m.stale = w.store.Snapshot()
+	w.leader = nil
+}
+
+// stepDown is the moment at which a member notices.
+func (w *World) stepDown(m *member) {
+	if m.term == 0 {
+		return
+	}
+	w.depose(m)
+	w.note("steps down", m.id, "", "")
+	m.term, m.stale = 0, nil
+	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
+		s := m.sessions[id]
+		w.after(w.between(time.Millisecond, 200*time.Millisecond), func() { w.hangUp(s) })
+	}
+	m.sessions, m.runners = map[string]*session{}, map[string]*runner{}
+}
+
+func (w *World) crashMember(m *member) {
+	if !m.alive {
+		return
+	}
+	w.note("coordinator dies", m.id, "", "")
+	led := w.leader == m
+	w.stepDown(m)
+	m.alive, m.frozen, m.later = false, false, nil
+	if led {
+		w.elect(time.Second, 3*time.Second)
+	}
+}
+
+func (w *World) freezeMember(m *member) {
+	if !m.alive || m.frozen {
+		return
+	}
+	w.note("coordinator freezes", m.id, "", "")
+	m.frozen = true
+	if w.leader == m {
+		w.depose(m)
+		w.elect(time.Second, 3*time.Second)
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
+		s := m.sessions[id]
+		w.after(w.between(2*time.Second, 25*time.Second), func() {
+			if m.frozen {
+				w.hangUp(s)
+			}
+		})
+	}
+}
+
+// thawMember lets it go on where it was: an old leader works for a moment before it notices.
+func (w *World) thawMember(m *member) {
+	if !m.alive || !m.frozen {
+		return
+	}
+	w.note("coordinator thaws", m.id, "", "")
+	m.frozen = false
+	for _, what := range m.later {
+		w.after(0, func() { w.awake(m, what) })
+	}
+	m.later = nil
+	if m.stale != nil {
+		w.after(w.between(0, 3*time.Second), func() { w.stepDown(m) })
+	}
+}
+
+// isolate cuts a leader off from the other coordinators, not from the agents.
+func (w *World) isolate(m *member) {
+	if w.leader != m || len(w.members) == 1 {
+		return
+	}
+	w.depose(m)
+	term := m.term
+	w.after(w.between(500*time.Millisecond, 5*time.Second), func() {
+		if m.term == term {
+			w.stepDown(m)
+		}
+	})
+	w.elect(time.Second, 3*time.Second)
+}
+
+// connected is an agent's hello.
+func (m *member) connected(s *session) {
+	if !s.open || m.term != s.term {
+		m.world.hangUp(s)
+		return
+	}
+	s.served = true
+	m.sessions[s.life.host.id] = s
+	for _, id := range slices.Sorted(maps.Keys(m.runners)) {
+		m.runners[id].wake()
+	}
+}
+
+func (m *member) answered(s *session, answer operation.Answer) {
+	if m.term != s.term || m.sessions[s.life.host.id] != s && !m.world.mix.Wild {
+		return
+	}
+	if r := m.runners[answer.Operation]; r != nil {
+		r.take(m.world.heard(answer))
+	}
+}
+
+// runner drives one operation, as control's does.
+type runner struct {
+	member  *member
+	id      string
+	driver  *operation.Driver
+	turn    uint64 // of waiting
+	busy    bool   // a step is being committed
+	kicked  bool   // meanwhile something has happened
+	answers []operation.Answer
+}
+
+func (m *member) drive(id string) {
+	if m.term == 0 || m.runners[id] != nil {
+		return
+	}
+	r := &runner{member: m, id: id, driver: operation.NewDriver(uint16(m.world.random.Uint32()))}
+	m.runners[id] = r
+	m.world.after(0, func() { m.world.awake(m, r.look) })
+}
+
+func (r *runner) isVoid() bool { return r.member.runners[r.id] != r }
+
+func (r *runner) wake() {
+	if r.busy {
+		r.kicked = true
+		return
+	}
+	r.look()
+}
+
+func (r *runner) look() {
+	m := r.member
+	w := m.world
+	if r.isVoid() || r.busy {
+		return
+	}
+	r.turn++
+	snapshot := m.view()
+	op, known := snapshot.Operation(r.id)
+	if !known {
+		delete(m.runners, r.id)
+		return
+	}
+	vm, _ := snapshot.VM(op.VM)
+	todo := r.driver.Look(w.picture(snapshot, op, vm), m.now())
+	switch {
+	case todo.Over:
+		delete(m.runners, r.id)
+	case todo.Place:
+		r.place(snapshot, op, vm)
+	case todo.Commit != nil:
+		r.commit(op, vm, *todo.Commit)
+	default:
+		for _, order := range todo.Orders {
+			if s := m.sessions[order.Node]; s != nil {
+				s.order(w, m.term, order)
+			}
+		}
+		for _, order := range todo.Cancels {
+			if s := m.sessions[order.Node]; s != nil {
+				w.down(s, func() { s.life.jobs.Cancel(order.Operation, order.Step) })
+			}
+		}
+		r.lookAgain(todo.Pause)
+	}
+}
+
+func (r *runner) lookAgain(after time.Duration) {
+	m, turn := r.member, r.turn
+	m.world.after(after, func() {
+		m.world.awake(m, func() {
+			if r.turn == turn {
+				r.look()
+			}
+		})
+	})
+}
+
+// take feeds an answer to the driver; while a step is being committed it waits.
+func (r *runner) take(answer operation.Answer) {
+	if r.busy {
+		if len(r.answers) < 16 {
+			r.answers = append(r.answers, answer)
+		}
+		return
+	}
+	if next, moved := r.driver.Answer(answer, r.member.now()); moved {
+		r.commit(next.Operation, next.VM, next)
+	}
+}
+
+// commit makes a step durable and goes on. Op and VM are those that it was decided on: their revisions are expected.
+func (r *runner) commit(op operation.Operation, vm cluster.VM, next operation.Next) {
+	m := r.member
+	r.busy = true
+	r.turn++
+	command := state.Command{
+		Key: m.world.newKey(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
+		Expect: []state.Expectation{
+			{Table: state.Operations, ID: op.ID, Revision: op.Revision}, {Table: state.VMs, ID: vm.ID, Revision: vm.Revision},
+		},
+		Operations: []operation.Operation{next.Operation},
+	}
+	if next.DeleteVM {
+		command.Delete = []state.Record{{Table: state.VMs, ID: vm.ID}}
+	} else {
+		command.VMs = []cluster.VM{next.VM}
+	}
+	m.propose(command, func(result state.Result, err error) {
+		if r.isVoid() {
+			return
+		}
+		r.busy = false
+		switch {
+		case err != nil:
+			r.lookAgain(operation.LookEvery)
+			return
+		case result.Refusal != nil && result.Refusal.Code != state.Stale:
+			m.world.broken("refused", op.ID, "a step was refused: %s", result.Refusal.Message)
+		}
+		r.look()
+		waiting := r.answers
+		r.answers = nil
+		for _, answer := range waiting {
+			if !r.isVoid() {
+				r.take(answer)
+			}
+		}
+		if r.kicked && !r.isVoid() {
+			r.kicked = false
+			r.wake()
+		}
+	})
+}
+
+// place finds the next node for a start.
+func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm cluster.VM) {
+	m := r.member
+	if op.Cancel {
+		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; not placed again because it was cancelled", m.now()))
+		return
+	}
+	node := m.choose(snapshot, vm, op.Pinned, op.Excluded)
+	switch {
+	case node == nil && m.world.now.Sub(m.since) < cluster.SessionGrace:
+		r.lookAgain(time.Second)
+	case node == nil:
+		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))
+	default:
+		r.commit(op, vm, operation.Place(op, vm, operation.Target{Node: node.ID, Name: node.Name}, m.now()))
+	}
+}
+
+// choose is a simple placement: any node that is heard and has room.
+func (m *member) choose(snapshot *state.Snapshot, vm cluster.VM, pinned string, excluded []string) *cluster.Node {
+	var fit []cluster.Node
+	used := usage(snapshot)
+	for _, node := range snapshot.Nodes() {
+		h := m.world.host(node.ID)
+		heard := m.sessions[node.ID] != nil || m.world.chance(20)
+		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
+			used[node.ID]+vm.Spec.Memory > units.Bytes(h.memory) {
+			continue
+		}
+		fit = append(fit, node)
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return &fit[m.world.random.IntN(len(fit))]
+}
+
+// usage is the memory that is promised on each node.
+func usage(snapshot *state.Snapshot) map[string]units.Bytes {
+	used := map[string]units.Bytes{}
+	for _, vm := range snapshot.VMs() {
+		if vm.Holder != "" {
+			used[vm.Holder] += vm.Spec.Memory
+		}
+	}
+	for _, op := range snapshot.LiveOperations() {
+		if reservation, holds := op.Reservation(); holds {
+			if vm, _ := snapshot.VM(op.VM); vm.Holder != reservation.Node {
+				used[reservation.Node] += reservation.Memory
+			}
+		}
+	}
+	return used
+}
+
+// start, stop, migrate and cancel are what operators ask for, with the checks that control makes.
+
+func (m *member) start(name string, memory units.Bytes) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists {
+		id := w.uuid(name)
+		last := snapshot.LastEpoch(id)
+		vm = cluster.VM{
+			ID: id, Name: name, Spec: cluster.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
+		}
+	}
+	if vm.Operation != "" || vm.Holder != "" {
+		return
+	}
+	node := m.choose(snapshot, vm, "", nil)
+	if node == nil {
+		return
+	}
+	at := m.now()
+	op := operation.Operation{
+		ID: w.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: !exists,
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
+	}
+	next := operation.Place(op, vm, operation.Target{Node: node.ID, Name: node.Name}, at)
+	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
+	m.begin(next, vm.Revision)
+}
+
+func (m *member) stop(name string, force bool) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists || vm.Operation != "" || vm.Holder == "" {
+		return
+	}
+	at := m.now()
+	op := operation.Operation{
+		ID: w.newID("stop"), Kind: operation.Stop, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
+		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, Grace: 10 * time.Second, CreatedAt: at, UpdatedAt: at,
+	}
+	before := vm.Revision
+	vm.Operation = op.ID
+	m.begin(operation.Next{Operation: op, VM: vm}, before)
+}
+
+func (m *member) migrate(name string) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil {
+		return
+	}
+	node := m.choose(snapshot, vm, "", nil)
+	if node == nil {
+		return
+	}
+	at := m.now()
+	vm.LastEpoch++
+	op := operation.Operation{
+		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
+		Target: node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).uri(), CreatedAt: at, UpdatedAt: at,
+	}
+	before := vm.Revision
+	vm.Operation = op.ID
+	m.begin(operation.Next{Operation: op, VM: vm}, before)
+}
+
+func (m *member) cancel(name string) {
+	snapshot := m.view()
+	vm, _ := snapshot.VMByName(name)
+	op, known := snapshot.Operation(vm.Operation)
+	if !known || !op.Live() || op.Kind == operation.Stop || op.Result == operation.Parked {
+		return
+	}
+	before := op.Revision
+	op.Cancel, op.UpdatedAt = true, m.now()
+	m.propose(state.Command{
+		Key: m.world.newKey(), Kind: "cancel operation", Caller: "sim", At: op.UpdatedAt,
+		Expect:     []state.Expectation{{Table: state.Operations, ID: op.ID, Revision: before}},
+		Operations: []operation.Operation{op},
+	}, func(result state.Result, err error) {
+		if r := m.runners[op.ID]; r != nil && err == nil && result.Refusal == nil {
+			r.wake()
+		}
+	})
+}
+
+func (m *member) begin(next operation.Next, vmRevision uint64) {
+	op := next.Operation
+	m.propose(state.Command{
+		Key: op.ID, Kind: string(op.Kind) + " vm", Caller: op.Caller, At: op.UpdatedAt,
+		Expect: []state.Expectation{
+			{Table: state.VMs, ID: op.VM, Revision: vmRevision}, {Table: state.Operations, ID: op.ID},
+		},
+		VMs: []cluster.VM{next.VM}, Operations: []operation.Operation{op},
+	}, func(result state.Result, err error) {
+		switch {
+		case err != nil || result.Refusal != nil && result.Refusal.Code == state.Stale:
+		case result.Refusal != nil:
+			m.world.broken("refused", op.ID, "an operation was refused: %s", result.Refusal.Message)
+		default:
+			m.drive(op.ID)
+		}
+	})
+}
+
+func (w *World) newID(kind string) string {
+	w.ids++
+	return fmt.Sprintf("%s-%04d", kind, w.ids)
+}
+
+func (w *World) newKey() string {
+	w.ids++
+	return fmt.Sprintf("key-%06d", w.ids)
+}
