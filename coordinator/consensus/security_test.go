@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -39,6 +40,27 @@ func knock(t *testing.T, at string, files pki.Files) error {
 		return nil // it waits for what this one has to say
 	}
 	return err
+}
+
+// everybody admits whoever gets so far.
+type everybody struct{}
+
+func (everybody) admit(string) error                 { return nil }
+func (everybody) memberAt(raft.ServerAddress) string { return "" }
+
+// Two clusters may have one authority by mistake, and members of one name: what a certificate says of its cluster counts.
+func TestAMemberOfAnotherClusterIsForeignWhoeverSigned(t *testing.T) {
+	l := &listener{clusterID: "c1", members: everybody{}}
+	for cluster, want := range map[string]error{"c1": nil, "c2": ErrForeign} {
+		files := newAuthority(t, cluster).files(t, pki.RolePeer, "m2")
+		pair, err := tls.LoadX509KeyPair(files.Certificate, files.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.check(tls.ConnectionState{PeerCertificates: []*x509.Certificate{pair.Leaf}}); !errors.Is(err, want) {
+			t.Errorf("a member of cluster %s: %v, want %v", cluster, err, want)
+		}
+	}
 }
 
 func TestOnlyMembersSpeakOnTheRaftPort(t *testing.T) {

@@ -139,7 +139,7 @@ var mutants = []mutant{
 		is: "case identity.Role != pki.RolePeer:", becomes: "case identity.Role != pki.RolePeer && identity.ID == \"\":",
 	},
 	{
-		name: "skip-cluster-id-of-members", file: "coordinator/consensus/listener.go", suite: inConsensus.only("OnlyMembersSpeak"),
+		name: "skip-cluster-id-of-members", file: "coordinator/consensus/listener.go", suite: inConsensus.only("AnotherClusterIsForeign"),
 		is: "case identity.ClusterID != l.clusterID:", becomes: "case identity.ClusterID == \"\":",
 	},
 	{
