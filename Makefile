@@ -54,8 +54,8 @@ sim: ## run random clusters until nothing moves, and whole sites with faults, in
 	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/sim
 	SEEDS=$(or $(SEEDS),20000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 12h -run '^TestSeeds$$' ./integration/sim
 
-schedules: ## play N (5000) schedules of crashes, cuts and disk faults on real Raft members in virtual time
-	SCHEDULES=$(N) $(GO) test -count 1 -v -timeout 12h -run '^TestSchedules' ./coordinator/consensus
+schedules: ## play N (5000) schedules of faults on real Raft members, and kill one at KILLS (200) places
+	SCHEDULES=$(N) $(GO) test -count 1 -v -timeout 12h -run '^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore)' ./coordinator/consensus
 
 mutants: ## plant bugs one at a time and tell which the tests catch; ARGS='-only NAME,NAME' for some
 	@$(GO) run ./integration/mutants $(ARGS)

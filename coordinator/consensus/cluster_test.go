@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	asMember()
 	goleak.VerifyTestMain(m, // see play
 		goleak.IgnoreAnyFunction("github.com/hashicorp/raft.(*Raft).leadershipTransfer"),
 		goleak.IgnoreAnyFunction("github.com/hashicorp/raft.(*Raft).leaderLoop.func2"))

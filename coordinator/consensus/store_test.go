@@ -281,13 +281,17 @@ func TestADamagedStoreIsRefusedOrWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	refused := 0
+	refused, flipped, silent := 0, 0, 0
 	for at := 0; at < len(good); at += page {
 		if bytes.Equal(good[at:at+page], make([]byte, page)) {
 			continue // never used
 		}
 		// The page's header, its first elements, its data.
-		for _, offset := range []int{0, 8, 10, 12, 16, 20, 24, 28, 33, 72, 700, 4000} {
+		offsets := []int{0, 8, 10, 12, 16, 20, 24, 28, 33, 72, 700, 4000}
+		for offset := 101; offset < page; offset += 120 {
+			offsets = append(offsets, offset)
+		}
+		for _, offset := range offsets {
 			bad := append([]byte{}, good...)
 			bad[at+offset] ^= 1 << (offset % 8)
 			dir := t.TempDir()
@@ -295,10 +299,12 @@ func TestADamagedStoreIsRefusedOrWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := content(dir)
+			flipped++
 			switch {
 			case err != nil:
 				refused++
 			case got != want:
+				silent++
 				t.Errorf("byte %d of page %d damaged: opened with another content", offset, at/page)
 			}
 		}
@@ -307,6 +313,8 @@ func TestADamagedStoreIsRefusedOrWhole(t *testing.T) {
 		t.Error("no damage was noticed: this test cannot fail")
 	}
 	t.Logf("%d pages, %d damages refused, the others were in free space", len(good)/page, refused)
+	t.Logf("GOAL G11: %d bits flipped in %d pages of the log, %d opened with another content | wanted 0 of 500 | %s",
+		flipped, len(good)/page, silent, met(silent == 0 && flipped >= 500))
 }
 
 func TestOpenTellsAboutADamagedLog(t *testing.T) {
