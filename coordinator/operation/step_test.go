@@ -50,6 +50,25 @@ func TestStartDone(t *testing.T) {
 	}
 }
 
+// An answer that comes late belongs to an attempt that is over.
+func TestAnAnswerOfAnotherStepChangesNothing(t *testing.T) {
+	for _, begun := range []func() (Operation, cluster.VM){starting, migrating} {
+		op, vm := begun()
+		node := op.Target
+		if op.Kind == Migrate {
+			node = op.Source
+		}
+		for _, step := range []uint32{op.Step - 1, op.Step + 1} {
+			for _, outcome := range []Outcome{OutcomeDone, OutcomeFailed, OutcomeAmbiguous} {
+				answer := Answer{Operation: op.ID, Node: node, Step: step, Outcome: outcome, Seen: Observation{State: cluster.DomainAbsent}}
+				if next, moved := Step(op, vm, answer, noon); moved {
+					t.Errorf("%s in step %d took %s of step %d: %+v", op.Kind, op.Step, outcome, step, next.Operation)
+				}
+			}
+		}
+	}
+}
+
 func TestStartTriesOtherNodesAndThenLeavesNothing(t *testing.T) {
 	op, vm := starting()
 	for attempt := 1; ; attempt++ {

@@ -163,7 +163,7 @@ var mutants = []mutant{
 		becomes: "default:\n\t\tt.startFailed(answer.Code, answer.Error)",
 	},
 	{
-		name: "answer-of-another-step", file: "coordinator/operation/step.go", suite: inOperation,
+		name: "answer-of-another-step", file: "coordinator/operation/step.go", suite: inOperation.only("AnotherStep"),
 		is: "op.Result == Parked || answer.Step != op.Step {", becomes: "op.Result == Parked {",
 	},
 	{
