@@ -75,8 +75,11 @@ func backupTrouble(member *berthv1.Member, now time.Time) string {
 		return ""
 	}
 	why := member.GetBackupProblem()
+	if member.BackupAt == nil && why == "" {
+		return "" // it is about to make the first one
+	}
 	if member.BackupAt == nil {
-		return because("has no verified backup yet", why)
+		return "has no verified backup yet: " + why
 	}
 	if age := now.Sub(member.GetBackupAt().AsTime()); age > 2*every+time.Minute {
 		return because(fmt.Sprintf("has no verified backup for %s", age.Round(time.Minute)), why)

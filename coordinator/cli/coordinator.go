@@ -8,11 +8,11 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-func (a *app) coordinatorCommand() *cobra.Command {
+func (a *app) coordinatorCommand(snapshot []*cobra.Command) *cobra.Command {
 	return noun("coordinator COMMAND", "See, run and change the coordinators", `
 The coordinators keep every hard fact in a replicated log and elect a leader. One, three or five of them make a cluster;
 more than half have to run.`,
-		a.coordinatorListCommand(), a.coordinatorRemoveCommand(), a.snapshotCommand())
+		a.coordinatorListCommand(), a.coordinatorRemoveCommand(), a.snapshotCommand(snapshot))
 }
 
 func (a *app) coordinatorListCommand() *cobra.Command {

@@ -18,6 +18,7 @@ import (
 type Options struct {
 	Version             string           // empty: that of the build
 	CoordinatorCommands []*cobra.Command // verbs of the noun coordinator that run here, not over the API: run, init, join
+	SnapshotCommands    []*cobra.Command // likewise of coordinator snapshot: list, verify
 }
 
 // app is one invocation.
@@ -135,7 +136,7 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 			root.AddCommand(command)
 		}
 	}
-	coordinator := a.coordinatorCommand()
+	coordinator := a.coordinatorCommand(o.SnapshotCommands)
 	coordinator.AddCommand(o.CoordinatorCommands...)
 	in(groupGuests, a.vmCommand(), a.operationCommand(), a.decisionCommand())
 	in(groupEstate, append(a.estateCommands(), a.groupCommand(), a.keyCommand(), a.applyCommand(), a.exportCommand())...)

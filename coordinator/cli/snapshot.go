@@ -19,10 +19,10 @@ import (
 // snapshotChunk is well below what one message may hold.
 const snapshotChunk = 256 << 10
 
-func (a *app) snapshotCommand() *cobra.Command {
+func (a *app) snapshotCommand(here []*cobra.Command) *cobra.Command {
 	return noun("snapshot COMMAND", "Save and restore everything that the coordinators know", `
 A snapshot has all hard facts: nodes, VMs, settings, operations. It has no guest data and no keys of the cluster.`,
-		a.snapshotSaveCommand(), a.snapshotRestoreCommand())
+		append(here, a.snapshotSaveCommand(), a.snapshotRestoreCommand())...)
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {

@@ -10,8 +10,8 @@
 //     members and all at the end.
 //   - watchLeadership owns the order of Leadership: it reads Raft's notices, adds the term, and queues what the reader
 //     has not taken yet.
-//   - lead runs while this member leads: it waits for a barrier, stamps the cluster's ID into a new state, and promotes
-//     joined members.
+//   - lead runs while this member leads: it waits for a barrier, stamps the cluster's ID into a new state, promotes
+//     joined members, raises the feature level, and has the log compare the members' states.
 //   - upkeep looks at the free space, hands the leadership on when it runs low, and closes connections of removed
 //     members.
 //   - A call that waits for Raft (Propose, Barrier, ...) has a goroutine until Raft answers, because Raft's futures

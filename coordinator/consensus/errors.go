@@ -21,6 +21,8 @@ var (
 	ErrDamaged = errors.New("the Raft store is damaged")
 	// ErrInUse: another process has the store open.
 	ErrInUse = errors.New("the data directory is in use")
+	// ErrNoStore: there is no member in the directory.
+	ErrNoStore = errors.New("the directory holds no Raft store")
 	// ErrForeign: a state or a backup of another cluster.
 	ErrForeign = errors.New("it belongs to another cluster")
 

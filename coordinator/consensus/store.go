@@ -41,9 +41,8 @@ func openBolt(dir string) (backend, error) {
 	var store *raftboltdb.BoltStore
 	err := protect(func() (err error) {
 		store, err = raftboltdb.New(raftboltdb.Options{
-			Path: path,
-			// The free list would be written with every entry of the log; without it opening takes a scan.
-			BoltOptions:             &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: time.Second},
+			Path:                    path,
+			BoltOptions:             boltOptions(),
 			MsgpackUseNewTimeFormat: true,
 		})
 		return err
@@ -52,6 +51,14 @@ func openBolt(dir string) (backend, error) {
 		return nil, opened(path, err)
 	}
 	return &checked{backend: store}, nil
+}
+
+// lockTimeout is how long to wait for another process to leave the file.
+const lockTimeout = time.Second
+
+func boltOptions() *bbolt.Options {
+	// The free list would be written with every entry of the log; without it opening takes a scan.
+	return &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: lockTimeout}
 }
 
 // opened makes an error of opening the file tell what to do.

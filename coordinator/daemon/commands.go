@@ -17,7 +17,7 @@ import (
 
 // Commands are the verbs of 'berth coordinator' that make and run a member on this machine.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{initCommand(), joinCommand(), runCommand()}
+	return []*cobra.Command{initCommand(), joinCommand(), runCommand(), verifyCommand(), compactCommand(), recoverCommand()}
 }
 
 // placeFlags are what init and join share.

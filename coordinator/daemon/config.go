@@ -54,6 +54,7 @@ type Config struct {
 	Stability time.Duration `yaml:"stability,omitempty"`
 	// FenceAgents are the directories where this machine keeps fence agents; default: fence.Directories. Nothing else is run.
 	FenceAgents []string `yaml:"fence_agents,omitempty"`
+	Backup      Backups  `yaml:"backup,omitempty"`
 
 	named bool // the file says Name itself
 }
@@ -131,6 +132,9 @@ func (c *Config) complete() error {
 	}
 	if c.Stability < leastStability || c.Stability > mostStability {
 		return fmt.Errorf("%w: key stability: %v is out of range: want %v to %v", ErrConfig, c.Stability, leastStability, mostStability)
+	}
+	if err := c.Backup.complete(c.DataDir); err != nil {
+		return err
 	}
 	if c.LogLevel != "" && hclog.LevelFromString(c.LogLevel) == hclog.NoLevel {
 		return fmt.Errorf("%w: key log_level: %q is none of trace, debug, info, warn, error, off", ErrConfig, c.LogLevel)

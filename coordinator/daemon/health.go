@@ -16,6 +16,7 @@ import (
 func (d *daemon) tellHealth(ctx context.Context) {
 	for pause(ctx, consensus.ReportEvery) {
 		report := d.consensus.Report()
+		report.Backup = d.backups.health()
 		leader, known := d.consensus.Leader()
 		switch {
 		case !known:

@@ -35,6 +35,7 @@ type daemon struct {
 	agents    *agents.Server
 	control   *control.Control
 	api       *api.Server
+	backups   *backups
 	peers     *http.Client // to other members' APIs
 	fatal     chan error
 }
@@ -114,11 +115,15 @@ func (d *daemon) assemble() (err error) {
 	if d.store, err = state.NewStore(); err != nil {
 		return err
 	}
+	if err := d.backupBeforeUpgrade(); err != nil {
+		return err
+	}
 	if d.consensus, err = consensus.Open(d.consensusConfig(), d.store); err != nil {
 		return err
 	}
 	// With its reading of the monotonic clock, which UTC would take away: a clock that is set makes no node silent.
 	now := time.Now
+	d.backups = newBackups(d.config.Backup, d.store, now, d.log.Named("backup"))
 	d.inventory = inventory.New(now, d.log.Named("inventory"))
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,

@@ -26,14 +26,35 @@ const epochJump = 1 << 20
 func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
 	s.writer.Lock()
 	defer s.writer.Unlock()
+	reason := fmt.Sprintf("restored at %s from a backup made at index %d", at.UTC().Format(time.RFC3339), s.now.Load().Index())
+	s.quarantine(present, present.Members(), reason, "cluster.restored", at, caller)
+}
+
+// QuarantineAlone makes a state, fresh from its log, fit to be gone on with by one member, because a majority of the others
+// is gone for good: they may have decided more than this one knows. It is Quarantine, and the other members go.
+func (s *Store) QuarantineAlone(member string, at time.Time, caller string) {
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	present := s.now.Load()
+	var alone []cluster.Member
+	for _, one := range present.Members() {
+		if one.ID == member {
+			alone = append(alone, one)
+		}
+	}
+	reason := fmt.Sprintf("recovered at %s by one coordinator alone, at index %d", at.UTC().Format(time.RFC3339), present.Index())
+	s.quarantine(present, alone, reason, "cluster.recovered", at, caller)
+}
+
+// quarantine is both. The caller holds writer.
+func (s *Store) quarantine(present *Snapshot, members []cluster.Member, reason, event string, at time.Time, caller string) {
 	backup := s.now.Load()
-	reason := fmt.Sprintf("restored at %s from a backup made at index %d", at.UTC().Format(time.RFC3339), backup.Index())
 	// Below the index at which Raft will put the restored state, above everything that either state has.
 	index := max(backup.Index(), present.Index()) + 1
 	w := begin(backup, &Command{At: at}, entryPlace{index: index})
 	w.parkOperations(at, reason)
 	w.jumpEpochs(present)
-	w.takeMembers(present)
+	w.takeMembers(members)
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
 	}
@@ -41,7 +62,7 @@ func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
 	meta[MetaQuarantine] = reason
 	w.putRecords(&Command{Meta: meta})
 	w.putHistory(&Command{Events: []cluster.Event{{
-		At: at, Kind: "cluster.restored", Subject: "cluster", Message: reason, Caller: caller,
+		At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller,
 	}}})
 	w.trim()
 	w.seal(Result{Index: index})
@@ -84,11 +105,11 @@ func (w *write) jumpEpochs(present *Snapshot) {
 	}
 }
 
-func (w *write) takeMembers(present *Snapshot) {
+func (w *write) takeMembers(members []cluster.Member) {
 	for _, member := range w.before.Members() {
 		w.remove(string(Members), member.ID, &member)
 	}
-	w.putRecords(&Command{Members: present.Members()})
+	w.putRecords(&Command{Members: members})
 }
 
 func (x *Snapshot) deletedEpochs() []epochRow { return list(x, tableEpochs, byID, copied[epochRow]) }

@@ -1,0 +1,243 @@
+package daemon
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/consensus"
+	"berth/coordinator/state"
+)
+
+// ErrDeclined says that what cannot be taken back was not confirmed.
+var ErrDeclined = errors.New("nothing was changed")
+
+// stoppedMember is what the verbs work on that need this machine's coordinator to be stopped.
+func stoppedMember(path string) (Config, place, identity, error) {
+	c, err := LoadConfig(path)
+	if err != nil {
+		return c, place{}, identity{}, err
+	}
+	home := place{c.DataDir}
+	who, err := home.identity()
+	return c, home, who, err
+}
+
+func configFlag(command *cobra.Command, path *string) {
+	command.Flags().StringVar(path, "config", DefaultConfigPath, "the coordinator's configuration")
+}
+
+func verifyCommand() *cobra.Command {
+	var path string
+	command := &cobra.Command{
+		Use:   "verify",
+		Short: "Read everything that this machine's stopped coordinator has stored",
+		Long: "Read everything that this machine's stopped coordinator has stored: every page, entry and snapshot with its sum. The log is\n" +
+			"replayed into a scratch state, whose index and hash are told: at the same index all coordinators have the same hash.\n" +
+			"Nothing is changed.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, home, who, err := stoppedMember(path)
+			if err != nil {
+				return err
+			}
+			found, err := consensus.Inspect(home.raft(), hclog.NewNullLogger())
+			if err != nil {
+				return err
+			}
+			if owner := found.State.Meta(state.MetaClusterID); owner != "" && owner != who.ClusterID {
+				return fmt.Errorf("%w: %s has the state of cluster %s, coordinator %s belongs to %s", ErrDamaged, home.raft(), owner, who.Name, who.ClusterID)
+			}
+			tellInspection(command.OutOrStdout(), who, found)
+			return nil
+		},
+	}
+	configFlag(command, &path)
+	return command
+}
+
+func tellInspection(w io.Writer, who identity, found consensus.Inspection) {
+	fmt.Fprintf(w, "the store of coordinator %s of cluster %s is whole\n", who.Name, who.ClusterID)
+	fmt.Fprintf(w, "  log        entries %d to %d with %d commands, %v, term %d\n", found.First, found.Last, found.Commands, found.LogSize, found.Term)
+	fmt.Fprintf(w, "  snapshots  %s\n", indexes(found.Snapshots))
+	fmt.Fprintf(w, "  members    %s\n", memberList(found))
+	tellState(w, found.State)
+}
+
+func indexes(snapshots []uint64) string {
+	if len(snapshots) == 0 {
+		return "none yet"
+	}
+	texts := make([]string, len(snapshots))
+	for i, index := range snapshots {
+		texts[i] = fmt.Sprint(index)
+	}
+	return "at entry " + strings.Join(texts, ", ")
+}
+
+func memberList(found consensus.Inspection) string {
+	if len(found.Members) == 0 {
+		return "none: it was not taken in yet"
+	}
+	texts := make([]string, len(found.Members))
+	for i, server := range found.Members {
+		name := server.ID
+		if record, known := found.State.Member(server.ID); known {
+			name = record.Name
+		}
+		if texts[i] = name + " at " + server.Address; !server.Voter {
+			texts[i] += " (without a vote)"
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func tellState(w io.Writer, x *state.Snapshot) {
+	fmt.Fprintf(w, "  state      index %d, feature level %d\n", x.Index(), x.FeatureLevel())
+	fmt.Fprintf(w, "  hash       %s\n", x.Hash())
+	fmt.Fprintf(w, "  records    nodes %d, VMs %d, operations %d running of %d, members %d\n",
+		len(x.Nodes()), len(x.VMs()), len(x.LiveOperations()), len(x.Operations()), len(x.Members()))
+	if reason := x.Meta(state.MetaQuarantine); reason != "" {
+		fmt.Fprintf(w, "  quarantine %s\n", reason)
+	}
+}
+
+func compactCommand() *cobra.Command {
+	var path string
+	command := &cobra.Command{
+		Use:   "compact",
+		Short: "Give back the room that the log of this machine's stopped coordinator no longer needs",
+		Long: "Give back the room that the log of this machine's stopped coordinator no longer needs. The file of the log grows with what\n" +
+			"is kept and never shrinks by itself. It is written anew beside the old one, which it replaces whole or not at all.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, home, who, err := stoppedMember(path)
+			if err != nil {
+				return err
+			}
+			before, after, err := consensus.Compact(home.raft())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "the log of coordinator %s takes %v, it took %v\n", who.Name, after, before)
+			return nil
+		},
+	}
+	configFlag(command, &path)
+	return command
+}
+
+func recoverCommand() *cobra.Command {
+	var path string
+	var yes bool
+	command := &cobra.Command{
+		Use:   "recover",
+		Short: "Go on with this machine's stopped coordinator alone, when a majority is gone for good",
+		Long: "Go on with this machine's stopped coordinator alone, when a majority of the coordinators is gone for good. What the others\n" +
+			"had decided without this one is lost. No VM is started, stopped or moved until all nodes have reported what they run.\n" +
+			"The other coordinators are forgotten: those that still exist must not be started again before their data directories\n" +
+			"are empty and they have joined anew.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, home, who, err := stoppedMember(path)
+			if err != nil {
+				return err
+			}
+			if !yes {
+				if err := confirmName(command, who.Name); err != nil {
+					return err
+				}
+			}
+			raft := raftConfig(home, who, c, hclog.NewNullLogger())
+			raft.Fatal = func(error) {} // what fails here is returned as well
+			if err := consensus.Recover(raft); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "coordinator %s is the only one of cluster %s now\n\nnext:\n  %s\n  berth status\n", who.Name, who.ClusterID, startLine(path))
+			return nil
+		},
+	}
+	configFlag(command, &path)
+	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return command
+}
+
+// confirmName has the name of this member typed, which nobody does by mistake.
+func confirmName(command *cobra.Command, name string) error {
+	fmt.Fprintf(command.ErrOrStderr(), "Every other coordinator will be forgotten, and what they decided without this one is lost.\n"+
+		"Type the name of this coordinator (%s) to go on: ", name)
+	typed, err := bufio.NewReader(command.InOrStdin()).ReadString('\n')
+	if err != nil && strings.TrimSpace(typed) == "" {
+		return fmt.Errorf("%w: no answer: type the name, or repeat it with --yes", ErrDeclined)
+	}
+	if strings.TrimSpace(typed) != name {
+		return fmt.Errorf("%w: %q is not the name of this coordinator", ErrDeclined, strings.TrimSpace(typed))
+	}
+	return nil
+}
+
+// SnapshotCommands are the verbs of 'berth coordinator snapshot' that work on files of this machine.
+func SnapshotCommands() []*cobra.Command {
+	return []*cobra.Command{listBackupsCommand(), verifyBackupCommand()}
+}
+
+func verifyBackupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "verify FILE",
+		Short:   "Read a snapshot to its end and tell what it holds",
+		Long:    "Read a snapshot to its end, restore it into a scratch state and tell what it holds. No coordinator is asked.",
+		Example: "  berth coordinator snapshot verify /var/lib/berth/coordinator/backups/20261121T120000Z-1042.snapshot",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			store, err := state.Load(file)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			x := store.Snapshot()
+			fmt.Fprintf(command.OutOrStdout(), "%s is whole: a snapshot of cluster %s\n", args[0], x.Meta(state.MetaClusterID))
+			tellState(command.OutOrStdout(), x)
+			return nil
+		},
+	}
+}
+
+func listBackupsCommand() *cobra.Command {
+	var path string
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the backups that this machine's coordinator has made",
+		Long: "List the backups that this machine's coordinator has made on its schedule, oldest first. Each was verified by a restore\n" +
+			"into a scratch state. No coordinator is asked.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := LoadConfig(path)
+			if err != nil {
+				return err
+			}
+			files, err := listBackups(c.Backup.Directory)
+			if err != nil {
+				return err
+			}
+			if len(files) == 0 {
+				return fmt.Errorf("%s has no backups", c.Backup.Directory)
+			}
+			for _, file := range files {
+				fmt.Fprintf(command.OutOrStdout(), "%s  index %d  %v  %s\n", file.at.Format("2006-01-02 15:04:05Z"), file.index, file.size, file.path)
+			}
+			return nil
+		},
+	}
+	configFlag(command, &path)
+	return command
+}
