@@ -63,7 +63,8 @@ func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change fu
 		switch {
 		case !seen.known():
 			last = seen.err
-		case seen.domain.JobActive, seen.in(hypervisor.PausedMigration):
+		case seen.domain.JobActive, seen.in(hypervisor.PausedMigration) && !seen.domain.Managed:
+			// Of a domain that is not Berth's nobody has asked for its job.
 			last = fmt.Errorf("%w: it is being migrated", hypervisor.ErrBusy)
 		default:
 			if over := judge(seen); over != nil {

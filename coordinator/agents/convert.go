@@ -20,7 +20,7 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 	switch order.Action {
 	case operation.ActStart:
 		c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{
-			Spec: spec(order.Spec), Volumes: volumes(order.Volumes),
+			Spec: spec(order.Spec), Volumes: volumes(order.Volumes), Persistent: order.Persistent,
 		}}
 	case operation.ActStop:
 		c.Action = &berthv1.Command_Stop{Stop: &berthv1.StopCommand{Force: order.Force, GraceSeconds: order.Grace.Seconds()}}
@@ -45,6 +45,10 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 		}}
 	case operation.ActClear:
 		c.Action = &berthv1.Command_Clear{Clear: &berthv1.ClearCommand{Volumes: volumes(order.Volumes)}}
+	case operation.ActAdopt:
+		c.Action = &berthv1.Command_Adopt{Adopt: &berthv1.AdoptCommand{}}
+	case operation.ActRelease:
+		c.Action = &berthv1.Command_Release{Release: &berthv1.ReleaseCommand{}}
 	}
 	return c
 }

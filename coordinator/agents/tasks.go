@@ -47,7 +47,7 @@ func (s *Server) Perform(ctx context.Context, node string, task control.Task) (c
 				return control.TaskDone{}, &control.TaskError{Code: result.GetErrorCode(), Message: result.GetError()}
 			}
 			tunnel.drain()
-			return control.TaskDone{Allocated: units.Bytes(result.GetAllocatedBytes())}, nil
+			return control.TaskDone{Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml()}, nil
 		case <-taken:
 			late.Stop()
 			taken = nil
@@ -86,6 +86,14 @@ func taskMessage(task control.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_Console{Console: &berthv1.ConsoleTask{
 			VmId: task.Console.VM, Epoch: task.Console.Epoch, Force: task.Console.Force, Ticket: ticket,
 		}}
+	case task.Suspend != nil:
+		m.Action = &berthv1.Task_Suspend{Suspend: &berthv1.SuspendTask{VmId: task.Suspend.VM, Epoch: task.Suspend.Epoch}}
+	case task.Describe != "":
+		m.Action = &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: task.Describe}}
+	case task.Refuse != nil:
+		m.Action = &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: task.Refuse.VM, Epoch: task.Refuse.Epoch}}
+	case task.Undefine != nil:
+		m.Action = &berthv1.Task_Undefine{Undefine: &berthv1.UndefineTask{VmId: task.Undefine.VM, Epoch: task.Undefine.Epoch}}
 	default:
 		m.Action = &berthv1.Task_Remove{Remove: &berthv1.RemoveTask{Volumes: volumes(task.Remove)}}
 	}

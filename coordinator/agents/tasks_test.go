@@ -63,6 +63,21 @@ func TestTasksOnTheWire(t *testing.T) {
 				Volume: wire, SizeBytes: 5, Sha256: "abc", Ticket: "ticket",
 			}}},
 		},
+		"suspend": {
+			control.Task{Suspend: &control.CopyOf{VM: "u1", Epoch: 3}},
+			&berthv1.Task{Action: &berthv1.Task_Suspend{Suspend: &berthv1.SuspendTask{VmId: "u1", Epoch: 3}}},
+		},
+		"describe": {
+			control.Task{Describe: "u1"}, &berthv1.Task{Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: "u1"}}},
+		},
+		"refuse": {
+			control.Task{Refuse: &control.CopyOf{VM: "u1", Epoch: 3}},
+			&berthv1.Task{Action: &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: "u1", Epoch: 3}}},
+		},
+		"undefine": {
+			control.Task{Undefine: &control.CopyOf{VM: "u1", Epoch: 3}},
+			&berthv1.Task{Action: &berthv1.Task_Undefine{Undefine: &berthv1.UndefineTask{VmId: "u1", Epoch: 3}}},
+		},
 		"console": {
 			control.Task{Console: &control.OpenConsole{VM: "u1", Epoch: 3, Force: true}},
 			&berthv1.Task{Action: &berthv1.Task_Console{Console: &berthv1.ConsoleTask{

@@ -46,8 +46,8 @@ func aroundRecords() (Records, map[string]NodeFacts) {
 		return facts
 	}
 	return records, map[string]NodeFacts{
-		"n1": known(PoolFacts{"lv-loc", true, 50 * units.GiB, 40 * units.GiB}, PoolFacts{"lv-sha", true, 100 * units.GiB, 80 * units.GiB}),
-		"n2": known(PoolFacts{"lv-loc", false, 50 * units.GiB, 40 * units.GiB}, PoolFacts{"lv-sha", true, 100 * units.GiB, 70 * units.GiB}),
+		"n1": known(PoolFacts{Name: "lv-loc", Active: true, Capacity: 50 * units.GiB, Available: 40 * units.GiB}, PoolFacts{Name: "lv-sha", Active: true, Capacity: 100 * units.GiB, Available: 80 * units.GiB}),
+		"n2": known(PoolFacts{Name: "lv-loc", Active: false, Capacity: 50 * units.GiB, Available: 40 * units.GiB}, PoolFacts{Name: "lv-sha", Active: true, Capacity: 100 * units.GiB, Available: 70 * units.GiB}),
 		"n3": healthy(), "w1": known(),
 	}
 }

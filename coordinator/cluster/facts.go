@@ -65,6 +65,8 @@ type Domain struct {
 	Epoch     uint64 // of that metadata
 	Operation string // likewise
 	JobActive bool
+	// Persistent tells that libvirt keeps a definition of it.
+	Persistent bool
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
@@ -78,6 +80,7 @@ type PoolFacts struct {
 	Active    bool
 	Capacity  units.Bytes
 	Available units.Bytes
+	Path      string // of its folder or device; empty: it has none
 }
 
 // NodeFacts are what is known of a node without Raft, at one moment. Times are the coordinator's.

@@ -71,6 +71,8 @@ type VM struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Locked tells that a lock on every writable disk was proven when it was started: a second copy could not run.
 	Locked bool `json:"locked,omitempty"`
+	// Persistent tells that libvirt keeps a definition of the VM on the node that has it, as it did before it was adopted.
+	Persistent bool `json:"persistent,omitempty"`
 }
 
 // Migration says who may move a running VM.

@@ -78,6 +78,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	loops.Go(func() { c.follow(ctx) })
 	loops.Go(func() { c.watchSilence(ctx) })
 	loops.Go(func() { c.restart(ctx) })
+	loops.Go(func() { c.watchCopies(ctx) })
 	c.reconcile(ctx) // to the end of the leadership
 	loops.Wait()
 	c.mu.Lock()

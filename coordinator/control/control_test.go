@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ func (l *log) Barrier(context.Context) error { return nil }
 type nodes struct {
 	mu      sync.Mutex
 	control *Control
+	facts   *facts
 	script  func(order operation.Order) *operation.Answer
 	orders  []operation.Order
 	away    map[string]bool
@@ -88,6 +90,9 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	if answer := n.script(order); answer != nil {
 		answer.Operation, answer.Node, answer.Step = order.Operation, order.Node, order.Step
 		n.keep(order, answer.Outcome)
+		if answer.Outcome == operation.OutcomeDone {
+			n.facts.carryOut(order)
+		}
 		if order.Action == operation.ActMigrate && n.takes > 0 {
 			time.AfterFunc(n.takes, func() { n.control.Answered(*answer) })
 		} else {
@@ -133,6 +138,9 @@ func (n *nodes) Perform(_ context.Context, node string, task Task) (TaskDone, er
 		if err := n.task(node, task); err != nil {
 			return TaskDone{}, err
 		}
+	}
+	if done, err := n.facts.perform(node, task); done.DomainXML != "" || err != nil {
+		return done, err
 	}
 	for _, volume := range task.Remove {
 		delete(n.volumes, at(node, volume))
@@ -182,14 +190,41 @@ func (n *nodes) ordered(action operation.Action) []operation.Order {
 type facts struct {
 	mu      sync.Mutex
 	nodes   map[string]cluster.NodeFacts
-	waiting bool         // for the first reports to a new leader
-	mirror  *state.Store // nodes show what the records say; nil: what the test says
+	xml     map[string]string // what domains are started with, by UUID
+	waiting bool              // for the first reports to a new leader
+	mirror  *state.Store      // nodes show what the records say; nil: what the test says
 }
 
 func (f *facts) Settled(*state.Snapshot, time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.waiting
+}
+
+func (f *facts) Shown(uuid string) []string {
+	f.mu.Lock()
+	ids := slices.Sorted(maps.Keys(f.nodes))
+	f.mu.Unlock()
+	return slices.DeleteFunc(ids, func(id string) bool {
+		facts := f.Facts(id, time.Now())
+		domain := facts.Domain(uuid)
+		return domain == nil || !facts.DomainsKnown || facts.Liveness == cluster.Unreachable || !domain.State.Holds() ||
+			domain.State == cluster.DomainPausedMigration
+	})
+}
+
+func (f *facts) Copied() []string {
+	shown := map[string]bool{}
+	f.mu.Lock()
+	ids := slices.Sorted(maps.Keys(f.nodes))
+	f.mu.Unlock()
+	for _, id := range ids {
+		for _, domain := range f.Facts(id, time.Now()).Domains {
+			shown[domain.UUID] = len(f.Shown(domain.UUID)) > 1
+		}
+	}
+	maps.DeleteFunc(shown, func(_ string, twice bool) bool { return !twice })
+	return slices.Sorted(maps.Keys(shown))
 }
 
 func (f *facts) Facts(node string, now time.Time) cluster.NodeFacts {
@@ -234,6 +269,70 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 	}, all)
 }
 
+// carryOut changes what a node shows as an order does that ends or marks a domain. What a start brings is for the test to show.
+func (f *facts) carryOut(order operation.Order) {
+	if order.Action == operation.ActMigrate {
+		facts := f.Facts(order.Node, time.Now())
+		if domain := facts.Domain(order.VM); domain != nil {
+			arrived := *domain
+			arrived.Epoch = order.TargetEpoch
+			f.change(order.TargetNode, func(facts *cluster.NodeFacts) {
+				facts.Domains = append(facts.Domains, arrived)
+				slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+			})
+		}
+	}
+	f.change(order.Node, func(facts *cluster.NodeFacts) {
+		at := slices.IndexFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == order.VM })
+		switch {
+		case at < 0:
+		case order.Action == operation.ActStop, order.Action == operation.ActMigrate:
+			facts.Domains = slices.Delete(facts.Domains, at, at+1)
+		case order.Action == operation.ActAdopt:
+			facts.Domains[at].Managed, facts.Domains[at].Epoch, facts.Domains[at].Operation = true, order.Epoch, order.Operation
+		case order.Action == operation.ActRelease:
+			facts.Domains[at].Managed, facts.Domains[at].Epoch, facts.Domains[at].Operation = false, 0, ""
+		}
+	})
+}
+
+// perform does a task that is about a domain, as an agent does.
+func (f *facts) perform(node string, task Task) (done TaskDone, err error) {
+	f.change(node, func(facts *cluster.NodeFacts) {
+		of := func(uuid string) *cluster.Domain {
+			at := slices.IndexFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == uuid })
+			if at < 0 {
+				return &cluster.Domain{State: cluster.DomainAbsent}
+			}
+			return &facts.Domains[at]
+		}
+		refuse := func(code string) { err = &TaskError{Code: code, Message: "it cannot be done: " + code} }
+		switch {
+		case task.Refuse != nil:
+			if of(task.Refuse.VM).State.Holds() {
+				refuse("invalid_state")
+			}
+		case task.Suspend != nil:
+			if domain := of(task.Suspend.VM); domain.Epoch != task.Suspend.Epoch {
+				refuse("other_epoch")
+			} else {
+				domain.State, domain.Reason = cluster.DomainPaused, "user"
+			}
+		case task.Undefine != nil:
+			if domain := of(task.Undefine.VM); domain.State != cluster.DomainShutoff || domain.Epoch != task.Undefine.Epoch {
+				refuse("invalid_state")
+			} else {
+				facts.Domains = slices.DeleteFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == task.Undefine.VM })
+			}
+		case task.Describe != "":
+			if done.DomainXML = f.xml[task.Describe]; done.DomainXML == "" {
+				refuse("not_found")
+			}
+		}
+	})
+	return done, err
+}
+
 func (f *facts) change(node string, change func(*cluster.NodeFacts)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -273,6 +372,7 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 		t.Fatal(err)
 	}
 	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}, volumes: map[string]string{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
+	w.agents.facts = w.facts
 	var random atomic.Uint64
 	w.Control = New(Config{
 		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts,

@@ -23,6 +23,7 @@ func TestADeletedVMTakesItsVolumesAlong(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		w.show(vm)
 		_, err = w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID})
 		refusedAs(t, "while its node shows it", err, Conflict, "a domain with the UUID")
 		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })

@@ -2,97 +2,227 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
 
-// followEvery is between two looks for VMs that somebody has moved without Berth. What two looks show alike is believed: two
-// nodes do not report at the same moment.
-const followEvery = 5 * time.Second
+const (
+	// followEvery is between two looks for what somebody has done to VMs without Berth. What two looks show alike is
+	// believed: two nodes do not report at the same moment.
+	followEvery = 5 * time.Second
+	// askLimit bounds one question to an agent, or one small task.
+	askLimit = 10 * time.Second
+)
 
 // looked is what a look has found about VMs, in words by VM ID.
 type looked map[string]string
 
-// follow takes note, until the context ends, of VMs that were moved with virsh or another tool, so that ledgers and groups
-// see them where they are; of VMs that two nodes run; and of work that nobody does.
+// besider keeps what is being done about VMs beside the loops that found it: one thing at a time for each.
+type besider struct {
+	mu   sync.Mutex
+	busy map[string]bool
+	work sync.WaitGroup
+}
+
+// once does something unless something of this name is still being done.
+func (b *besider) once(name string, do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy[name] {
+		return
+	}
+	if b.busy == nil {
+		b.busy = map[string]bool{}
+	}
+	b.busy[name] = true
+	b.work.Go(func() {
+		do()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.busy, name)
+	})
+}
+
+// follow takes note, until the context ends, of what was done to VMs with virsh or another tool, so that ledgers and groups
+// see them where they are; and of work that nobody does.
 func (c *Control) follow(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	before := looked{}
+	var beside besider
+	defer beside.work.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			c.takeUp()
-			before = c.followOnce(ctx, before)
+			before = c.followOnce(ctx, before, &beside)
 		}
 	}
 }
 
-func (c *Control) followOnce(ctx context.Context, before looked) looked {
-	snapshot, seen := c.Store.Snapshot(), looked{}
+func (c *Control) followOnce(ctx context.Context, before looked, beside *besider) looked {
+	snapshot, found := c.Store.Snapshot(), looked{}
 	if quarantined(snapshot) != nil {
-		return seen
+		return found
 	}
-	shown, _ := c.inventories(snapshot)
+	shown, unheard := c.everything(snapshot)
 	for _, vm := range snapshot.VMs() {
-		copies := shown[vm.ID]
-		if vm.Holder == "" || vm.Operation != "" || len(copies) == 1 && copies[0].node.ID == vm.Holder && !isTwice(vm.Condition) {
+		if vm.Operation != "" {
 			continue
 		}
-		after, event := c.asShown(snapshot, vm, copies)
-		if event.Kind == "" {
+		finding := Beside(vm, c.sighting(snapshot, vm, shown[vm.ID], unheard))
+		found[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
+		if before[vm.ID] == found[vm.ID] {
+			c.settle(ctx, snapshot, vm, finding, beside)
+		}
+	}
+	return found
+}
+
+// everything is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
+func (c *Control) everything(snapshot *state.Snapshot) (shown map[string][]Copy, unheard []string) {
+	shown = map[string][]Copy{}
+	nodes := snapshot.Nodes()
+	slices.SortFunc(nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
+	for i := range nodes {
+		node := &nodes[i]
+		facts := c.Inventory.Facts(node.ID, c.Now())
+		if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown {
+			if !node.Fenced() {
+				unheard = append(unheard, node.Name)
+			}
 			continue
 		}
-		seen[vm.ID] = event.Message
-		if before[vm.ID] != event.Message {
-			continue
+		for _, domain := range facts.Domains {
+			shown[domain.UUID] = append(shown[domain.UUID], Copy{Node: node.ID, Name: node.Name, Domain: domain})
 		}
-		event.At, event.Subject, event.Caller = c.Now(), "vm/"+vm.Name, berth
-		c.try(ctx, state.Command{
-			Key: c.newID(), Kind: "follow vm", Caller: berth, At: event.At,
-			Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}},
-			VMs:    []cluster.VM{after}, Events: []cluster.Event{event},
-		})
+	}
+	return shown, unheard
+}
+
+func (c *Control) sighting(snapshot *state.Snapshot, vm cluster.VM, copies []Copy, unheard []string) Sighting {
+	seen := Sighting{Copies: copies, Unheard: unheard}
+	if vm.Holder != "" {
+		seen.Holder, seen.HolderLacks = nodeName(snapshot, vm.Holder), c.provenAbsent(vm)
+		if node, known := snapshot.Node(vm.Holder); known {
+			seen.Astray = strayed(snapshot, vm, node)
+		}
 	}
 	return seen
 }
 
-// asShown is a VM's record as the nodes show it, with what is to be told; nothing if the record is right or if it cannot be
-// told. Only a copy with Berth's mark and the holder's epoch is the VM itself: orders to its new node carry that epoch.
-func (c *Control) asShown(snapshot *state.Snapshot, vm cluster.VM, copies []copyOf) (after cluster.VM, event cluster.Event) {
-	after = vm
-	running := slices.DeleteFunc(slices.Clone(copies), func(one copyOf) bool { return one.domain.State != cluster.DomainRunning })
-	switch {
-	case len(running) > 1:
-		if after.Condition = twice(running); after.Condition != vm.Condition {
-			event = cluster.Event{Kind: "vm.runs-twice", Message: after.Condition}
-		}
-	case isTwice(vm.Condition) && len(copies) == 1 && copies[0].node.ID == vm.Holder:
-		after.Condition = ""
-		event = cluster.Event{Kind: "vm.runs-once", Message: "only " + copies[0].node.Name + " runs it"}
-	case len(copies) == 1 && len(running) == 1:
-		here := running[0]
-		if here.node.ID == vm.Holder || !here.domain.Managed || here.domain.Epoch != vm.Epoch || !c.provenAbsent(vm) {
-			return after, event
-		}
-		event = cluster.Event{
-			Kind:    "vm.moved-elsewhere",
-			Message: fmt.Sprintf("was moved from %s to %s by somebody else", nodeName(snapshot, vm.Holder), here.node.Name),
-		}
-		after.Holder, after.LastNode, after.MovedAt = here.node.ID, here.node.ID, c.Now()
-		after.Condition = strayed(snapshot, vm, here.node)
+// settle does what follows from what two looks have shown.
+func (c *Control) settle(ctx context.Context, snapshot *state.Snapshot, vm cluster.VM, finding Finding, beside *besider) {
+	for _, left := range finding.Leftovers {
+		beside.once("undefine "+left.Node+" "+vm.ID, func() { c.undefine(ctx, vm, left) })
 	}
-	return after, event
+	switch finding.Verdict {
+	case AsRecorded:
+		stopped := vm.Holder == "" && vm.Desired == cluster.Running // it says why until the VM is started or left off
+		if besides(vm.Condition) && !stopped {
+			c.note(ctx, vm, "", cluster.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
+		}
+	case OutOfBand:
+		if vm.Condition != finding.Condition && (vm.Condition == "" || besides(vm.Condition)) {
+			c.note(ctx, vm, finding.Condition, cluster.Event{Kind: "vm.out-of-band", Message: strings.TrimPrefix(finding.Condition, outOfBand)})
+		}
+	case StoppedHere:
+		beside.once(vm.ID, func() {
+			if c.refused(ctx, vm) {
+				c.stoppedBeside(ctx, vm, finding.Condition)
+			}
+		})
+	case MovedAway:
+		beside.once(vm.ID, func() {
+			if c.refused(ctx, vm) {
+				c.takeOver(ctx, vm, finding.Node)
+			}
+		})
+	case CameBack:
+		beside.once(vm.ID, func() { c.takeOver(ctx, vm, finding.Node) })
+	}
 }
 
-// strayed says which disk of a VM that somebody else has moved is recorded on another node's local pool: nobody but who moved
+// note writes a VM's condition, and tells of it.
+func (c *Control) note(ctx context.Context, vm cluster.VM, condition string, event cluster.Event) {
+	vm.Condition = condition
+	c.keepBeside(ctx, vm, event)
+}
+
+func (c *Control) keepBeside(ctx context.Context, vm cluster.VM, event cluster.Event) {
+	event.At, event.Subject, event.Caller = c.Now(), "vm/"+vm.Name, berth
+	c.try(ctx, state.Command{
+		Key: c.newID(), Kind: "follow vm", Caller: berth, At: event.At,
+		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}},
+		VMs:    []cluster.VM{vm}, Events: []cluster.Event{event},
+	})
+}
+
+// refused has the holder of a VM refuse it for good, if it is not there. Only then is its absence evidence: no order that is
+// still on its way can bring it back.
+func (c *Control) refused(ctx context.Context, vm cluster.VM) bool {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	_, err := c.Agents.Perform(limited, vm.Holder, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	if err != nil && ctx.Err() == nil {
+		c.Logger.Info("a VM that its node does not show is not refused there", "vm", vm.Name, "error", err)
+	}
+	return err == nil
+}
+
+// stoppedBeside takes a VM from its holder, which has refused it. What is wanted of it stays.
+func (c *Control) stoppedBeside(ctx context.Context, vm cluster.VM, condition string) {
+	vm.Holder, vm.Condition = "", condition
+	c.keepBeside(ctx, vm, cluster.Event{Kind: "vm.stopped-out-of-band", Message: strings.TrimPrefix(condition, outOfBand)})
+}
+
+// takeOver gives a VM that runs on another node than recorded a new epoch there.
+func (c *Control) takeOver(ctx context.Context, vm cluster.VM, node string) {
+	_, err := c.adopt(ctx, func(snapshot *state.Snapshot) (adoption, error) {
+		now, known := snapshot.VM(vm.ID)
+		if !known || now.Revision != vm.Revision {
+			return adoption{}, errMovedOn
+		}
+		return adoption{vm: now, node: node, caller: berth}, nil
+	})
+	if err != nil && !errors.Is(err, errMovedOn) && ctx.Err() == nil {
+		c.Logger.Warn("a VM that somebody has moved could not be followed", "vm", vm.Name, "error", err)
+	}
+}
+
+// errMovedOn says that a VM's record has changed: whoever changed it knows better.
+var errMovedOn = errors.New("the VM's record has changed")
+
+// undefine removes a definition of a VM on a node that does not have it.
+func (c *Control) undefine(ctx context.Context, vm cluster.VM, left Copy) {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if _, err := c.Agents.Perform(limited, left.Node, Task{Undefine: &CopyOf{VM: vm.ID, Epoch: left.Domain.Epoch}}); err != nil {
+		if ctx.Err() == nil {
+			c.Logger.Warn("a definition that is left of a VM could not be removed", "vm", vm.Name, "node", left.Name, "error", err)
+		}
+		return
+	}
+	c.try(ctx, state.Command{
+		Key: c.newID(), Kind: "follow vm", Caller: berth, At: c.Now(),
+		Events: []cluster.Event{{
+			At: c.Now(), Kind: "vm.undefined", Subject: "vm/" + vm.Name, Caller: berth,
+			Message: fmt.Sprintf("its definition on %s is removed: it is another node's", left.Name),
+		}},
+	})
+}
+
+// strayed says which disk of a VM is recorded on another node's local pool than the one that has the VM: nobody but who moved
 // it knows what its content is now. Empty: none is.
 func strayed(snapshot *state.Snapshot, vm cluster.VM, node cluster.Node) string {
 	for _, id := range vm.Disks {
@@ -106,15 +236,107 @@ func strayed(snapshot *state.Snapshot, vm cluster.VM, node cluster.Node) string 
 	return ""
 }
 
-const stopOne = ": stop one copy by hand"
+const (
+	// copiesEvery is between two looks for VMs that more than one node shows.
+	copiesEvery = 500 * time.Millisecond
+	// holderLimit is how long a holder has to say that it does not run the VM any more. Meanwhile two copies write.
+	holderLimit = 500 * time.Millisecond
+)
 
-// twice says on which nodes one VM is.
-func twice(copies []copyOf) string {
-	names := make([]string, 0, len(copies))
-	for _, one := range copies {
-		names = append(names, one.node.Name)
+// watchCopies suspends, until the context ends, the copies of VMs that run beside the holder's. It does not wait for a second
+// look: two guests write to one disk.
+func (c *Control) watchCopies(ctx context.Context) {
+	ticker := time.NewTicker(copiesEvery)
+	defer ticker.Stop()
+	var beside besider
+	defer beside.work.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		copied := c.Inventory.Copied()
+		if len(copied) == 0 {
+			continue
+		}
+		snapshot := c.Store.Snapshot()
+		if quarantined(snapshot) != nil {
+			continue
+		}
+		for _, uuid := range copied {
+			if _, known := snapshot.VM(uuid); known {
+				beside.once(uuid, func() { c.part(ctx, uuid) })
+			}
+		}
 	}
-	return "its UUID is on " + strings.Join(names, " and ") + stopOne
 }
 
-func isTwice(condition string) bool { return strings.HasSuffix(condition, stopOne) }
+// part suspends the copies of a VM that are too many, and says so.
+func (c *Control) part(ctx context.Context, uuid string) {
+	snapshot := c.Store.Snapshot()
+	vm, known := snapshot.VM(uuid)
+	if !known {
+		return
+	}
+	var live *operation.Operation
+	if op, works := snapshot.LiveOperationOf(uuid); works {
+		live = &op
+	}
+	condition, suspend := Twice(vm, live, c.copiesOf(snapshot, uuid))
+	if condition == "" || len(suspend) > 0 && live == nil && c.holderLetGo(ctx, vm) {
+		return
+	}
+	var suspending sync.WaitGroup
+	for _, one := range suspend {
+		suspending.Go(func() { c.suspend(ctx, vm, one) })
+	}
+	if vm.Condition != condition {
+		c.note(ctx, vm, condition, cluster.Event{Kind: "vm.runs-twice", Message: strings.TrimPrefix(condition, runsTwice)})
+	}
+	suspending.Wait()
+}
+
+// holderLetGo asks the holder once more: what looks like two copies is one that somebody has moved if the news of the source
+// trails. A holder that does not answer counts as one that runs it.
+func (c *Control) holderLetGo(ctx context.Context, vm cluster.VM) bool {
+	if vm.Holder == "" {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, holderLimit)
+	defer cancel()
+	_, err := c.Agents.Perform(limited, vm.Holder, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	return err == nil
+}
+
+// copiesOf are the copies of a VM on the nodes that show it now, by the nodes' names.
+func (c *Control) copiesOf(snapshot *state.Snapshot, uuid string) []Copy {
+	var copies []Copy
+	for _, id := range c.Inventory.Shown(uuid) {
+		facts := c.Inventory.Facts(id, c.Now())
+		if domain := facts.Domain(uuid); domain != nil && facts.DomainsKnown {
+			copies = append(copies, Copy{Node: id, Name: nodeName(snapshot, id), Domain: *domain})
+		}
+	}
+	slices.SortFunc(copies, func(a, b Copy) int { return strings.Compare(a.Name, b.Name) })
+	return copies
+}
+
+func (c *Control) suspend(ctx context.Context, vm cluster.VM, one Copy) {
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	epoch := one.Domain.Epoch
+	if _, err := c.Agents.Perform(limited, one.Node, Task{Suspend: &CopyOf{VM: vm.ID, Epoch: epoch}}); err != nil {
+		if ctx.Err() == nil {
+			c.Logger.Error("a copy of a VM runs beside the holder's and could not be suspended", "vm", vm.Name, "node", one.Name, "error", err)
+		}
+		return
+	}
+	c.try(ctx, state.Command{
+		Key: c.newID(), Kind: "follow vm", Caller: berth, At: c.Now(),
+		Events: []cluster.Event{{
+			At: c.Now(), Kind: "vm.copy-suspended", Subject: "vm/" + vm.Name, Caller: berth,
+			Message: fmt.Sprintf("the copy on %s, epoch %d, is suspended; its memory is as it was", one.Name, epoch),
+		}},
+	})
+}

@@ -23,6 +23,10 @@ func beginText(op operation.Operation) string {
 		return "stops on " + op.SourceName
 	case operation.Delete:
 		return "is deleted: " + op.SourceName + " removes its volumes"
+	case operation.Adopt:
+		return "is adopted on " + op.TargetName
+	case operation.Release:
+		return "is released on " + op.SourceName
 	default:
 		if op.CopyStorage {
 			return fmt.Sprintf("migrates from %s to %s with its disks", op.SourceName, op.TargetName)
@@ -46,6 +50,8 @@ func (c *Control) eventsOf(before operation.Operation, next operation.Next) []cl
 		return add("vm.placed", fmt.Sprintf("starts on %s after: %s", op.TargetName, op.Message))
 	case op.Phase == operation.HandedOver:
 		return add("vm.handed-over", fmt.Sprintf("%s has it; %s is done", op.TargetName, op.SourceName))
+	case op.Phase == operation.Marking:
+		return add("vm.kept", fmt.Sprintf("the copy on %s is the VM; the other node refuses it for good", keptNode(op)))
 	case op.Phase == operation.Judging && before.Phase != operation.Judging:
 		return add("vm.judging", "the end of the last order is in doubt: asking the nodes")
 	case op.Phase == operation.Clearing && op.Kind != operation.Delete:
@@ -53,6 +59,13 @@ func (c *Control) eventsOf(before operation.Operation, next operation.Next) []cl
 	default:
 		return nil
 	}
+}
+
+func keptNode(op operation.Operation) string {
+	if op.Resolution == operation.KeepSource {
+		return op.SourceName
+	}
+	return op.TargetName
 }
 
 func clearingNode(op operation.Operation) string {
@@ -73,6 +86,13 @@ func endEvent(op operation.Operation) (kind, message string) {
 		return "vm.stopped", "stopped on " + op.SourceName
 	case operation.Delete:
 		return "vm.deleted", "deleted; its volumes are gone"
+	case operation.Adopt:
+		if op.Source != "" {
+			return "vm.moved-elsewhere", fmt.Sprintf("was moved from %s to %s by somebody else; epoch %d from now on", op.SourceName, op.TargetName, op.Epoch)
+		}
+		return "vm.adopted", fmt.Sprintf("Berth has it on %s from now on, under epoch %d", op.TargetName, op.Epoch)
+	case operation.Release:
+		return "vm.released", "forgotten; its domain runs on, on " + op.SourceName
 	default:
 		text := fmt.Sprintf("runs on %s, from %s, after %s", op.TargetName, op.SourceName, op.EndedAt.Sub(op.CreatedAt).Round(time.Millisecond))
 		if op.Migration != nil && op.Migration.Downtime != nil {

@@ -160,12 +160,20 @@ func (c *Control) shelve(command *state.Command, plan cluster.Plan) {
 	c.include(command, &plan, plan.Message)
 }
 
+func copiesIn(shown []copyOf) []Copy {
+	var copies []Copy
+	for _, one := range shown {
+		copies = append(copies, Copy{Node: one.node.ID, Name: one.node.Name, Domain: one.domain})
+	}
+	return copies
+}
+
 // agreed is the record that says what the nodes show, and in words what changed; empty when nothing did.
 func agreed(vm cluster.VM, copies []copyOf) (after cluster.VM, why string) {
 	after = vm
 	switch {
 	case len(copies) > 1:
-		after.Condition = twice(copies)
+		after.Condition = twice(vm.Name, vm.Holder, copiesIn(copies))
 		return after, after.Condition
 	case len(copies) == 0 && vm.Holder == "":
 		return vm, ""

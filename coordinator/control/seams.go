@@ -38,6 +38,17 @@ type Task struct {
 	Remove  []cluster.VolumeOrder // a volume that is not there is removed; one that a domain uses is not
 	Fetch   *FetchVolume
 	Console *OpenConsole
+
+	Suspend  *CopyOf // pause it if it runs; it fails with other_epoch if the copy there is another one
+	Describe string  // ID of a VM: give what its domain would be started with, without secrets
+	Refuse   *CopyOf // refuse orders for it from now on, up to its epoch; it fails if the VM is there, whatever its epoch
+	Undefine *CopyOf // remove the definition that is left of it; it fails if it is not off
+}
+
+// CopyOf is a VM on a node, under one epoch.
+type CopyOf struct {
+	VM    string // ID
+	Epoch uint64 // 0: without Berth's mark
 }
 
 // GrowVolume makes a volume larger, to the capacity of the order.
@@ -65,6 +76,7 @@ type OpenConsole struct {
 // TaskDone is what a task gave.
 type TaskDone struct {
 	Allocated units.Bytes // of Fetch: what the volume takes in its pool
+	DomainXML string      // of Describe
 }
 
 // TaskError is an agent's answer that a task could not be done. Nothing of it is left.
@@ -83,4 +95,9 @@ type Inventory interface {
 	Facts(node string, now time.Time) cluster.NodeFacts
 	// Settled tells whether every node has reported to this leader, or has had the time to.
 	Settled(snapshot *state.Snapshot, now time.Time) bool
+	// Shown are the IDs of the nodes that show a domain of a UUID which holds memory, ascending. What a migration has paused
+	// does not count.
+	Shown(uuid string) []string
+	// Copied are the UUIDs that more than one node has shown like this for a moment, ascending.
+	Copied() []string
 }

@@ -122,9 +122,19 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 		}
 		return c.newVM(snapshot, request)
 	}
+	elsewhere := ""
+	if vm.Operation == "" {
+		elsewhere = c.elsewhere(vm)
+	}
 	switch {
 	case vm.Operation != "":
 		return vm, busy(snapshot, vm)
+	case elsewhere != "":
+		return vm, &Error{
+			Code: Conflict, Subject: subject,
+			Message:  fmt.Sprintf("a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, nodeName(snapshot, elsewhere)),
+			NextStep: fmt.Sprintf("take it over with 'berth vm adopt %s', or end it there with 'virsh destroy %s'", vm.Name, vm.Name),
+		}
 	case vm.Holder != "" && !c.provenAbsent(vm):
 		return vm, &Error{
 			Code: Exists, Subject: subject,
@@ -192,11 +202,31 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 	}, nil
 }
 
+// elsewhere is the ID of a node that shows a VM which it does not hold; empty: none does. The last node may only not have
+// told yet that it has stopped the VM: it is asked.
+func (c *Control) elsewhere(vm cluster.VM) string {
+	for _, node := range c.Inventory.Shown(vm.ID) {
+		if node == vm.Holder {
+			continue
+		}
+		if node == vm.LastNode && vm.Epoch > 0 {
+			ctx, cancel := context.WithTimeout(context.Background(), holderLimit)
+			_, err := c.Agents.Perform(ctx, node, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+			cancel()
+			if err == nil {
+				continue
+			}
+		}
+		return node
+	}
+	return ""
+}
+
 // provenAbsent tells whether the node that should run the VM positively does not: its agent listed all domains after the
 // VM was started, and it was not among them.
 func (c *Control) provenAbsent(vm cluster.VM) bool {
 	facts := c.Inventory.Facts(vm.Holder, c.Now())
-	if facts.Liveness != cluster.Up || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) {
+	if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) || !facts.InventoryAt.After(vm.MovedAt) {
 		return false
 	}
 	for _, domain := range facts.Domains {

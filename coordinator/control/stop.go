@@ -16,6 +16,15 @@ func (c *Control) StopVM(ctx context.Context, request StopVM) (operation.Operati
 		if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 			return op, nil
 		}
+		if c.leading() && quarantined(snapshot) == nil {
+			if vm, left := stoppedAlready(snapshot, request.VM); left {
+				op, again, err := c.leaveOff(ctx, snapshot, vm, request)
+				if again == decided {
+					return op, err
+				}
+				continue
+			}
+		}
 		vm, err := c.held(snapshot, request.VM)
 		if err != nil {
 			return operation.Operation{}, err
@@ -39,6 +48,28 @@ func (c *Control) StopVM(ctx context.Context, request StopVM) (operation.Operati
 		}
 	}
 	return operation.Operation{}, errTooBusy("vm/" + request.VM)
+}
+
+// stoppedAlready is a VM that is to run and does not, because somebody else has stopped it.
+func stoppedAlready(snapshot *state.Snapshot, id string) (cluster.VM, bool) {
+	vm, exists := snapshot.VM(id)
+	return vm, exists && vm.Operation == "" && vm.Holder == "" && vm.Desired == cluster.Running
+}
+
+// leaveOff commits that a VM which was stopped by somebody else is to stay off. There is nothing to be done on any node: the
+// operation has ended when it begins.
+func (c *Control) leaveOff(ctx context.Context, snapshot *state.Snapshot, vm cluster.VM, request StopVM) (operation.Operation, retry, error) {
+	at := c.Now()
+	op := operation.Operation{
+		ID: c.newID(), Kind: operation.Stop, Caller: request.Caller, Request: request.RequestID, VM: vm.ID, VMName: vm.Name,
+		Source: vm.LastNode, SourceName: nodeName(snapshot, vm.LastNode), Epoch: vm.Epoch, Phase: operation.Ended, Result: operation.Done,
+		Attempt: 1, Force: request.Force, CreatedAt: at, UpdatedAt: at, EndedAt: at,
+		Evidence: []string{"no node had it any more: it is left off"},
+	}
+	expected := vm.Revision
+	vm.Desired, vm.Condition = cluster.Stopped, ""
+	started, again, err := c.begin(ctx, snapshot, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
+	return started.Operation, again, err
 }
 
 // held is a VM that some node holds and no operation works on.

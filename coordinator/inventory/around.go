@@ -40,7 +40,7 @@ func surroundingsOf(node *berthv1.NodeInventory) surroundings {
 	}
 	for _, pool := range node.GetStoragePools() {
 		s.pools = append(s.pools, cluster.PoolFacts{
-			Name: pool.GetName(), Active: pool.GetActive(),
+			Name: pool.GetName(), Active: pool.GetActive(), Path: pool.GetPath(),
 			Capacity: units.Bytes(max(pool.GetCapacityBytes(), 0)), Available: units.Bytes(max(pool.GetAvailableBytes(), 0)),
 		})
 	}

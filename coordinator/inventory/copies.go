@@ -110,6 +110,27 @@ func (s *Store) Duplicates() []Duplicate {
 	return sorted(found)
 }
 
+// Copied are the UUIDs that more than one node has shown for a second at least, ascending.
+func (s *Store) Copied() []string {
+	found := s.Duplicates()
+	uuids := make([]string, 0, len(found))
+	for i := range found {
+		uuids = append(uuids, found[i].VM)
+	}
+	return uuids
+}
+
+// Shown are the IDs of the nodes with a session that show a domain which holds memory, what a migration has paused left
+// out; ascending.
+func (s *Store) Shown(uuid string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if held := s.copies[uuid]; held != nil {
+		return slices.Clone(held.nodes)
+	}
+	return nil
+}
+
 func sorted(found []Duplicate) []Duplicate {
 	slices.SortFunc(found, func(a, b Duplicate) int { return cmp.Compare(a.VM, b.VM) })
 	return found

@@ -92,6 +92,11 @@ func (d *Driver) Answer(answer Answer, at time.Time) (Next, bool) {
 // proven takes the proof that a node is off for what that node would answer: it positively runs nothing.
 func (d *Driver) proven(at time.Time) (Next, bool) {
 	op := d.picture.Operation
+	if op.resolved() && op.Phase == Discarding && d.isFenced(op.Leftover) {
+		return Step(op, d.picture.VM, Answer{
+			Operation: op.ID, Node: op.Leftover, Step: op.Step, Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent},
+		}, at)
+	}
 	if op.Phase != Judging {
 		for _, node := range d.picture.Fenced {
 			if next, moved := Off(op, d.picture.VM, node, at); moved {

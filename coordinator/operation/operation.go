@@ -24,7 +24,7 @@ const (
 type Phase string
 
 // Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, ended. Migrate: copying, handed-over,
-// ended; with CopyStorage: preparing before, clearing after. Delete: clearing, ended. Any order whose end is in doubt leads
+// ended; with CopyStorage: preparing before, clearing after. Delete: clearing, ended. Adopt, release: dispatched, ended. Any order whose end is in doubt leads
 // to judging, and from there on or back; a start that made volumes goes back by way of clearing.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order is out
@@ -35,6 +35,7 @@ const (
 	Discarding Phase = "discarding"  // migrate: the loser's paused leftover goes
 	Reverting  Phase = "reverting"   // migrate: the target is gone; the paused source resumes
 	Preparing  Phase = "preparing"   // migrate with CopyStorage: the target makes the volumes
+	Marking    Phase = "marking"     // of a parked one that was resolved: the copy that is kept gets an epoch of its own
 	Clearing   Phase = "clearing"    // volumes go that nobody needs: of a start that failed, a copy's source, a deleted VM
 	Ended      Phase = "ended"
 )
@@ -173,7 +174,7 @@ func (o *Operation) Live() bool { return o.Phase != Ended }
 
 // Reservation is what the operation holds on its target, if it holds anything.
 func (o *Operation) Reservation() (cluster.Reservation, bool) {
-	if !o.Live() || o.Target == "" || o.Kind == Stop || o.Phase == Placing {
+	if !o.Live() || o.Target == "" || o.Kind == Stop || o.marks() || o.Phase == Placing {
 		return cluster.Reservation{}, false
 	}
 	return cluster.Reservation{
@@ -216,6 +217,7 @@ type Order struct {
 	TargetHost  string
 	Bandwidth   units.Bytes
 	Deadline    time.Duration
+	Persistent  bool // start: libvirt keeps the definition
 
 	// Volumes are those to make (start, prepare), to copy into (migrate) or to remove (discard, clear).
 	Volumes     []cluster.VolumeOrder

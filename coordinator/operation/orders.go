@@ -16,14 +16,19 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 		return nil
 	}
 	switch op.Phase {
+	case Marking:
+		return []Order{op.markOrder(at)}
 	case Dispatched:
+		if op.marks() {
+			return []Order{op.markOrder(at)}
+		}
 		if op.Kind == Stop {
 			order := at(op.Source, ActStop, vm.Epoch)
 			order.Force, order.Grace = op.Force, op.Grace
 			return []Order{order}
 		}
 		order := at(op.Target, ActStart, op.Epoch)
-		order.Volumes = op.Volumes
+		order.Volumes, order.Persistent = op.Volumes, vm.Persistent
 		if order.Spec = vm.Spec; op.Spec != nil {
 			order.Spec = *op.Spec
 		}

@@ -22,6 +22,10 @@ func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 	t := newTransition(op, vm, at)
 	late := at.Sub(op.UpdatedAt) >= DiscardPatience
 	switch {
+	case op.marks() && (op.Cancel || at.Sub(op.UpdatedAt) >= MarkPatience):
+		t.markInVain()
+	case op.resolved() && (op.Phase == Discarding && late || op.Phase == Marking && at.Sub(op.UpdatedAt) >= MarkPatience):
+		t.parkAgain("the nodes have not answered for " + at.Sub(op.UpdatedAt).Round(time.Second).String())
 	case op.Phase == Clearing && op.Kind == Delete && op.Cancel:
 		t.end(Failed, "cancelled while "+t.name(op.Leftover)+" removes its volumes: delete it again to finish that")
 	case op.Phase == Clearing && op.Kind != Delete && late && (op.Kind != Start || op.Cancel || !slices.ContainsFunc(op.Volumes, isShared)):

@@ -100,7 +100,15 @@ func newTransition(op Operation, vm cluster.VM, at time.Time) *transition {
 func (t *transition) apply(answer Answer) bool {
 	op := &t.Operation
 	switch op.Phase {
+	case Marking:
+		return answer.Node == op.kept() && t.markAnswered(answer)
 	case Dispatched:
+		switch op.Kind {
+		case Adopt:
+			return answer.Node == op.Target && t.adoptAnswered(answer)
+		case Release:
+			return answer.Node == op.Source && t.releaseAnswered(answer)
+		}
 		if op.Kind == Stop {
 			return answer.Node == op.Source && t.stopAnswered(answer)
 		}
@@ -151,6 +159,10 @@ func (t *transition) name(node string) string {
 }
 
 func (t *transition) enter(phase Phase) {
+	if phase == Judging && t.Operation.resolved() {
+		t.parkAgain("the end of the last order is in doubt") // no rule decides against an operator
+		return
+	}
 	t.Operation.Phase = phase
 	t.Operation.Step++
 }
@@ -165,7 +177,7 @@ func (t *transition) end(result Result, message string) {
 	if result == Done && t.Operation.Kind == Migrate {
 		t.VM.MovedAt = t.at
 	}
-	if result == Failed && t.Operation.Kind == Start && t.Operation.Created || result == Done && t.Operation.Kind == Delete {
+	if result == Failed && t.Operation.Created || result == Done && (t.Operation.Kind == Delete || t.Operation.Kind == Release) {
 		t.DeleteVM, t.DeleteDisks = true, t.Operation.Disks
 	}
 }
@@ -266,16 +278,20 @@ func (t *transition) copyAnswered(answer Answer) bool {
 	return true
 }
 
-// handOver makes the target the holder before it runs: from here on the source may never resume. The disks that went along
-// are the target's with it.
+// handOver makes the target the holder before it runs: from here on the source may never resume.
 func (t *transition) handOver() {
+	t.takeOver()
+	t.enter(HandedOver)
+}
+
+// takeOver makes the target the holder. The disks that went along are the target's with it.
+func (t *transition) takeOver() {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
 	if t.Operation.CopyStorage && t.VM.Home == t.Operation.Source && t.VM.Home != "" {
 		t.VM.Home = t.Operation.Target
 	}
 	t.made()
 	t.VM.MovedAt = t.at
-	t.enter(HandedOver)
 }
 
 func (t *transition) resumeAnswered(answer Answer) bool {
@@ -319,6 +335,9 @@ func (t *transition) arrived() {
 func (t *transition) discardAnswered(answer Answer) bool {
 	op := &t.Operation
 	switch {
+	case answer.Outcome == OutcomeDone && op.resolved():
+		t.noteAnswer(answer)
+		t.closeNext(op.Leftover)
 	case answer.Outcome == OutcomeDone && op.Revert:
 		t.noteAnswer(answer)
 		t.enter(Reverting)

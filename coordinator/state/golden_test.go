@@ -240,7 +240,7 @@ func goldenCommands() []Command {
 	web.Resident = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group1", Value: 1}}
 	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
 	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, cluster.MigrateManual, []string{"n1"}, noon
-	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Locked = true, 2, noon, true, true
+	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Locked, web.Persistent = true, 2, noon, true, true, true
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")

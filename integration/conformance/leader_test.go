@@ -124,6 +124,11 @@ func (l *leader) Cancel(string, string, uint32) {}
 // Settled is always true: nothing is waited for.
 func (l *leader) Settled(*state.Snapshot, time.Time) bool { return true }
 
+// Shown and Copied: a case has each VM once.
+func (l *leader) Shown(string) []string { return nil }
+
+func (l *leader) Copied() []string { return nil }
+
 // Facts are the world's, as of now, and a domain of each VM that the node holds.
 func (l *leader) Facts(node string, now time.Time) cluster.NodeFacts {
 	facts := l.world.facts[node]

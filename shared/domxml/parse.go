@@ -18,6 +18,7 @@ type Info struct {
 	Machine     string // empty: the hypervisor's default
 	MemoryBytes int64  // what the guest is promised: <memory>, not <currentMemory>
 	VCPUs       int    // the maximum, not those plugged in at the start
+	Passthrough bool   // the guest sees the node's own CPU
 }
 
 // Parse reads a domain document and checks what Berth relies on: that it is well formed and within the bounds, that
@@ -54,6 +55,7 @@ func Parse(text string) (Info, error) {
 		return Info{}, fmt.Errorf("%w: line %d: <uuid> %q: write 8-4-4-4-12 hexadecimal digits, or leave it out",
 			ErrInvalid, document.children["uuid"][0].line, info.UUID)
 	}
+	info.Passthrough = model.CPU != nil && model.CPU.Mode == CPUHostPassthrough
 	if model.OS != nil && model.OS.Type != nil {
 		info.Arch, info.Machine = model.OS.Type.Arch, model.OS.Type.Machine
 	}

@@ -1,0 +1,380 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// foreign is a domain of 2 GiB that is not Berth's, which a node shows running.
+func (w *world) foreign(node, uuid, name string, change ...func(*cluster.Domain)) cluster.Domain {
+	domain := cluster.Domain{
+		UUID: uuid, Name: name, State: cluster.DomainRunning, Memory: 2 * units.GiB, VCPUs: 2, Persistent: true, Since: time.Now().Add(-time.Hour),
+	}
+	for _, one := range change {
+		one(&domain)
+	}
+	w.facts.change(node, func(f *cluster.NodeFacts) {
+		f.Domains = append(f.Domains, domain)
+		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+	})
+	w.facts.describe(uuid, document(uuid, name, ""))
+	return domain
+}
+
+func document(uuid, name, devices string) string {
+	return fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s</uuid><memory unit='GiB'>2</memory><vcpu>2</vcpu><devices>%s</devices></domain>",
+		name, uuid, devices)
+}
+
+func (f *facts) describe(uuid, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.xml == nil {
+		f.xml = map[string]string{}
+	}
+	f.xml[uuid] = text
+}
+
+const uuidA, uuidB = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
+
+func TestAdoptVMs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		mine := w.on("n2", "mine", 1)
+		w.foreign("n1", uuidA, "db")
+		w.foreign("n3", uuidB, "web")
+		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, DryRun: true, Caller: "operator/test"})
+		if err != nil || len(rows) != 2 || rows[0].Problem != "" || rows[0].Operation.ID != "" || len(w.Store.Snapshot().VMs()) != 1 {
+			t.Fatalf("dry run: %+v, %v", rows, err)
+		}
+		rows, err = w.AdoptVMs(t.Context(), AdoptVMs{All: true, RequestID: "all", Caller: "operator/test"})
+		if err != nil || len(rows) != 2 || rows[0].Name != "db" || rows[0].Node != "node1" || rows[1].Name != "web" || rows[1].Node != "node3" {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		synctest.Wait()
+		vm := w.vm("db")
+		if vm.ID != uuidA || vm.Holder != "n1" || vm.Epoch != 1 || vm.Desired != cluster.Running || !vm.Adopted || !vm.Persistent || vm.Operation != "" ||
+			vm.Spec.Memory != 2*units.GiB || vm.Spec.VCPUs != 2 || !strings.Contains(vm.Spec.XML, "<name>db</name>") || !vm.StartedAt.Equal(time.Now().Add(-time.Hour)) {
+			t.Errorf("vm %+v", vm)
+		}
+		if shown := w.facts.Facts("n1", time.Now()); !shown.Domains[0].Managed || shown.Domains[0].Epoch != 1 {
+			t.Errorf("its node shows %+v", shown.Domains)
+		}
+		if events := w.told("vm.adopted"); len(events) != 2 {
+			t.Errorf("told %+v", events)
+		}
+		for _, order := range w.agents.orders {
+			if order.VM != mine.ID && order.Action != operation.ActAdopt {
+				t.Errorf("a guest was touched: %+v", order)
+			}
+		}
+		again, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"db"}, Caller: "operator/test"})
+		if err != nil || len(again) != 1 || again[0].Problem != "it is VM db already" {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		repeated, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"db"}, RequestID: "all", Caller: "operator/test"})
+		if err != nil || len(repeated) != 1 || repeated[0].Operation.ID != rows[0].Operation.ID {
+			t.Errorf("repeated: %+v, %v", repeated, err)
+		}
+		time.Sleep(time.Minute)
+		if after := w.vm("db"); after.Condition != "" || after.Holder != "n1" {
+			t.Errorf("later: %+v", after)
+		}
+	})
+}
+
+// What runs counts before it is adopted, while it is and afterwards: in both ledgers, and once.
+func TestAnAdoptedDomainCountsOnceAtAnyMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(operation.Order) *operation.Answer { return nil })
+		defer w.lose()
+		resident := 2 * units.GiB
+		w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.Resident = &resident })
+		left := 6 * units.GiB
+		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Available = &left })
+		counted := func(when string) {
+			t.Helper()
+			node := w.Inventory.View(w.Store.Snapshot(), time.Now()).Node("n1")
+			if len(node.Allocations) != 1 || node.PromisedUsed != 2*units.GiB || node.PhysicalFree != left || node.VCPUsUsed != 2 {
+				t.Errorf("%s: promised %s, physically free %s, vCPUs %d, %+v", when, node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed, node.Allocations)
+			}
+		}
+		counted("before")
+		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{uuidA}, Caller: "operator/test"})
+		if err != nil || rows[0].Problem != "" {
+			t.Fatal(rows, err)
+		}
+		counted("meanwhile")
+		w.Answered(operation.Answer{Operation: rows[0].Operation.ID, Node: "n1", Step: 1, Outcome: operation.OutcomeDone, Seen: operation.Observation{State: cluster.DomainRunning, Epoch: 1}})
+		synctest.Wait()
+		w.facts.carryOut(operation.Order{Node: "n1", VM: uuidA, Action: operation.ActAdopt, Epoch: 1})
+		if w.vm("db").Holder != "n1" {
+			t.Fatalf("vm %+v", w.vm("db"))
+		}
+		counted("afterwards")
+	})
+}
+
+func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(w *world)
+		words   []string // none: all
+		vdc     string
+		problem string
+		next    string
+	}{
+		"off": {func(w *world) {
+			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
+		}, nil, "", "it is off", "virsh start db"},
+		"paused": {func(w *world) {
+			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State, d.Reason = cluster.DomainPaused, "user" })
+		}, nil, "", "it is paused (user)", "virsh resume db"},
+		"being migrated": {func(w *world) {
+			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainPausedMigration })
+		}, nil, "", "it is being migrated", "wait"},
+		"twice": {func(w *world) {
+			w.foreign("n1", uuidA, "db")
+			w.foreign("n2", uuidA, "db")
+		}, nil, "", "its UUID is on node2 too, running there", "virsh destroy"},
+		"a definition elsewhere": {func(w *world) {
+			w.foreign("n1", uuidA, "db")
+			w.foreign("n2", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
+		}, nil, "", "a definition with its UUID is on node2 too", "virsh undefine db"},
+		"two of one name": {func(w *world) {
+			w.foreign("n1", uuidA, "db")
+			w.foreign("n2", uuidB, "db")
+		}, nil, "", "another domain is called db, on node2", "by its UUID"},
+		"a VM's name": {func(w *world) {
+			w.on("n2", "db", 1)
+			w.foreign("n1", uuidA, "db")
+		}, []string{uuidA}, "", "another VM is called db", "rename one"},
+		"a name that VMs cannot have": {func(w *world) { w.foreign("n1", uuidA, "my db!") }, nil, "", "my db!", "virsh domrename"},
+		"secrets": {func(w *world) {
+			w.foreign("n1", uuidA, "db")
+			w.agents.does(func(_ string, task Task) error {
+				if task.Describe != "" {
+					return &TaskError{Code: "unsupported", Message: "its XML has a secret, a password of its graphics for instance"}
+				}
+				return nil
+			})
+		}, nil, "", "its XML has a secret", "virsh dumpxml db"},
+		"no such thing": {func(w *world) {
+			w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		}, []string{"db"}, "", "no node shows a domain of this name or UUID; not asked could be node3", "berth node show"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				c.prepare(w)
+				before := len(w.Store.Snapshot().VMs())
+				w.foreign("n3", "cccccccc-0000-4000-8000-000000000003", "other")
+				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: c.words, All: c.words == nil, VDC: c.vdc, Caller: "operator/test"})
+				if err != nil || len(rows) == 0 || !strings.Contains(rows[0].Problem, c.problem) || !strings.Contains(rows[0].NextStep, c.next) {
+					t.Fatalf("got %+v, %v", rows, err)
+				}
+				synctest.Wait()
+				taken := 0
+				for _, row := range rows {
+					if row.Problem == "" {
+						taken++
+					}
+				}
+				if want := len(w.Store.Snapshot().VMs()) - before; taken != want {
+					t.Errorf("%d rows without a problem, and %d VMs more", taken, want)
+				}
+				if name != "secrets" && c.words == nil && w.vm("other").Holder != "n3" {
+					t.Errorf("another one was held up: %+v", rows)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		devices string
+		want    cluster.Migration
+	}{
+		"a file in no pool":       {"<disk type='file'><source file='/var/lib/db.img'/><target dev='vda'/></disk>", cluster.MigrateNever},
+		"a local pool":            {"<disk type='file'><source file='/fast/db.img'/><target dev='vda'/></disk>", cluster.MigrateNever},
+		"a volume of a local one": {"<disk type='volume'><source pool='fast' volume='db'/><target dev='vda'/></disk>", cluster.MigrateNever},
+		"a shared pool":           {"<disk type='file'><source file='/wide/db.img'/><target dev='vda'/></disk>", cluster.MigrateAutomatic},
+		"beside a shared pool":    {"<disk type='file'><source file='/wide/../fast/db.img'/><target dev='vda'/></disk>", cluster.MigrateNever},
+		"a volume of it":          {"<disk type='volume'><source pool='wide' volume='db'/><target dev='vda'/></disk>", cluster.MigrateAutomatic},
+		"a network":               {"<disk type='network'><source protocol='rbd' name='p/db'/><target dev='vda'/></disk>", cluster.MigrateAutomatic},
+		"a CD":                    {"<disk type='file' device='cdrom'><source file='/iso'/><target dev='sda'/><readonly/></disk>", cluster.MigrateAutomatic},
+		"none":                    {"", cluster.MigrateAutomatic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				w.put(pools()...)
+				w.facts.change("n1", func(f *cluster.NodeFacts) {
+					f.Pools = []cluster.PoolFacts{{Name: "fast", Active: true, Path: "/fast"}, {Name: "wide", Active: true, Path: "/wide"}}
+				})
+				w.foreign("n1", uuidA, "db")
+				w.facts.describe(uuidA, document(uuidA, "db", c.devices))
+				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"})
+				if err != nil || rows[0].Problem != "" || (rows[0].Note == "") != (c.want == cluster.MigrateAutomatic) {
+					t.Fatalf("%+v, %v", rows, err)
+				}
+				synctest.Wait()
+				if vm := w.vm("db"); vm.Migration != c.want || vm.Holder != "n1" {
+					t.Errorf("migration %q, holder %q", vm.Migration, vm.Holder)
+				}
+			})
+		})
+	}
+}
+
+// A mark that somebody has taken away is written again, under a new epoch, and so is one where the VM runs by other hands.
+func TestAVMIsTakenBackByName(t *testing.T) {
+	for name, change := range map[string]func(w *world, vm cluster.VM){
+		"without its mark": func(w *world, vm cluster.VM) {
+			w.edit("n1", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+		},
+		"elsewhere, without its mark": func(w *world, vm cluster.VM) {
+			w.facts.change("n1", without(vm.ID))
+			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.on("n1", "web1", 1)
+				time.Sleep(time.Minute)
+				change(w, vm)
+				time.Sleep(time.Minute)
+				if w.vm("web1").Condition == "" {
+					t.Fatal("nobody was told")
+				}
+				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+				if err != nil || len(rows) != 1 || rows[0].Problem != "" {
+					t.Fatalf("%+v, %v", rows, err)
+				}
+				time.Sleep(time.Minute)
+				after := w.vm("web1")
+				if after.Epoch != vm.Epoch+1 || after.Condition != "" || after.Adopted || after.Holder == "" || w.facts.Facts(after.Holder, time.Now()).Domains == nil {
+					t.Errorf("vm %+v", after)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		w.shows("n2", vm, nil)
+		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+		if err != nil || !strings.Contains(rows[0].Problem, "node1 holds it, and has not shown") {
+			t.Errorf("%+v, %v", rows, err)
+		}
+	})
+}
+
+func TestReleaseVM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		op, err := w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID, RequestID: "r", Caller: "operator/test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if done := w.operation(op.ID); done.Result != operation.Done || len(w.Store.Snapshot().VMs()) != 0 {
+			t.Errorf("%+v, %+v", done, w.Store.Snapshot().VMs())
+		}
+		shown := w.facts.Facts("n1", time.Now())
+		if d := shown.Domain(vm.ID); d == nil || d.Managed || d.State != cluster.DomainRunning {
+			t.Errorf("its node shows %+v", d)
+		}
+		if events := w.told("vm.released"); len(events) != 1 {
+			t.Errorf("told %+v", events)
+		}
+		if again, err := w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID, RequestID: "r"}); err != nil || again.ID != op.ID {
+			t.Errorf("repeated: %+v, %v", again, err)
+		}
+		// And back: its epochs go on.
+		w.facts.describe(vm.ID, document(vm.ID, "web1", ""))
+		if rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"}); err != nil || rows[0].Problem != "" {
+			t.Fatal(rows, err)
+		}
+		synctest.Wait()
+		if back := w.vm("web1"); back.Epoch != 2 || back.Holder != "n1" {
+			t.Errorf("back: %+v", back)
+		}
+		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		_, err = w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID})
+		refusedAs(t, "stopped", err, Conflict, "does not run")
+		if refused, ok := err.(*Error); !ok || !strings.Contains(refused.NextStep, "berth vm delete web1") {
+			t.Errorf("next step: %+v", err)
+		}
+	})
+}
+
+func TestResolveOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		op := operation.Operation{
+			ID: "parked", Kind: operation.Migrate, VM: vm.ID, VMName: vm.Name, Source: "n1", SourceName: "node1", Target: "n2", TargetName: "node2",
+			Epoch: 2, SourceEpoch: 1, Phase: operation.Judging, Result: operation.Parked, Message: "both nodes run it", CreatedAt: time.Now(),
+		}
+		before := vm.Revision
+		vm.Operation, vm.LastEpoch = op.ID, 2
+		w.store(state.Command{VMs: []cluster.VM{vm}, Operations: []operation.Operation{op}},
+			state.Expectation{Table: state.VMs, ID: vm.ID, Revision: before}, state.Expectation{Table: state.Operations, ID: op.ID})
+		w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch, d.State = 2, cluster.DomainPaused })
+		resolve := func(keep string) error {
+			_, err := w.ResolveOperation(t.Context(), ResolveOperation{ID: "parked", Keep: keep, RequestID: "resolve " + keep, Caller: "operator/ann"})
+			return err
+		}
+		err := resolve("source")
+		refusedAs(t, "the target has it", err, Conflict, "node2 shows the copy that is not to be kept: it is paused there, epoch 2")
+		if !strings.Contains(err.(*Error).NextStep, "'virsh destroy web1' on node2") {
+			t.Errorf("next step %q", err.(*Error).NextStep)
+		}
+		refusedAs(t, "neither", resolve("none"), Conflict, "node1 shows the copy")
+		refusedAs(t, "a word", resolve("both"), Invalid, "not said")
+		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		refusedAs(t, "a silent source", resolve("target"), Conflict, "node1 does not tell")
+		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
+		w.facts.change("n1", without(vm.ID))
+		refusedAs(t, "a source that is gone", resolve("source"), Conflict, "node1 does not run the copy")
+		if err := resolve("target"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		after, done := w.vm("web1"), w.operation("parked")
+		if done.Result != operation.Done || after.Holder != "n2" || after.Epoch != 3 || after.Operation != "" || done.ResolvedBy != "operator/ann" {
+			t.Errorf("%+v, %+v", done, after)
+		}
+		if events := w.told("operation.resolve"); len(events) != 1 || events[0].Caller != "operator/ann" ||
+			events[0].Message != "keep target; node1 showed it absent, epoch 0; node2 showed it paused, epoch 2" {
+			t.Errorf("told %+v", events)
+		}
+		if err := resolve("target"); err != nil {
+			t.Errorf("repeated: %v", err)
+		}
+		refusedAs(t, "once more", resolve("none"), Conflict, "has ended (done)")
+	})
+}

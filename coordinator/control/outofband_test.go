@@ -1,0 +1,413 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+)
+
+// performed are the tasks of a kind that nodes were given.
+func (n *nodes) performed(which func(Task) bool) []done {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var found []done
+	for _, one := range n.tasks {
+		if which(one.task) {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+func (n *nodes) does(task func(node string, task Task) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.task = task
+}
+
+func suspends(t Task) bool { return t.Suspend != nil }
+
+// edit changes what a node shows of a VM.
+func (w *world) edit(node string, vm cluster.VM, change func(*cluster.Domain)) {
+	w.facts.change(node, func(f *cluster.NodeFacts) {
+		for i := range f.Domains {
+			if f.Domains[i].UUID == vm.ID {
+				change(&f.Domains[i])
+			}
+		}
+	})
+}
+
+// The guest powered off, or somebody destroyed it: what is wanted of it stays, and nobody but a person or the loop for highly
+// available VMs starts it again.
+func TestAVMThatStoppedBesideBerth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		time.Sleep(time.Minute)
+		w.facts.change("n1", without(vm.ID))
+		time.Sleep(3 * followEvery)
+		after := w.vm("web1")
+		want := "out of band: it stopped on node1, and not by Berth: 'berth vm start web1' starts it, 'berth vm stop web1' leaves it off"
+		if after.Holder != "" || after.LastNode != "n1" || after.Desired != cluster.Running || after.Epoch != vm.Epoch || after.Condition != want {
+			t.Errorf("vm %+v", after)
+		}
+		refused := w.agents.performed(func(t Task) bool { return t.Refuse != nil })
+		if len(refused) != 1 || refused[0].node != "n1" || *refused[0].task.Refuse != (CopyOf{VM: vm.ID, Epoch: vm.Epoch}) {
+			t.Errorf("refused by %+v", refused)
+		}
+		if stops := w.agents.ordered(operation.ActStop); len(stops) != 0 {
+			t.Errorf("stop orders could end what came back: %+v", stops)
+		}
+		time.Sleep(time.Minute)
+		if events := w.told("vm.stopped-out-of-band"); len(events) != 1 || w.vm("web1").Condition != want {
+			t.Errorf("told %+v, condition %q", events, w.vm("web1").Condition)
+		}
+		op, err := w.StopVM(t.Context(), StopVM{VM: vm.ID, RequestID: "off", Caller: "operator/test"})
+		if err != nil || op.Result != operation.Done || op.Live() {
+			t.Fatalf("left off: %+v, %v", op, err)
+		}
+		if after = w.vm("web1"); after.Desired != cluster.Stopped || after.Condition != "" || after.Operation != "" {
+			t.Errorf("vm %+v", after)
+		}
+		if again, err := w.StopVM(t.Context(), StopVM{VM: vm.ID, RequestID: "off", Caller: "operator/test"}); err != nil || again.ID != op.ID {
+			t.Errorf("repeated: %+v, %v", again, err)
+		}
+		if _, err := w.StartVM(t.Context(), StartVM{Name: "web1"}); err != nil {
+			t.Errorf("started again: %v", err)
+		}
+	})
+}
+
+// It stopped, was found to have, and somebody started it again with virsh: it is taken back, under a new epoch.
+func TestAVMThatCameBackIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		time.Sleep(time.Minute)
+		w.facts.change("n1", without(vm.ID))
+		time.Sleep(3 * followEvery)
+		w.show(vm)
+		if _, err := w.StartVM(t.Context(), StartVM{Name: "web1"}); err == nil || !strings.Contains(err.Error(), "Berth has not started it there") {
+			t.Errorf("a second copy was started: %v", err)
+		}
+		time.Sleep(3 * followEvery)
+		if after := w.vm("web1"); after.Holder != "n1" || after.Epoch != vm.Epoch+1 || after.Condition != "" || after.Operation != "" {
+			t.Errorf("vm %+v", after)
+		}
+	})
+}
+
+func TestAlarms(t *testing.T) {
+	for name, c := range map[string]struct {
+		change    func(*cluster.Domain)
+		condition string
+	}{
+		"paused": {
+			func(d *cluster.Domain) { d.State, d.Reason = cluster.DomainPaused, "user" },
+			"out of band: paused on node1 (user): 'virsh resume web1' there lets it run",
+		},
+		"its mark is gone": {
+			func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 },
+			"out of band: Berth's mark is not in its metadata on node1, and Berth touches nothing without it: 'berth vm adopt web1' writes it again",
+		},
+		"another epoch": {
+			func(d *cluster.Domain) { d.Epoch = 9 },
+			"out of band: its metadata on node1 say epoch 9, and it is 1: 'berth vm adopt web1' writes a new one",
+		},
+		"another name": {
+			func(d *cluster.Domain) { d.Name = "db1" },
+			"out of band: it is called db1 on node1: shut it down, name it back with 'virsh domrename db1 web1', and start it with 'berth vm start web1'",
+		},
+		"undefined": {
+			func(d *cluster.Domain) { d.Persistent = false },
+			"out of band: its definition on node1 was removed: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.on("n1", "web1", 1)
+				w.record(vm.ID, func(vm *cluster.VM) { vm.Persistent = true })
+				w.edit("n1", vm, func(d *cluster.Domain) { d.Persistent = true })
+				time.Sleep(time.Minute)
+				before := w.vm("web1")
+				if before.Condition != "" {
+					t.Fatalf("condition %q", before.Condition)
+				}
+				orders := len(w.agents.orders)
+				w.edit("n1", vm, c.change)
+				time.Sleep(time.Minute)
+				after := w.vm("web1")
+				if after.Condition != c.condition {
+					t.Errorf("condition %q\nwant      %q", after.Condition, c.condition)
+				}
+				if after.Holder != "n1" || after.Epoch != before.Epoch || after.Name != before.Name || len(w.agents.orders) != orders || len(w.agents.tasks) != 0 {
+					t.Errorf("something was done: %+v, orders %+v", after, w.agents.orders[orders:])
+				}
+				if events := w.told("vm.out-of-band"); len(events) != 1 {
+					t.Errorf("told %+v", events)
+				}
+				w.edit("n1", vm, func(d *cluster.Domain) { *d = domainOf(before); d.Persistent = true })
+				time.Sleep(3 * followEvery)
+				if after := w.vm("web1"); after.Condition != "" {
+					t.Errorf("put back, condition %q", after.Condition)
+				}
+			})
+		})
+	}
+}
+
+// What others have written about a VM is not overwritten.
+func TestAnAlarmLeavesOtherConditionsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.record(vm.ID, func(vm *cluster.VM) { vm.Condition = "a volume may be left" })
+		w.edit("n1", vm, func(d *cluster.Domain) { d.State = cluster.DomainPaused })
+		time.Sleep(time.Minute)
+		w.edit("n1", vm, func(d *cluster.Domain) { d.State = cluster.DomainRunning })
+		time.Sleep(time.Minute)
+		if after := w.vm("web1"); after.Condition != "a volume may be left" {
+			t.Errorf("condition %q", after.Condition)
+		}
+	})
+}
+
+// A definition on a node that does not have the VM would be a second VM if somebody started it.
+func TestDefinitionsThatAreLeftAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.record(vm.ID, func(vm *cluster.VM) { vm.Epoch, vm.LastEpoch = 4, 4 })
+		w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 4 })
+		left := func(node string, change func(*cluster.Domain)) {
+			w.shows(node, vm, func(d *cluster.Domain) {
+				d.State, d.Epoch = cluster.DomainShutoff, 3
+				change(d)
+			})
+		}
+		left("n2", func(*cluster.Domain) {})
+		left("n3", func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 }) // nobody knows whose
+		time.Sleep(time.Minute)
+		if d := w.facts.nodes["n2"]; d.Domain(vm.ID) != nil {
+			t.Errorf("it is left: %+v", d.Domain(vm.ID))
+		}
+		if d := w.facts.nodes["n3"]; d.Domain(vm.ID) == nil {
+			t.Error("a definition without Berth's mark was removed")
+		}
+		if events := w.told("vm.undefined"); len(events) != 1 || !strings.Contains(events[0].Message, "node2") {
+			t.Errorf("told %+v", events)
+		}
+		if after := w.vm("web1"); after.Condition != "" || after.Holder != "n1" {
+			t.Errorf("vm %+v", after)
+		}
+		// While its node does not show it, a definition may be all that there is.
+		w.facts.change("n1", without(vm.ID))
+		left("n2", func(*cluster.Domain) {})
+		time.Sleep(time.Minute)
+		if d := w.facts.nodes["n2"]; d.Domain(vm.ID) == nil {
+			t.Error("the last definition was removed")
+		}
+	})
+}
+
+// within waits until something is so, and tells how long it took.
+func (w *world) within(limit time.Duration, so func() bool) time.Duration {
+	w.Helper()
+	began := time.Now()
+	for !so() {
+		if time.Since(began) > limit {
+			w.Fatalf("not so after %s", limit)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+func TestACopyTooManyIsSuspended(t *testing.T) {
+	for name, c := range map[string]struct {
+		change    func(*world, cluster.VM)
+		suspended []string // nodes, ascending
+		condition string
+	}{
+		"on another node": {func(w *world, vm cluster.VM) { w.shows("n2", vm, nil) }, []string{"n2"},
+			"runs twice: on node1 (epoch 1, its holder) and node2 (epoch 1); what is not its holder's is suspended, and nothing is killed: " +
+				"to keep the one on node1, 'virsh destroy web1' on node2; to keep the one on node2, 'virsh destroy web1' on node1, then 'virsh resume web1' on node2"},
+		"without a mark": {func(w *world, vm cluster.VM) {
+			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (epoch 0)"},
+		"of the wrong epoch": {func(w *world, vm cluster.VM) {
+			w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 7 })
+			w.shows("n2", vm, nil)
+		}, []string{"n1", "n2"}, "runs twice: on node1 (epoch 7) and node2 (epoch 1)"},
+		"two others": {func(w *world, vm cluster.VM) {
+			w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+			w.shows("n2", vm, nil)
+			w.shows("n3", vm, nil)
+			w.agents.mu.Lock()
+			w.agents.away["n1"] = true
+			w.agents.mu.Unlock()
+		}, []string{"n2", "n3"}, "runs twice: on node2 (epoch 1) and node3 (epoch 1)"},
+		"under a parked operation": {func(w *world, vm cluster.VM) {
+			op := operation.Operation{
+				ID: "parked", Kind: operation.Migrate, VM: vm.ID, VMName: vm.Name, Source: "n1", Target: "n2", Epoch: 2, SourceEpoch: 1,
+				Phase: operation.Judging, Result: operation.Parked, CreatedAt: time.Now(),
+			}
+			now := w.vm("web1")
+			before := now.Revision
+			now.Operation, now.LastEpoch = op.ID, 2
+			w.store(state.Command{VMs: []cluster.VM{now}, Operations: []operation.Operation{op}},
+				state.Expectation{Table: state.VMs, ID: now.ID, Revision: before}, state.Expectation{Table: state.Operations, ID: op.ID})
+			w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch = 2 })
+		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (epoch 2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.on("n1", "web1", 1)
+				time.Sleep(time.Minute)
+				c.change(w, vm)
+				took := w.within(2*time.Second, func() bool { return len(w.agents.performed(suspends)) >= len(c.suspended) })
+				t.Logf("suspended after %s", took)
+				time.Sleep(time.Minute)
+				asked := w.agents.performed(suspends)
+				if len(asked) != len(c.suspended) {
+					t.Fatalf("suspended %+v", asked)
+				}
+				for _, node := range c.suspended {
+					domain := w.facts.Facts(node, time.Now())
+					if d := domain.Domain(vm.ID); d == nil || d.State != cluster.DomainPaused {
+						t.Errorf("on %s: %+v", node, d)
+					}
+				}
+				after := w.vm("web1")
+				if after.Holder != "n1" || !strings.HasPrefix(after.Condition, c.condition) {
+					t.Errorf("holder %s, condition %q", after.Holder, after.Condition)
+				}
+				if events := w.told("vm.runs-twice"); len(events) != 1 {
+					t.Errorf("told %+v", events)
+				}
+				if events := w.told("vm.copy-suspended"); len(events) != len(c.suspended) {
+					t.Errorf("told %+v", events)
+				}
+				for _, action := range []operation.Action{operation.ActStop, operation.ActDiscard, operation.ActResume} {
+					if orders := w.agents.ordered(action); len(orders) > 0 {
+						t.Errorf("ordered %+v", orders)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestCopiesThatAreAsTheyShouldBe(t *testing.T) {
+	for name, change := range map[string]func(*world, cluster.VM){
+		"a migration by hand, paused on the target": func(w *world, vm cluster.VM) {
+			w.shows("n2", vm, func(d *cluster.Domain) { d.State = cluster.DomainPausedMigration })
+		},
+		"a migration of Berth's, paused on the target": func(w *world, vm cluster.VM) {
+			w.agents.mu.Lock()
+			w.agents.script = func(operation.Order) *operation.Answer { return nil }
+			w.agents.mu.Unlock()
+			if _, err := w.MigrateVM(w.Context(), MigrateVM{VM: vm.ID, Node: "n2", Caller: "operator/test"}); err != nil {
+				w.Fatal(err)
+			}
+			w.shows("n2", vm, func(d *cluster.Domain) { d.State, d.Epoch = cluster.DomainPaused, 2 })
+		},
+		"a migration of Berth's, whose news trail": func(w *world, vm cluster.VM) {
+			w.agents.mu.Lock()
+			w.agents.script = func(operation.Order) *operation.Answer { return nil }
+			w.agents.mu.Unlock()
+			if _, err := w.MigrateVM(w.Context(), MigrateVM{VM: vm.ID, Node: "n2", Caller: "operator/test"}); err != nil {
+				w.Fatal(err)
+			}
+			w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch = 2 })
+		},
+		"a migration by hand, whose news trail": func(w *world, vm cluster.VM) {
+			w.agents.does(func(_ string, task Task) error {
+				if task.Refuse != nil {
+					w.facts.change("n1", without(vm.ID)) // it is gone there, which nobody has told yet
+				}
+				return nil
+			})
+			w.shows("n2", vm, nil)
+		},
+		"what is not Berth's": func(w *world, vm cluster.VM) {
+			stranger := vm
+			stranger.ID = "11111111-2222-4333-8444-555555555555"
+			w.shows("n1", stranger, nil)
+			w.shows("n2", stranger, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.on("n1", "web1", 1)
+				time.Sleep(time.Minute)
+				change(w, vm)
+				time.Sleep(30 * time.Second)
+				if asked := w.agents.performed(suspends); len(asked) > 0 {
+					t.Errorf("suspended %+v", asked)
+				}
+				if after := w.vm("web1"); isTwice(after.Condition) {
+					t.Errorf("condition %q", after.Condition)
+				}
+			})
+		})
+	}
+}
+
+func TestOneCopyLessEndsTheCondition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.shows("n2", vm, nil)
+		time.Sleep(time.Minute)
+		if !isTwice(w.vm("web1").Condition) {
+			t.Fatal("two copies are no condition")
+		}
+		w.facts.change("n2", without(vm.ID))
+		time.Sleep(time.Minute)
+		if after := w.vm("web1"); after.Condition != "" || after.Holder != "n1" {
+			t.Errorf("vm %+v", after)
+		}
+		if events := w.told("vm.as-recorded"); len(events) != 1 {
+			t.Errorf("told %+v", events)
+		}
+	})
+}
+
+// Whoever decides for the other copy is followed.
+func TestThePersonDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.shows("n2", vm, nil)
+		time.Sleep(time.Minute)
+		w.facts.change("n1", without(vm.ID))
+		time.Sleep(time.Minute)
+		if after := w.vm("web1"); after.Holder != "n1" || !strings.Contains(after.Condition, "it is paused on node2") {
+			t.Errorf("vm %+v", after)
+		}
+		w.edit("n2", vm, func(d *cluster.Domain) { d.State = cluster.DomainRunning })
+		time.Sleep(time.Minute)
+		if after := w.vm("web1"); after.Holder != "n2" || after.Epoch != vm.Epoch+1 || after.Condition != "" {
+			t.Errorf("vm %+v", after)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package operation
+
+import (
+	"fmt"
+	"time"
+
+	"berth/coordinator/cluster"
+)
+
+// Whose copy is the VM, as an operator may say of a parked operation.
+const (
+	KeepSource = "source"
+	KeepTarget = "target"
+	KeepNone   = "none"
+)
+
+// ObstacleCode says what is in the way of a resolution.
+type ObstacleCode string
+
+// What may be in the way of a resolution.
+const (
+	NotParked    ObstacleCode = "not parked"
+	NoSuchSide   ObstacleCode = "no such side"   // the operation has no such node
+	StillThere   ObstacleCode = "still there"    // the node shows a copy that is not to be kept
+	NotHeard     ObstacleCode = "not heard"      // the node does not positively show what it has
+	NotThere     ObstacleCode = "not there"      // the node does not show the copy that is to be kept
+	DisksMoved   ObstacleCode = "disks moved"    // they were copied, and their records say that they are on the target
+	KeepsUnknown ObstacleCode = "unknown choice" // neither source, target nor none
+)
+
+// Obstacle is why an operation cannot be resolved as asked.
+type Obstacle struct {
+	Code ObstacleCode
+	Node string // ID, if it is about a node
+	Seen Observation
+}
+
+// Resolve ends a parked operation by an operator's word: Keep is whose copy is the VM. Whatever is not kept must positively
+// run nowhere, by what was seen of each node (its ID to what it shows; State unknown for one that does not tell), because
+// nothing is killed on the way. First the nodes that lose it refuse it for good, then the copy that is kept gets an epoch of
+// its own, and is resumed if it was the migration that paused it. By and at say who decided and when, and stay in the
+// operation with what was seen.
+func Resolve(
+	op Operation, vm cluster.VM, keep string, seen map[string]Observation, by string, at time.Time,
+) (Next, *Obstacle) {
+	if !op.Live() || op.Result != Parked {
+		return Next{}, &Obstacle{Code: NotParked}
+	}
+	t := newTransition(op, vm, at)
+	kept := ""
+	switch keep {
+	case KeepSource:
+		kept = op.Source
+	case KeepTarget:
+		kept = op.Target
+	case KeepNone:
+	default:
+		return Next{}, &Obstacle{Code: KeepsUnknown}
+	}
+	if kept == "" && keep != KeepNone {
+		return Next{}, &Obstacle{Code: NoSuchSide}
+	}
+	for _, node := range []string{op.Source, op.Target} {
+		if node == "" {
+			continue
+		}
+		if obstacle := inTheWay(node, seen[node], node == kept); obstacle != nil {
+			return Next{}, obstacle
+		}
+		t.note("when it was resolved, %s showed domain %s, epoch %d, job %t", t.name(node), seen[node].State, seen[node].Epoch, seen[node].JobActive)
+	}
+	if keep == KeepSource && op.CopyStorage && vm.Holder == op.Target {
+		return Next{}, &Obstacle{Code: DisksMoved, Node: op.Target}
+	}
+	t.note("%s resolved it at %s: keep %s", by, at.UTC().Format(time.RFC3339), keep)
+	next := &t.Operation
+	next.Result, next.Message, next.Resolution, next.ResolvedBy = Pending, "resolved by "+by+": keep "+keep, keep, by
+	next.Leftover, next.Revert, next.Cancel = "", false, false
+	t.VM.Condition = ""
+	if kept != "" {
+		t.VM.LastEpoch = t.VM.EpochsGiven() + 1
+	}
+	switch keep {
+	case KeepSource:
+		next.SourceEpoch = t.VM.LastEpoch
+	case KeepTarget:
+		next.Epoch = t.VM.LastEpoch
+	}
+	t.closeNext("")
+	return t.Next, nil
+}
+
+func inTheWay(node string, seen Observation, kept bool) *Obstacle {
+	gone := seen.State == cluster.DomainAbsent || seen.State == cluster.DomainShutoff
+	switch {
+	case seen.State == "" || seen.State == cluster.DomainUnknown:
+		return &Obstacle{Code: NotHeard, Node: node, Seen: seen}
+	case kept && (gone || seen.State == cluster.DomainCrashed):
+		return &Obstacle{Code: NotThere, Node: node, Seen: seen}
+	case !kept && !gone:
+		return &Obstacle{Code: StillThere, Node: node, Seen: seen}
+	}
+	return nil
+}
+
+// closeNext has the next node refuse the VM that loses it, and goes on when there is none: the one after the node closed last.
+func (t *transition) closeNext(closed string) {
+	op := &t.Operation
+	for _, side := range []struct{ node, keep string }{{op.Target, KeepTarget}, {op.Source, KeepSource}} {
+		switch {
+		case side.node == "", op.Resolution == side.keep:
+			continue
+		case closed != "":
+			if side.node == closed {
+				closed = ""
+			}
+			continue
+		}
+		op.Leftover = side.node
+		t.enter(Discarding)
+		return
+	}
+	op.Leftover = ""
+	if op.Resolution == KeepNone {
+		t.VM.Desired, t.VM.Holder = cluster.Stopped, ""
+		t.end(Failed, op.Message)
+		return
+	}
+	t.enter(Marking)
+}
+
+// markAnswered goes on with the copy that is kept, once it has its own epoch.
+func (t *transition) markAnswered(answer Answer) bool {
+	op := &t.Operation
+	switch answer.Outcome {
+	case OutcomeAmbiguous:
+		return false
+	case OutcomeDone:
+	default:
+		t.noteAnswer(answer)
+		t.parkAgain(answer.Error)
+		return true
+	}
+	t.noteAnswer(answer)
+	paused := answer.Seen.State == cluster.DomainPausedMigration
+	if op.Resolution == KeepSource {
+		t.hold(op.Source, op.SourceEpoch)
+		if paused {
+			t.enter(Reverting)
+		} else {
+			t.end(Failed, op.Message)
+		}
+		return true
+	}
+	if t.VM.Holder == op.Target {
+		t.hold(op.Target, op.Epoch)
+	} else {
+		t.takeOver()
+	}
+	if paused || answer.Seen.State == cluster.DomainPaused { // a strict hand-over leaves it so
+		t.enter(HandedOver)
+	} else {
+		t.moved()
+	}
+	return true
+}
+
+// parkAgain gives an operation back to the operator: what was decided could not be done.
+func (t *transition) parkAgain(why string) {
+	t.Operation.Phase = Judging
+	t.Operation.Step++
+	t.Operation.Leftover = ""
+	decided := t.Operation.Resolution
+	t.Operation.Resolution = ""
+	t.park(fmt.Sprintf("to keep %s, as was decided, could not be done: %s", decided, why))
+}
+
+// kept is the node whose copy is the VM, of a resolved operation.
+func (o *Operation) kept() string {
+	if o.Resolution == KeepSource {
+		return o.Source
+	}
+	return o.Target
+}
+
+// resolved tells whether the operation does what an operator has decided.
+func (o *Operation) resolved() bool { return o.Resolution != "" }
