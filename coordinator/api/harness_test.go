@@ -377,6 +377,21 @@ type fakeControl struct {
 	power        func(node string) (bool, error)
 	held         map[string]control.FenceVerdict // by node ID, as the next
 	contradicted map[string]string
+	adopt   func(control.AdoptVMs) ([]control.AdoptedVM, error)
+	release func(control.ReleaseVM) (operation.Operation, error)
+	resolve func(control.ResolveOperation) (operation.Operation, error)
+}
+
+func (f *fakeControl) AdoptVMs(_ context.Context, request control.AdoptVMs) ([]control.AdoptedVM, error) {
+	return f.adopt(request)
+}
+
+func (f *fakeControl) ReleaseVM(_ context.Context, request control.ReleaseVM) (operation.Operation, error) {
+	return f.release(request)
+}
+
+func (f *fakeControl) ResolveOperation(_ context.Context, request control.ResolveOperation) (operation.Operation, error) {
+	return f.resolve(request)
 }
 
 func (f *fakeControl) FenceNode(_ context.Context, request control.FenceNode) (cluster.Node, error) {

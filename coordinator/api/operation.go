@@ -58,9 +58,9 @@ func (s *Server) GetOperation(
 	if !known {
 		return nil, notFound("operation", request.Msg.GetId())
 	}
-	return connect.NewResponse(&berthv1.GetOperationResponse{
-		SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op),
-	}), nil
+	message := wire.Operation(op)
+	message.Views = p.views(op)
+	return connect.NewResponse(&berthv1.GetOperationResponse{SchemaVersion: wire.SchemaVersion, Operation: message}), nil
 }
 
 // CancelOperation asks for a live operation to be given up.

@@ -24,6 +24,7 @@ func (p *picture) problems(members []*berthv1.Member) []string {
 		p.quarantine(),
 		p.duplicates(),
 		p.parked(),
+		p.sameHosts(),
 		memberProblems(members, p.at),
 		p.vmProblems(),
 		p.nodeProblems(),
@@ -59,12 +60,33 @@ func (p *picture) duplicates() []string {
 	return lines
 }
 
+// sameHosts are nodes whose libvirt has the host UUID of another one: libvirt refuses to migrate between them. At enrolment it
+// is refused; it may change afterwards.
+func (p *picture) sameHosts() []string {
+	names := make(map[string][]string)
+	for _, view := range p.view().Nodes {
+		if uuid := strings.ToLower(p.soft.Inventory(view.Node.ID).GetHostUuid()); uuid != "" {
+			names[uuid] = append(names[uuid], view.Node.Name)
+		}
+	}
+	var lines []string
+	for uuid, nodes := range names {
+		if len(nodes) > 1 {
+			slices.Sort(nodes)
+			lines = append(lines, fmt.Sprintf("nodes %s have the same host UUID %s, and nothing can migrate between them: give one another host_uuid in libvirtd.conf, and restart its libvirtd",
+				strings.Join(nodes, " and "), uuid))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
 func (p *picture) parked() []string {
 	var lines []string
 	for _, op := range p.LiveOperations() {
 		if op.Result == operation.Parked {
 			lines = append(lines, fmt.Sprintf("operation %s (%s of VM %s) is parked, a person has to decide: %s",
-				op.ID, op.Kind, op.VMName, op.Message))
+				op.ID, op.Kind, op.VMName, op.Message)+fmt.Sprintf("; see 'berth operation show %s'", op.ID))
 		}
 	}
 	return lines
@@ -77,6 +99,8 @@ func (p *picture) vmProblems() []string {
 		seen := p.vm(vm, running)
 		if seen.GetState() == berthv1.VMState_VM_STATE_LOST {
 			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(seen.GetCondition(), "no node runs it")))
+		} else if vm.Operation == "" && control.IsOutOfBand(vm.Condition) {
+			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition))
 		}
 	}
 	return lines

@@ -61,6 +61,9 @@ type Control interface {
 	StopVM(ctx context.Context, request control.StopVM) (operation.Operation, error)
 	MigrateVM(ctx context.Context, request control.MigrateVM) (control.Migration, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
+	ResolveOperation(ctx context.Context, request control.ResolveOperation) (operation.Operation, error)
+	AdoptVMs(ctx context.Context, request control.AdoptVMs) ([]control.AdoptedVM, error)
+	ReleaseVM(ctx context.Context, request control.ReleaseVM) (operation.Operation, error)
 
 	StartVMs(ctx context.Context, request control.StartVMs) ([]control.StartedVM, error)
 	DrainNode(ctx context.Context, request control.DrainNode) (control.Drained, error)

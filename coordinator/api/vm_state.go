@@ -49,6 +49,8 @@ func busyState(kind operation.Kind) berthv1.VMState {
 		return berthv1.VMState_VM_STATE_STOPPING
 	case operation.Migrate:
 		return berthv1.VMState_VM_STATE_MIGRATING
+	case operation.Adopt, operation.Release:
+		return berthv1.VMState_VM_STATE_RUNNING // its guest does not notice
 	default:
 		return berthv1.VMState_VM_STATE_UNSPECIFIED
 	}

@@ -302,3 +302,30 @@ func cannedRanked() *berthv1.Decision {
 	}
 	return d
 }
+
+// cannedParked is a migration that no rule could decide.
+func cannedParked() *berthv1.Operation {
+	op := cannedOperation("migrate", running)
+	op.Result, op.Phase, op.Message = parked, "judging", "both nodes run it"
+	op.Evidence = []string{"node1 shows domain running, epoch 2, job false", "node2 shows domain running, epoch 3, job false", "verdict: running on both"}
+	op.Views = []*berthv1.CopyView{
+		{Node: "node1", NodeId: "n1", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, StateReason: "booted", Epoch: 2, Holder: true, AgeSeconds: 1.2, NodeState: berthv1.NodeState_NODE_STATE_UP},
+		{Node: "node2", NodeId: "n2", State: berthv1.DomainState_DOMAIN_STATE_PAUSED, StateReason: "user", Epoch: 3, JobActive: true, AgeSeconds: 4, NodeState: berthv1.NodeState_NODE_STATE_UP},
+		{Node: "node3", NodeId: "n3", State: berthv1.DomainState_DOMAIN_STATE_UNKNOWN, AgeSeconds: 90, NodeState: berthv1.NodeState_NODE_STATE_UNREACHABLE},
+	}
+	return op
+}
+
+func cannedAdoption(request *berthv1.AdoptVMsRequest) *berthv1.AdoptVMsResponse {
+	answer := &berthv1.AdoptVMsResponse{SchemaVersion: "1"}
+	db := &berthv1.AdoptedVM{Vm: "db", VmId: "u1", Node: "node1", Note: "it stays on its node: disk /var/lib/db.img is in no storage pool that Berth knows as shared"}
+	web := &berthv1.AdoptedVM{Vm: "web", VmId: "u2", Node: "node2"}
+	if !request.GetDryRun() {
+		db.Operation, web.Operation = cannedOperation("adopt", done), cannedOperation("adopt", done)
+	}
+	answer.Vms = append(answer.Vms, db, web)
+	if request.GetAll() {
+		answer.Vms = append(answer.Vms, &berthv1.AdoptedVM{Vm: "old", VmId: "u3", Node: "node2", Problem: "it is off", NextStep: "start it with 'virsh start old' on node2"})
+	}
+	return answer
+}

@@ -62,6 +62,9 @@ type fake struct {
 	deleteVM    func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error)
 	listOps     func(*berthv1.ListOperationsRequest) (*berthv1.ListOperationsResponse, error)
 	getOp       func(*berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error)
+	resolveOp   func(*berthv1.ResolveOperationRequest) (*berthv1.ResolveOperationResponse, error)
+	adoptVMs    func(*berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error)
+	releaseVM   func(*berthv1.ReleaseVMRequest) (*berthv1.ReleaseVMResponse, error)
 	cancelOp    func(*berthv1.CancelOperationRequest) (*berthv1.CancelOperationResponse, error)
 	watchOp     func(context.Context, *berthv1.WatchOperationRequest, func(*berthv1.WatchOperationResponse) error) error
 	decisions   func(*berthv1.ListDecisionsRequest) (*berthv1.ListDecisionsResponse, error)
@@ -169,6 +172,18 @@ func (f *fake) GetOperation(_ context.Context, r *connect.Request[berthv1.GetOpe
 
 func (f *fake) CancelOperation(_ context.Context, r *connect.Request[berthv1.CancelOperationRequest]) (*connect.Response[berthv1.CancelOperationResponse], error) {
 	return answer(f, r, f.cancelOp)
+}
+
+func (f *fake) ResolveOperation(_ context.Context, r *connect.Request[berthv1.ResolveOperationRequest]) (*connect.Response[berthv1.ResolveOperationResponse], error) {
+	return answer(f, r, f.resolveOp)
+}
+
+func (f *fake) AdoptVMs(_ context.Context, r *connect.Request[berthv1.AdoptVMsRequest]) (*connect.Response[berthv1.AdoptVMsResponse], error) {
+	return answer(f, r, f.adoptVMs)
+}
+
+func (f *fake) ReleaseVM(_ context.Context, r *connect.Request[berthv1.ReleaseVMRequest]) (*connect.Response[berthv1.ReleaseVMResponse], error) {
+	return answer(f, r, f.releaseVM)
 }
 
 func (f *fake) WatchOperation(ctx context.Context, r *connect.Request[berthv1.WatchOperationRequest], stream *connect.ServerStream[berthv1.WatchOperationResponse]) error {

@@ -91,7 +91,30 @@ func steady() *fake {
 			stuck.Message = "node2 shows the guest running, its agent said stopped"
 			return &berthv1.ListOperationsResponse{SchemaVersion: "1", Operations: []*berthv1.Operation{operation("migrate"), cannedOperation("start", done), stuck}}, nil
 		},
-		getOp: func(*berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error) {
+		resolveOp: func(r *berthv1.ResolveOperationRequest) (*berthv1.ResolveOperationResponse, error) {
+			op := operation("migrate")
+			op.Resolution, op.ResolvedBy = r.GetKeep(), "operator/admin"
+			return &berthv1.ResolveOperationResponse{SchemaVersion: "1", Operation: op}, nil
+		},
+		adoptVMs: func(r *berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error) { return cannedAdoption(r), nil },
+		releaseVM: func(*berthv1.ReleaseVMRequest) (*berthv1.ReleaseVMResponse, error) {
+			op := operation("release")
+			op.Source, op.Target = "node2", ""
+			return &berthv1.ReleaseVMResponse{SchemaVersion: "1", Operation: op}, nil
+		},
+		getOp: func(r *berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error) {
+			switch r.GetId() {
+			case "parked":
+				return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: cannedParked()}, nil
+			case "restored":
+				op := cannedParked()
+				op.EndedAt, op.Views = ago(time.Second), nil
+				return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: op}, nil
+			case "resolved":
+				op := cannedOperation("migrate", done)
+				op.Resolution, op.ResolvedBy = "target", "operator/ann"
+				return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: op}, nil
+			}
 			return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: operation("migrate")}, nil
 		},
 		cancelOp: func(*berthv1.CancelOperationRequest) (*berthv1.CancelOperationResponse, error) {
@@ -189,6 +212,13 @@ func TestGoldenOutput(t *testing.T) {
 		"operation-list-wide":      {"operation", "list", "-o", "wide"},
 		"operation-show":           {"operation", "show", "3nqk7d2m0x1ab"},
 		"operation-cancel":         {"operation", "cancel", "3nqk7d2m0x1ab"},
+		"operation-show-parked":    {"operation", "show", "parked"},
+		"operation-show-restored":  {"operation", "show", "restored"},
+		"operation-show-resolved":  {"operation", "show", "resolved"},
+		"operation-resolve":        {"operation", "resolve", "migrate", "--keep", "target", "--no-wait"},
+		"vm-adopt":                 {"vm", "adopt", "db", "web"},
+		"vm-adopt-dry-run":         {"vm", "adopt", "--all", "--dry-run"},
+		"vm-release":               {"vm", "release", "web1", "--no-wait"},
 		"decision-list":            {"decision", "list"},
 		"decision-list-wide":       {"decision", "list", "-o", "wide"},
 		"decision-show":            {"decision", "show", "last"},

@@ -12,10 +12,11 @@ import (
 )
 
 func (a *app) operationCommand() *cobra.Command {
-	return noun("operation COMMAND", "See and cancel what is being done to VMs", `
-An operation is one start, stop or migration. It goes on whatever becomes of the command that began it, and when a
-coordinator dies the next leader takes it up.`,
-		a.operationListCommand(), a.operationShowCommand(), a.operationWatchCommand(), a.operationCancelCommand())
+	return noun("operation COMMAND", "See, cancel and resolve what is being done to VMs", `
+An operation is one start, stop or migration, or another change of a VM. It goes on whatever becomes of the command that
+began it, and when a coordinator dies the next leader takes it up.`,
+		a.operationListCommand(), a.operationShowCommand(), a.operationWatchCommand(), a.operationCancelCommand(),
+		a.operationResolveCommand())
 }
 
 func (a *app) operationListCommand() *cobra.Command {
@@ -121,11 +122,14 @@ func (a *app) operationText(p *page, op *berthv1.Operation, _ bool) {
 		{"attempt", strconv.Itoa(int(op.GetAttempt()))},
 		{"epoch", strconv.FormatUint(op.GetEpoch(), 10)},
 		{"decision", op.GetDecisionId()},
+		{"resolved", resolution(op)},
+		{"next step", parkedStep(op)},
 	}
 	if op.GetMigration() != nil {
 		rows = append(rows, [2]string{"migration", moved(op.GetMigration())})
 	}
 	p.fields("  ", rows...)
+	a.viewTable(p, op)
 	if len(op.GetEvidence()) > 0 {
 		p.line("  evidence, oldest first")
 		for _, line := range op.GetEvidence() {

@@ -83,6 +83,10 @@ func beginning(op *berthv1.Operation) string {
 		return "stopping on " + op.GetSource()
 	case op.GetKind() == "delete":
 		return "removing its disks"
+	case op.GetKind() == "adopt":
+		return "being adopted on " + op.GetTarget()
+	case op.GetKind() == "release":
+		return "being released on " + op.GetSource()
 	}
 	return op.GetKind()
 }

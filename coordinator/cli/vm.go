@@ -16,9 +16,9 @@ import (
 func (a *app) vmCommand() *cobra.Command {
 	return noun("vm COMMAND", "Start, stop, migrate and see VMs", `
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
-'berth node show', and never touched. 'berth vm why' and 'berth vm why-not' tell why it is where it is.`,
+'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and 'berth vm why-not' tell why it is where it is.`,
 		a.vmAddCommand(), a.vmSetCommand(), a.vmStartCommand(), a.vmStopCommand(), a.vmListCommand(), a.vmShowCommand(),
-		a.vmMigrateCommand(), a.vmConsoleCommand(), a.vmDeleteCommand(), a.vmWhyCommand(), a.vmWhyNotCommand())
+		a.vmMigrateCommand(), a.vmConsoleCommand(), a.vmDeleteCommand(), a.vmAdoptCommand(), a.vmReleaseCommand(), a.vmWhyCommand(), a.vmWhyNotCommand())
 }
 
 func (a *app) vmListCommand() *cobra.Command {
@@ -157,6 +157,7 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 	}
 	rows = append(rows,
 		[2]string{"created", a.at(vm.GetCreatedAt())},
+		[2]string{"adopted", adopted(vm)},
 		[2]string{"decision", vm.GetLastDecisionId()},
 		[2]string{"epoch", strconv.FormatUint(vm.GetEpoch(), 10)},
 		[2]string{"ID", vm.GetId()},
@@ -171,6 +172,14 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		p.blank()
 		a.operationText(p, op, wide)
 	}
+}
+
+// adopted says so of a VM whose domain Berth has not made.
+func adopted(vm *berthv1.VM) string {
+	if !vm.GetAdopted() {
+		return ""
+	}
+	return "yes: its domain was there before"
 }
 
 // textLength tells how long a text is.

@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -31,6 +32,50 @@ func Operation(op operation.Operation) *berthv1.Operation {
 		PlanId:     op.Plan,
 
 		CopyStorage: op.CopyStorage,
+		Resolution:  op.Resolution,
+		ResolvedBy:  op.ResolvedBy,
+		Direct:      op.Direct,
+	}
+}
+
+// CopyView makes the message of what a node shows of a VM; no domain: none. Absent is said only by a node that positively tells.
+func CopyView(node *cluster.NodeView, domain *cluster.Domain, at time.Time) *berthv1.CopyView {
+	facts := node.Facts
+	view := &berthv1.CopyView{
+		Node: node.Node.Name, NodeId: node.Node.ID, NodeState: liveness(facts.Liveness), State: berthv1.DomainState_DOMAIN_STATE_UNKNOWN,
+	}
+	heard := facts.InventoryAt
+	if facts.TelemetryAt.After(heard) {
+		heard = facts.TelemetryAt
+	}
+	if !heard.IsZero() {
+		view.AgeSeconds = max(at.Sub(heard).Seconds(), 0)
+	}
+	switch {
+	case domain != nil:
+		view.State, view.StateReason, view.Epoch, view.JobActive = domainState(domain.State), domain.Reason, domain.Epoch, domain.JobActive
+	case facts.Liveness == cluster.Up && facts.Inventory && facts.DomainsKnown:
+		view.State = berthv1.DomainState_DOMAIN_STATE_ABSENT
+	}
+	return view
+}
+
+func domainState(state cluster.DomainState) berthv1.DomainState {
+	switch state {
+	case cluster.DomainAbsent:
+		return berthv1.DomainState_DOMAIN_STATE_ABSENT
+	case cluster.DomainRunning:
+		return berthv1.DomainState_DOMAIN_STATE_RUNNING
+	case cluster.DomainPaused:
+		return berthv1.DomainState_DOMAIN_STATE_PAUSED
+	case cluster.DomainPausedMigration:
+		return berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION
+	case cluster.DomainShutoff:
+		return berthv1.DomainState_DOMAIN_STATE_SHUTOFF
+	case cluster.DomainCrashed:
+		return berthv1.DomainState_DOMAIN_STATE_CRASHED
+	default:
+		return berthv1.DomainState_DOMAIN_STATE_UNKNOWN
 	}
 }
 

@@ -69,6 +69,7 @@ func VM(report VMReport) *berthv1.VM {
 		MovedAt:        timestamp(vm.MovedAt),
 		Within:         report.Within,
 		Cpu:            vm.CPU,
+		Adopted:        vm.Adopted,
 		Volumes:        vmDisks(report),
 		Ha:             vm.HA,
 		Restarts:       int32(vm.Restarts),

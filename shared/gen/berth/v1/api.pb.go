@@ -6441,6 +6441,7 @@ type AdoptedVM struct {
 	Operation     *Operation             `protobuf:"bytes,4,opt,name=operation,proto3" json:"operation,omitempty"` // absent: see the problem
 	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`     // why it was not taken
 	NextStep      string                 `protobuf:"bytes,6,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	Note          string                 `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"` // what its owner should know of it from now on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6513,6 +6514,13 @@ func (x *AdoptedVM) GetProblem() string {
 func (x *AdoptedVM) GetNextStep() string {
 	if x != nil {
 		return x.NextStep
+	}
+	return ""
+}
+
+func (x *AdoptedVM) GetNote() string {
+	if x != nil {
+		return x.Note
 	}
 	return ""
 }
@@ -10052,14 +10060,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestId\"`\n" +
 	"\x10AdoptVMsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
-	"\x03vms\x18\x02 \x03(\v2\x13.berth.v1.AdoptedVMR\x03vms\"\xae\x01\n" +
+	"\x03vms\x18\x02 \x03(\v2\x13.berth.v1.AdoptedVMR\x03vms\"\xc2\x01\n" +
 	"\tAdoptedVM\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x13\n" +
 	"\x05vm_id\x18\x02 \x01(\tR\x04vmId\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x121\n" +
 	"\toperation\x18\x04 \x01(\v2\x13.berth.v1.OperationR\toperation\x12\x18\n" +
 	"\aproblem\x18\x05 \x01(\tR\aproblem\x12\x1b\n" +
-	"\tnext_step\x18\x06 \x01(\tR\bnextStep\"A\n" +
+	"\tnext_step\x18\x06 \x01(\tR\bnextStep\x12\x12\n" +
+	"\x04note\x18\a \x01(\tR\x04note\"A\n" +
 	"\x10ReleaseVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
 	"\n" +

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+func (a *app) vmAdoptCommand() *cobra.Command {
+	var (
+		request berthv1.AdoptVMsRequest
+		wait    waiting
+	)
+	cmd := &cobra.Command{
+		Use: "adopt NAME|UUID...", Short: "Take running domains under management", Args: severalNames,
+		Long: `Take domains under management that run and are not Berth's. No guest notices: a mark is written into the domain's
+metadata, and Berth keeps what the domain is started with. What libvirt has a definition of keeps it; there is one, on the
+node that has the VM. A VM that has lost its mark, or runs where Berth has not started it, is taken back by its name.
+What cannot be taken is named with the reason, and the others are.`,
+		Example: `  berth vm adopt web1
+  berth vm adopt --all --dry-run
+  berth vm adopt --all --node node1 --vdc shop`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 && !request.GetAll():
+				return Usagef(cmd, "name domains, or give --all")
+			case len(args) > 0 && request.GetAll():
+				return Usagef(cmd, "names and --all exclude each other")
+			}
+			request.Domains, request.RequestId = args, requestID()
+			return a.vmAdopt(cmd, &request, wait)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&request.All, "all", false, "every domain that runs and is not Berth's")
+	cmd.Flags().StringVar(&request.Node, "node", "", "only on `NODE`")
+	cmd.Flags().StringVar(&request.Vdc, "vdc", "", "`VDC` that the VMs belong to")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "only tell what would be taken")
+	complete(cmd, "node", a.nodeNames())
+	complete(cmd, "vdc", cobra.NoFileCompletions)
+	wait.flags(cmd)
+	return cmd
+}
+
+func (a *app) vmAdopt(cmd *cobra.Command, request *berthv1.AdoptVMsRequest, wait waiting) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	answer, err := ask(cmd.Context(), s, repeatable, client.AdoptVMs, request)
+	if err != nil {
+		return err
+	}
+	a.nothing(cmd, len(answer.GetVms()), "no domain runs that is not Berth's")
+	if wait.wait && !request.GetDryRun() {
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), wait.timeout, errTimeout)
+		defer cancel()
+		for _, one := range answer.GetVms() {
+			if one.GetOperation() == nil {
+				continue
+			}
+			progress := a.progress(cmd.ErrOrStderr(), one.GetOperation())
+			one.Operation, err = follow(ctx, s, one.GetOperation(), wait.timeout, progress)
+			progress.end(err == nil)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	err = a.print(cmd, result{
+		message: answer,
+		names:   prefixed("vm/", answer.GetVms(), (*berthv1.AdoptedVM).GetVm),
+		text: func(p *page, _ bool) {
+			for _, one := range answer.GetVms() {
+				p.line("%s", adoptedLine(one, request.GetDryRun()))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if request.GetDryRun() {
+		return nil
+	}
+	return adoptedError(answer.GetVms())
+}
+
+// adoptedLine is what came of one domain.
+func adoptedLine(one *berthv1.AdoptedVM, dryRun bool) string {
+	op := one.GetOperation()
+	text := "vm/" + one.GetVm()
+	if one.GetNode() != "" {
+		text += " on " + one.GetNode()
+	}
+	switch {
+	case one.GetProblem() != "":
+		return fmt.Sprintf("%s: not adopted: %s; %s", text, one.GetProblem(), one.GetNextStep())
+	case dryRun:
+		text += ": would be adopted"
+	case op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE:
+		text += ": adopted"
+	case ended(op):
+		return fmt.Sprintf("%s: not adopted: %s (operation %s)", text, op.GetMessage(), op.GetId())
+	default:
+		text += fmt.Sprintf(": %s (operation %s)", beginning(op), op.GetId())
+	}
+	if one.GetNote() != "" {
+		text += "; " + one.GetNote()
+	}
+	return text
+}
+
+// adoptedError makes the command fail if one of several domains was not taken.
+func adoptedError(all []*berthv1.AdoptedVM) error {
+	missed := 0
+	for _, one := range all {
+		if op := one.GetOperation(); one.GetProblem() != "" || ended(op) && op.GetResult() != berthv1.OperationResult_OPERATION_RESULT_DONE {
+			missed++
+		}
+	}
+	if missed == 0 {
+		return nil
+	}
+	return rpc.Errorf(connect.CodeUnknown, &berthv1.ErrorDetail{Code: rpc.Conflict, Subject: "vm", NextStep: "each line above tells what to do"},
+		"%d of %s not adopted", missed, count(len(all), "domain"))
+}
+
+func (a *app) vmReleaseCommand() *cobra.Command {
+	var wait waiting
+	cmd := &cobra.Command{
+		Use: "release NAME", Short: "Give a running VM back to libvirt alone", Args: arguments(1, "NAME"),
+		Long: `Give a VM back: Berth's mark is taken out of its metadata and Berth forgets it. The guest runs on and does not notice. Its
+disks stay where they are, those that Berth has made as disks of no VM. A VM that Berth has made is transient: when it stops,
+libvirt forgets it, unless 'virsh dumpxml' and 'virsh define' keep it before. A stopped VM is forgotten by 'berth vm delete'.`,
+		Example: `  berth vm release web1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.connect()
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			answer, err := ask(cmd.Context(), s, repeatable, client.ReleaseVM, &berthv1.ReleaseVMRequest{Vm: args[0], RequestId: requestID()})
+			if err != nil {
+				return err
+			}
+			op := answer.GetOperation()
+			said := fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), beginning(op), op.GetId())
+			if wait.wait {
+				if op, err = a.await(cmd, s, op, wait.timeout); err != nil {
+					return err
+				}
+				answer.Operation = op
+				said = fmt.Sprintf("vm/%s released; its domain runs on, on %s", op.GetVm(), op.GetSource())
+			}
+			return a.print(cmd, result{
+				message: answer, names: []string{"vm/" + op.GetVm()}, text: func(p *page, _ bool) { p.line("%s", said) },
+			})
+		},
+		ValidArgsFunction: first(a.vmNames()),
+	}
+	wait.flags(cmd)
+	return cmd
+}
