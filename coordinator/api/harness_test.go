@@ -377,9 +377,9 @@ type fakeControl struct {
 	power        func(node string) (bool, error)
 	held         map[string]control.FenceVerdict // by node ID, as the next
 	contradicted map[string]string
-	adopt   func(control.AdoptVMs) ([]control.AdoptedVM, error)
-	release func(control.ReleaseVM) (operation.Operation, error)
-	resolve func(control.ResolveOperation) (operation.Operation, error)
+	adopt        func(control.AdoptVMs) ([]control.AdoptedVM, error)
+	release      func(control.ReleaseVM) (operation.Operation, error)
+	resolve      func(control.ResolveOperation) (operation.Operation, error)
 }
 
 func (f *fakeControl) AdoptVMs(_ context.Context, request control.AdoptVMs) ([]control.AdoptedVM, error) {

@@ -269,7 +269,7 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 	}, all)
 }
 
-// carryOut changes what a node shows as an order does that ends or marks a domain. What a start brings is for the test to show.
+// carryOut changes what a node shows as an order does that brings, ends or marks a domain.
 func (f *facts) carryOut(order operation.Order) {
 	if order.Action == operation.ActMigrate {
 		facts := f.Facts(order.Node, time.Now())
@@ -285,6 +285,11 @@ func (f *facts) carryOut(order operation.Order) {
 	f.change(order.Node, func(facts *cluster.NodeFacts) {
 		at := slices.IndexFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == order.VM })
 		switch {
+		case order.Action == operation.ActStart && at < 0:
+			facts.Domains = append(facts.Domains, cluster.Domain{
+				UUID: order.VM, Name: order.VMName, State: cluster.DomainRunning, Memory: order.Spec.Memory, VCPUs: 1, Managed: true, Epoch: order.Epoch,
+			})
+			slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 		case at < 0:
 		case order.Action == operation.ActStop, order.Action == operation.ActMigrate:
 			facts.Domains = slices.Delete(facts.Domains, at, at+1)
@@ -447,6 +452,7 @@ func (w *world) running(name string) cluster.VM {
 // show makes a VM's node show it.
 func (w *world) show(vm cluster.VM) {
 	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
+		f.Domains = slices.DeleteFunc(f.Domains, func(d cluster.Domain) bool { return d.UUID == vm.ID })
 		f.Domains = append(f.Domains, domainOf(vm))
 		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	})

@@ -537,6 +537,7 @@ func TestAVMThatIsGoneIsNotInItsOwnWay(t *testing.T) {
 		if vm.Holder == "" || len(vm.Resident) != 1 {
 			t.Fatalf("vm %+v", vm)
 		}
+		w.facts.change(vm.Holder, without(vm.ID))
 		time.Sleep(time.Second)
 		again := StartVM{Name: "web1"}
 		if nodes := w.winners(again); len(nodes) != 3 {

@@ -97,10 +97,12 @@ func (c *Control) everything(snapshot *state.Snapshot) (shown map[string][]Copy,
 	for i := range nodes {
 		node := &nodes[i]
 		facts := c.Inventory.Facts(node.ID, c.Now())
-		if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown {
-			if !node.Fenced() {
-				unheard = append(unheard, node.Name)
-			}
+		speaks := facts.Liveness == cluster.Up
+		switch {
+		case node.Fenced() && !speaks:
+			continue
+		case node.Fenced(), !speaks, !facts.Inventory, !facts.DomainsKnown: // one that speaks although it is off is not believed
+			unheard = append(unheard, node.Name)
 			continue
 		}
 		for _, domain := range facts.Domains {

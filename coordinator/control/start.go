@@ -209,6 +209,9 @@ func (c *Control) elsewhere(vm cluster.VM) string {
 		if node == vm.Holder {
 			continue
 		}
+		if record, _ := c.Store.Snapshot().Node(node); record.Fenced() && c.Contradicted(node) == "" {
+			continue // that was before it was switched off
+		}
 		if node == vm.LastNode && vm.Epoch > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), holderLimit)
 			_, err := c.Agents.Perform(ctx, node, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
