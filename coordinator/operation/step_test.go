@@ -69,6 +69,38 @@ func TestAnAnswerOfAnotherStepChangesNothing(t *testing.T) {
 	}
 }
 
+// A source that says done and still shows the guest has not let go of it.
+func TestNothingIsHandedOverThatTheSourceStillShows(t *testing.T) {
+	for _, state := range []cluster.DomainState{cluster.DomainRunning, cluster.DomainPausedMigration, cluster.DomainUnknown} {
+		op, vm := migrating()
+		next := mustStep(t, op, vm, Answer{Node: op.Source, Outcome: OutcomeDone, Seen: Observation{State: state, Epoch: 4}})
+		if next.Operation.Phase != Judging || next.VM.Holder != op.Source {
+			t.Errorf("done, and it shows %s: phase %s, holder %s", state, next.Operation.Phase, next.VM.Holder)
+		}
+	}
+}
+
+// A verdict needs both nodes; and where both hold it still, the target's copy goes before the source's is resumed.
+func TestAVerdictTakesBothLooksAndOneStepAtATime(t *testing.T) {
+	op, vm := migrating()
+	op.Phase = Judging
+	source, target := Observation{State: cluster.DomainPausedMigration, Epoch: 4}, Observation{State: cluster.DomainPaused, Epoch: 5}
+	for _, seen := range []map[string]Observation{{}, {"n1": source}, {"n2": target}} {
+		if next, settled := Settle(op, vm, seen, noon); settled {
+			t.Errorf("%d looks settled it: %+v", len(seen), next.Operation)
+		}
+	}
+	start, web := starting()
+	start.Phase = Judging
+	if next, settled := Settle(start, web, map[string]Observation{}, noon); settled {
+		t.Errorf("a start is settled without a look: %+v", next.Operation)
+	}
+	next, settled := Settle(op, vm, map[string]Observation{"n1": source, "n2": target}, noon)
+	if is := next.Operation; !settled || is.Phase != Discarding || is.Leftover != "n2" || !is.Revert {
+		t.Errorf("settled %t: %+v", settled, is)
+	}
+}
+
 func TestStartTriesOtherNodesAndThenLeavesNothing(t *testing.T) {
 	op, vm := starting()
 	for attempt := 1; ; attempt++ {

@@ -167,15 +167,15 @@ var mutants = []mutant{
 		is: "op.Result == Parked || answer.Step != op.Step {", becomes: "op.Result == Parked {",
 	},
 	{
-		name: "hand-over-before-source-is-gone", file: "coordinator/operation/step.go", suite: inOperation,
+		name: "hand-over-before-source-is-gone", file: "coordinator/operation/step.go", suite: inOperation.only("StillShows"),
 		is: "case answer.Outcome == OutcomeDone && gone:", becomes: "case answer.Outcome == OutcomeDone && (gone || answer.Seen.State != \"\"):",
 	},
 	{
-		name: "judge-on-one-look", file: "coordinator/operation/step.go", suite: inOperation,
+		name: "judge-on-one-look", file: "coordinator/operation/step.go", suite: inOperation.only("BothLooks"),
 		is: "if !asked || look.State == \"\"", becomes: "if asked && look.State == \"\"",
 	},
 	{
-		name: "resume-source-blindly", file: "coordinator/operation/step.go", suite: inOperation,
+		name: "resume-source-blindly", file: "coordinator/operation/step.go", suite: inOperation.only("BothLooks"),
 		is:      "op.Leftover, op.Revert = op.Target, true\n\t\tt.enter(Discarding)",
 		becomes: "op.Leftover, op.Revert = op.Target, true\n\t\tt.enter(Reverting)",
 	},
