@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -83,6 +84,27 @@ func TestAHangingDiskEndsTheProcess(t *testing.T) {
 	}
 	if err := <-told; !strings.Contains(err.Error(), "hangs") {
 		t.Errorf("told %v", err)
+	}
+}
+
+// A write that does not come back for storeLimit ends the process; one that takes nearly as long does not.
+func TestADiskMayHangForTenSeconds(t *testing.T) {
+	for hangs, ends := range map[time.Duration]bool{storeLimit - time.Millisecond: false, storeLimit + time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			began, disk := time.Now(), &faulty{hang: make(chan struct{})}
+			broken := errors.New("after all")
+			disk.fail.Store(&broken)
+			var told time.Duration
+			g := &guarded{backend: disk, limit: storeLimit, fatal: func(error) { told = time.Since(began) }}
+			g.closed.Store(true) // so that only the hanging is told
+			time.AfterFunc(hangs, func() { close(disk.hang) })
+			if err := g.StoreLogs(nil); !errors.Is(err, broken) {
+				t.Errorf("got %v", err)
+			}
+			if ends && told != storeLimit || !ends && told != 0 {
+				t.Errorf("a disk that hung for %s was told of after %s", hangs, told)
+			}
+		})
 	}
 }
 

@@ -221,6 +221,28 @@ func TestARefusedCommandLeavesItsKeyFree(t *testing.T) {
 	m.stored(command)
 }
 
+// Clocks of leaders jump, an hour ahead and an hour back: what a key was answered stays, nothing ages early, and time that
+// ran once does not run again.
+func TestClocksThatJumpForgetNothing(t *testing.T) {
+	m := newMember(t)
+	live := m.store.now.Load().live
+	m.index = MinKeys // so many that a key goes as soon as it is too old
+	m.store.now.Store(newSnapshot(live, &appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
+	first := m.stored(Command{Key: "first", At: noon, Decisions: []placement.Decision{decision("d1")}})
+	for i, jump := range []time.Duration{time.Hour, -time.Hour, 2 * time.Hour, -3 * time.Hour, 23 * time.Hour, -24 * time.Hour} {
+		m.stored(Command{Key: fmt.Sprint("jump-", i), At: noon.Add(jump)})
+		if again := m.stored(Command{Key: "first", At: noon.Add(-jump)}); again.Index != first.Index {
+			t.Errorf("after a jump by %s the first command was stored again, at %d", jump, again.Index)
+		}
+		if left := len(m.store.Snapshot().Decisions(0)); left != 1 {
+			t.Errorf("after a jump by %s there are %d decisions", jump, left)
+		}
+	}
+	if clock := m.store.now.Load().applied.Clock; !clock.Equal(noon.Add(24 * time.Hour)) {
+		t.Errorf("the clock is at %s", clock)
+	}
+}
+
 func TestKeysAreForgottenByAgeButNeverTooFew(t *testing.T) {
 	m := newMember(t)
 	live := m.store.Snapshot().live
