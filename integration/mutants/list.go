@@ -193,7 +193,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "lose-reservation", file: "coordinator/operation/operation.go", suite: inOperation,
-		is: "o.Kind == Stop || o.Phase == Placing {", becomes: "o.Kind == Stop || o.Phase != Dispatched {",
+		is: "o.marks() || o.Phase == Placing {", becomes: "o.marks() || o.Phase != Dispatched {",
 	},
 
 	// Soft facts.
@@ -243,7 +243,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "follow-without-proof", file: "coordinator/control/follow.go", suite: inControl,
-		is: "|| here.domain.Epoch != vm.Epoch || !c.provenAbsent(vm) {", becomes: "|| here.domain.Epoch != vm.Epoch {",
+		is: "nodeName(snapshot, vm.Holder), c.provenAbsent(vm)", becomes: "nodeName(snapshot, vm.Holder), c.provenAbsent(vm) || true",
 	},
 	{
 		name: "balance-while-many-are-silent", file: "coordinator/balance/pass.go", suite: inBalance,
