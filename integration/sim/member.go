@@ -400,6 +400,15 @@ func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm clus
 func (m *member) choose(snapshot *state.Snapshot, vm cluster.VM, pinned string, excluded []string) *cluster.Node {
 	var fit []cluster.Node
 	used := usage(snapshot)
+	for _, p := range m.pending { // decisions see the ones before them, as control's do
+		for i := range p.command.Operations {
+			op := &p.command.Operations[i]
+			was, _ := snapshot.Operation(op.ID)
+			if reservation, holds := op.Reservation(); holds && was.Target != op.Target {
+				used[reservation.Node] += reservation.Memory
+			}
+		}
+	}
 	for _, node := range snapshot.Nodes() {
 		h := m.world.host(node.ID)
 		heard := m.sessions[node.ID] != nil || m.world.chance(20)
