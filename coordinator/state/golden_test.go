@@ -272,7 +272,7 @@ func goldenCommands() []Command {
 	choice.Request = placement.Request{
 		Purpose: placement.ForMigrate, VM: "v1", VMName: "web", Memory: units.GiB, VCPUs: 2,
 		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2", Cluster: "default", Owner: web.Owner, Home: "n1", IfBetter: 2.5,
-		Labels: []string{"web"}, Leave: true, Among: []string{"n1"}, Preferred: []string{"n1"},
+		Labels: []string{"web"}, Leave: true, HA: true, Restart: true, Among: []string{"n1"}, Preferred: []string{"n1"},
 		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1, Names: []string{"db"}},
 		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: cluster.SystemKey, Level: "vm"}},
 		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
@@ -329,7 +329,8 @@ func goldenCommands() []Command {
 			Nodes: cluster.Rule{Polarity: cluster.Positive}, Priority: 1.5, On: []int32{1}, Listed: "alpha", Shares: []string{"r10"},
 			Others: []cluster.Presence{{Node: 1, Name: "beta", Count: 3, Leaving: 1, Fixed: 1, VMs: []string{"db"}}},
 		}},
-		Shares: []placement.Shares{{Weigher: "vm-count", Shares: []float64{2.5}}},
+		Shares:    []placement.Shares{{Weigher: "vm-count", Shares: []float64{2.5}}},
+		Uncovered: []rule.Uncovered{{Nodes: []string{"beta"}, VMs: []string{"db"}, Total: 2, Memory: units.GiB}},
 	}
 	choice.Ranks = []placement.RankRow{{
 		Weigher: "vm-count", Factor: 2, Cells: []placement.RankCell{{Node: "n1", Name: "alpha", Rank: 1, Weight: 8}},
