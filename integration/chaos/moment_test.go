@@ -108,12 +108,12 @@ func has(host *lab.Host, name string) bool {
 	return false
 }
 
-// copied is reached when this share of the guest's memory is.
+// copied is reached when this share of the guest's memory is. QEMU still tells of the last migration until the next begins.
 func copied(share float64) func(*move) error {
 	return func(m *move) error {
 		migration, err := m.source.Migration(m.vm)
-		if err == nil && migration.Done() < share {
-			err = fmt.Errorf("%.0f %% is copied", 100*migration.Done())
+		if err == nil && (migration.Status != "active" || migration.Done() < share) {
+			err = fmt.Errorf("%.0f %% is copied, the source's QEMU says %q", 100*migration.Done(), migration.Status)
 		}
 		return err
 	}
@@ -172,8 +172,30 @@ func (m *move) awaits(what string, reached func(*move) error) {
 		if err == nil {
 			return
 		}
+		m.beginsAgain()
 		if time.Now().After(deadline) {
 			m.Fatalf("the migration never came to the moment %s: %v", what, err)
 		}
 	}
 }
+
+// beginsAgain orders the migration anew if it was refused: a node whose agent has just come back may not have said yet how
+// it is.
+func (m *move) beginsAgain() {
+	m.Helper()
+	select {
+	case result := <-m.result:
+		m.result <- result
+		switch result.Code {
+		case 0: // the moment may have come with the end
+		case noNodeFits:
+			m.running = m.starts(m.args...)
+		default:
+			m.Fatalf("the migration has ended before its moment: exit code %d\n%s%s", result.Code, result.Stdout, result.Stderr)
+		}
+	default:
+	}
+}
+
+// noNodeFits is the exit code of a command that needs a node and gets none now.
+const noNodeFits = 2
