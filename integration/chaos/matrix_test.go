@@ -116,8 +116,11 @@ func TestAMigrationSurvivesAnyFaultAtAnyMoment(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		for left := rows[name]; len(left) > 0; {
+		left, chosen := rows[name], true
+		for chosen && len(left) > 0 {
+			chosen = false
 			t.Run(name, func(t *testing.T) {
+				chosen = true
 				s := begin(t)
 				for whole := true; whole && len(left) > 0; left = left[1:] {
 					whole = s.Run(left[0].at.name, func(t *testing.T) { (&site{T: t, lab: s.lab, watch: s.watch}).tries(left[0]) })

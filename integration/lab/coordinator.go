@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (c *Coordinator) Join(ctx context.Context, other *Coordinator, token string
 // configure tells the member what the lab wants otherwise than the product's defaults.
 func (c *Coordinator) configure() error {
 	return editYAML(c.Path("/etc/berth/coordinator.yaml"), func(config map[string]any) {
-		config["stability"] = "2s" // the machines of a lab do not come and go by themselves
+		config["fence_agents"] = []string{path.Dir(fenceAgent)}
 		if c.lab.options.PassInterval != 0 {
 			config["pass_interval"] = c.lab.options.PassInterval.String()
 		}
