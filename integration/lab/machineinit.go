@@ -152,9 +152,11 @@ func (m *mounts) bind(source, target string) {
 }
 
 // file makes an empty file to bind on.
-func (m *mounts) file(path string) {
+func (m *mounts) file(path string) { m.write(path, "") }
+
+func (m *mounts) write(path, text string) {
 	if m.err == nil {
-		m.err = os.WriteFile(path, nil, 0o644)
+		m.err = os.WriteFile(path, []byte(text), 0o644)
 	}
 }
 
@@ -181,6 +183,7 @@ func mountMachine(dir, root string, spec machineSpec) error {
 	m.directory(filepath.Join(run, "lab/etc"))
 	m.directory(filepath.Join(run, "lock"))
 	m.bind("/etc", filepath.Join(run, "lab/etc"))
+	m.write(filepath.Join(run, "lab/boot_id"), randomUUID()+"\n")
 	m.bind(filepath.Join(dir, "shared"), lab)
 	m.bind(spec.Binaries, filepath.Join(lab, "bin"))
 	if spec.Kind == kindHost {
@@ -202,6 +205,7 @@ func mountMachine(dir, root string, spec machineSpec) error {
 	m.bind(run, "/run")
 
 	m.mount("proc", "/proc", "proc", 0, "")
+	m.bind(stateDir+"/boot_id", "/proc/sys/kernel/random/boot_id") // every power cycle is a boot
 	m.mount("sysfs", "/sys", "sysfs", 0, "")
 	m.mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=620")
 	return m.err
