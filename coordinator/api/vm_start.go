@@ -37,20 +37,7 @@ func (s *Server) StartVM(
 		return nil, refusal(rpc.Invalid, "vm/"+wanted.Name, fmt.Sprintf("change it with 'berth vm set %s' or 'berth key set vm/%s', then start it",
 			wanted.Name, wanted.Name), "links and keys are given, and no new VM to have them")
 	}
-	p, err := s.verified(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
-		return nil, err
-	}
-	if vm, known := p.VM(wanted.Name); known { // an existing VM may be named by its ID
-		wanted.Name = vm.Name
-	}
-	if err := p.attach(&wanted, message); err != nil {
-		return nil, err
-	}
-	started, err := whenLeading(ctx, s, func() (control.Started, error) { return s.Control.StartVM(ctx, wanted) })
+	started, err := s.startVM(ctx, wanted, message)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +49,49 @@ func (s *Server) StartVM(
 		response.Vm = s.present().vm(started.VM, nil) // it starts: what the nodes show of it is of no account yet
 	}
 	return connect.NewResponse(response), nil
+}
+
+// startVM starts from what this member has: a start that is committed proves that it led, and that what it was decided on is
+// as it was. So a start waits for the others once. What is not committed proves nothing: a refusal and a dry run are answers
+// about everything that was committed before the call.
+func (s *Server) startVM(ctx context.Context, wanted control.StartVM, message *berthv1.StartVMRequest) (control.Started, error) {
+	present := s.present()
+	if !wanted.DryRun {
+		started, err := s.startOn(ctx, present, wanted, message)
+		if err == nil || !unproven(err) {
+			return started, err
+		}
+	}
+	p, err := s.verified(ctx)
+	if err != nil {
+		return control.Started{}, err
+	}
+	return s.startOn(ctx, p, wanted, message)
+}
+
+// unproven tells whether an error is an answer that nothing was committed for.
+func unproven(err error) bool {
+	var refused *control.Error
+	if errors.As(err, &refused) {
+		return refused.Code != control.NoNodeFits // that was recorded
+	}
+	var answer *connect.Error
+	return errors.As(err, &answer)
+}
+
+func (s *Server) startOn(
+	ctx context.Context, p *picture, wanted control.StartVM, message *berthv1.StartVMRequest,
+) (started control.Started, err error) {
+	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+		return started, err
+	}
+	if vm, known := p.VM(wanted.Name); known { // an existing VM may be named by its ID
+		wanted.Name = vm.Name
+	}
+	if err := p.attach(&wanted, message); err != nil {
+		return started, err
+	}
+	return whenLeading(ctx, s, func() (control.Started, error) { return s.Control.StartVM(ctx, wanted) })
 }
 
 // AddVM makes a VM without starting it.

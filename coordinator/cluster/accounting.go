@@ -60,14 +60,8 @@ func NewView(at time.Time, index uint64, records Records, facts map[string]NodeF
 		}
 	}
 	for _, held := range records.Reservations {
-		one := charge{Allocation: Allocation{
-			VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: true,
-		}}
-		if vm := vms[held.VM]; vm != nil {
-			one.know(vm)
-			view.roster.comes(vm, held.Node)
-		}
-		charges[held.Node] = append(charges[held.Node], one)
+		view.roster.comes(vms[held.VM], held.Node)
+		charges[held.Node] = append(charges[held.Node], chargeOfReservation(held, vms[held.VM]))
 	}
 	for _, node := range records.Nodes {
 		known := facts[node.ID]
@@ -99,6 +93,17 @@ type charge struct {
 func (c *charge) know(record *VM) {
 	c.Resident, c.Owner = record.Resident, record.Owner
 	c.Fixed, c.Labels, c.HA = record.Migration == MigrateNever, record.Labels, record.HA
+}
+
+// chargeOfReservation is the claim of a live operation; the VM's record may be nil.
+func chargeOfReservation(held Reservation, record *VM) charge {
+	one := charge{Allocation: Allocation{
+		VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: true,
+	}}
+	if record != nil {
+		one.know(record)
+	}
+	return one
 }
 
 // chargeOf is a domain's claim. A domain that is paused by a migration on a node that does not hold the VM is its

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -240,6 +241,17 @@ func newRoster(records *Records, vms map[string]*VM) *roster {
 		slices.SortFunc(groups, func(a, b Group) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	}
 	return r
+}
+
+// with is the roster with a VM that is on its way to a node.
+func (r *roster) with(vm *VM, node string) *roster {
+	if len(r.groups) == 0 {
+		return r // nobody asks where a VM is
+	}
+	more := &roster{groups: r.groups, vms: maps.Clone(r.vms), elsewhere: maps.Clone(r.elsewhere), expanded: make(map[string][]Group)}
+	more.vms[vm.ID] = vm
+	more.comes(vm, node)
+	return more
 }
 
 // comes notes that a VM counts on a node that does not hold it.

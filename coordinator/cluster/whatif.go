@@ -57,6 +57,39 @@ func (v *View) Without(vm, node string) *View {
 	return whatIf
 }
 
+// With is the view as if a live operation held room on a node for a VM that is nowhere yet. It is false where more than the
+// node would differ: the VM is somewhere, or volumes belong to it. The view itself is unchanged; the other nodes are shared.
+func (v *View) With(vm VM, held Reservation) (*View, bool) {
+	at, found := v.search(held.Node)
+	somewhere := slices.ContainsFunc(v.Nodes, func(n *NodeView) bool {
+		_, holds := n.Holds(held.VM)
+		return holds
+	})
+	if !found || somewhere || v.base != nil || vm.Holder != "" || len(vm.Disks)+len(held.Volumes) > 0 {
+		return v, false
+	}
+	more := &View{
+		At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters, gathered: newGathered(),
+		storage: v.storage, roster: v.roster.with(&vm, held.Node),
+	}
+	more.Nodes[at] = v.Nodes[at].with(&vm, held, v.clusterOf(v.Nodes[at].Node).Settings.PhysicalLedger)
+	return more, true
+}
+
+// with is the node with one reservation more, of a VM that it has no allocation of.
+func (n *NodeView) with(vm *VM, held Reservation, ledger Ledger) *NodeView {
+	claim := chargeOfReservation(held, vm)
+	one := merge([]charge{claim}, n.Facts, ledger)[0]
+	at, _ := slices.BinarySearchFunc(n.Allocations, one.VM, func(a Allocation, id string) int { return cmp.Compare(a.VM, id) })
+	charged := *n
+	charged.Allocations = slices.Insert(slices.Clone(n.Allocations), at, one)
+	charged.PromisedUsed, charged.VCPUsUsed = add(n.PromisedUsed, one.Memory), n.VCPUsUsed+one.VCPUs
+	if n.PhysicalKnown {
+		charged.PhysicalFree = add(n.PhysicalFree, -one.physicalCharge())
+	}
+	return &charged
+}
+
 // without is the node without the VM, and the VM's allocation, which is nil if it has none there.
 func (n *NodeView) without(vm string) (reduced *NodeView, gone *Allocation) {
 	at, found := slices.BinarySearchFunc(n.Allocations, vm, func(a Allocation, id string) int {

@@ -98,6 +98,7 @@ func TestWhatNobodySawBeginIsTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
+		web1 := w.added("web1", 1)
 		w.log.unknown = 1
 		gone, cancel := context.WithCancel(t.Context())
 		w.log.before = func(command state.Command) {
@@ -105,7 +106,7 @@ func TestWhatNobodySawBeginIsTakenUp(t *testing.T) {
 				cancel()
 			}
 		}
-		if _, err := w.StartVM(gone, StartVM{Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}); err == nil {
+		if _, err := w.StartVMs(gone, StartVMs{VMs: []string{web1}}); err == nil {
 			t.Fatal("the caller got an answer")
 		}
 		time.Sleep(followEvery)

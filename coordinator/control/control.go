@@ -34,7 +34,8 @@ type Control struct {
 	Config
 
 	// placing serialises decide-and-commit, so that each decision sees the ones before it.
-	placing sync.Mutex
+	placing turnstile
+	waiting waitingStarts
 
 	mu      sync.Mutex
 	term    uint64             // 0: not leading
@@ -57,7 +58,7 @@ func New(config Config) *Control {
 	if config.PassEvery == 0 {
 		config.PassEvery = balance.Interval
 	}
-	return &Control{Config: config, runners: map[string]*runner{}, executors: map[string]*executor{}, storage: map[string]bool{}}
+	return &Control{Config: config, placing: newTurnstile(), runners: map[string]*runner{}, executors: map[string]*executor{}, storage: map[string]bool{}}
 }
 
 // Lead does the leader's work until the context ends: it takes up every live operation and every plan that is carried out,

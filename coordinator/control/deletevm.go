@@ -157,7 +157,7 @@ func (c *Control) deleteWithVolumes(
 	}
 	vm.Operation = op.ID
 	first.Next = operation.Next{Operation: op, VM: vm}
-	started, again, err := c.begin(ctx, snapshot, first)
+	started, again, err := c.begin(ctx, first)
 	return started.Operation, again, err
 }
 

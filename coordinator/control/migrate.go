@@ -122,8 +122,8 @@ func (c *Control) migrateOnce(ctx context.Context, request wantedMove) (migratio
 		}
 	}
 	vm.Operation, vm.Decision = op.ID, decision.ID
-	started, again, err := c.begin(ctx, snapshot, beginning{
-		Next: operation.Next{Operation: op, VM: vm}, decision: decision, vmRevision: expected, read: read,
+	started, again, err := c.begin(ctx, beginning{
+		Next: operation.Next{Operation: op, VM: vm}, snapshot: snapshot, decision: decision, vmRevision: expected, read: read,
 	})
 	return Migration{Operation: started.Operation, Decision: started.Decision}, again, err
 }

@@ -23,13 +23,19 @@ const (
 // unsettledPause is between two looks at a picture that is still coming together after a failover.
 const unsettledPause = 100 * time.Millisecond
 
-// plan decides and commits, one request at a time, so that each decision sees the ones before it. It decides again when
-// the state moved on, a few times, and while the picture is not whole, as long as that lasts.
+// plan decides and commits, one request at a time, so that each decision sees the ones before it. See again.
 func (c *Control) plan(ctx context.Context, subject string, once func() (retry, error)) error {
-	for replans := 0; replans < maxReplans; {
+	return again(ctx, subject, func() (retry, error) {
 		c.placing.Lock()
+		defer c.placing.Unlock()
+		return once()
+	})
+}
+
+// again decides again when the state moved on, a few times, and while the picture is not whole, as long as that lasts.
+func again(ctx context.Context, subject string, once func() (retry, error)) error {
+	for replans := 0; replans < maxReplans; {
 		again, err := once()
-		c.placing.Unlock()
 		switch again {
 		case decided:
 			return err
@@ -55,6 +61,7 @@ func (c *Control) settled(snapshot *state.Snapshot) bool {
 // beginning is the first record of an operation.
 type beginning struct {
 	operation.Next
+	snapshot   *state.Snapshot    // that it was decided on
 	decision   placement.Decision // ID is empty if none was made
 	vmRevision uint64             // that the operation was decided on
 	read       []state.Expectation
@@ -64,16 +71,22 @@ type beginning struct {
 
 // begin commits the first record of an operation and sets its runner going. It reports again when the decision was made
 // on a state that is no more: the VM, the target or something else that was read has changed.
-func (c *Control) begin(ctx context.Context, snapshot *state.Snapshot, first beginning) (started Started, again retry, err error) {
-	op, decision := first.Operation, first.decision
+func (c *Control) begin(ctx context.Context, first beginning) (started Started, again retry, err error) {
+	result, err := c.propose(ctx, c.commandOf(&first))
+	return c.begun(&first, result, err)
+}
+
+// commandOf is the command that commits the first record of an operation.
+func (c *Control) commandOf(first *beginning) state.Command {
+	op := &first.Operation
 	command := state.Command{
 		Key: op.Request, Kind: string(op.Kind) + " vm", Caller: op.Caller, At: op.UpdatedAt,
 		Expect: append([]state.Expectation{
 			{Table: state.VMs, ID: op.VM, Revision: first.vmRevision},
 			{Table: state.Operations, ID: op.ID},
 		}, first.read...),
-		VMs: []cluster.VM{first.VM}, Operations: []operation.Operation{op},
-		Events: []cluster.Event{c.event(op, op.Caller, "vm."+string(op.Kind), beginText(op))},
+		VMs: []cluster.VM{first.VM}, Operations: []operation.Operation{*op},
+		Events: []cluster.Event{c.event(*op, op.Caller, "vm."+string(op.Kind), beginText(*op))},
 	}
 	if command.Key == "" {
 		command.Key = op.ID
@@ -84,24 +97,27 @@ func (c *Control) begin(ctx context.Context, snapshot *state.Snapshot, first beg
 	for i := range first.changed {
 		change(&command, first.changed[i])
 	}
-	if decision.ID != "" {
-		decision.Operation = op.ID
-		command.Decisions = []placement.Decision{decision}
-		command.Expect = append(command.Expect, unmoved(snapshot, op.Target))
+	if first.decision.ID != "" {
+		first.decision.Operation = op.ID
+		command.Decisions = []placement.Decision{first.decision}
+		command.Expect = append(command.Expect, unmoved(first.snapshot, op.Target))
 	}
-	result, err := c.propose(ctx, command)
-	if err != nil {
+	return command
+}
+
+// begun is what came of committing the first record of an operation.
+func (c *Control) begun(first *beginning, result state.Result, err error) (started Started, again retry, _ error) {
+	switch {
+	case err != nil:
 		return Started{}, decided, err
+	case result.Refusal != nil && result.Refusal.Code == state.Stale:
+		return Started{}, moved, nil
+	case result.Refusal != nil:
+		return Started{}, decided, fromRefusal(result.Refusal, first.Operation.VMName)
 	}
-	if result.Refusal != nil {
-		if result.Refusal.Code == state.Stale {
-			return Started{}, moved, nil
-		}
-		return Started{}, decided, fromRefusal(result.Refusal, op.VMName)
-	}
-	op.Revision, first.VM.Revision = result.Index, result.Index
-	c.drive(op.ID)
-	return Started{Operation: op, Decision: decision, VM: first.VM}, decided, nil
+	first.Operation.Revision, first.VM.Revision = result.Index, result.Index
+	c.drive(first.Operation.ID)
+	return Started{Operation: first.Operation, Decision: first.decision, VM: first.VM}, decided, nil
 }
 
 // unmoved expects the record of a node that was decided for.

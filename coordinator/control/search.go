@@ -23,11 +23,17 @@ type searched struct {
 	view     *cluster.View
 }
 
-// search walks up from a VM. The VM has no part in the figures that a start is judged by: its record still names the node
+// search walks up from a VM, on what the nodes show now. See searchOn.
+func (c *Control) search(snapshot *state.Snapshot, facts estate.Facts, vm cluster.VM, purpose placement.Purpose) (searched, error) {
+	return searchOn(c.Inventory.View(snapshot, c.Now()), snapshot, facts, vm, purpose)
+}
+
+// searchOn walks up from a VM. The VM has no part in the figures that a start is judged by: its record still names the node
 // that it ran on when it is started after its guest switched itself off. The error is an *Error: the estate does not hold
 // together above it, or no cluster may take it.
-func (c *Control) search(snapshot *state.Snapshot, facts estate.Facts, vm cluster.VM, purpose placement.Purpose) (searched, error) {
-	view := c.Inventory.View(snapshot, c.Now())
+func searchOn(
+	view *cluster.View, snapshot *state.Snapshot, facts estate.Facts, vm cluster.VM, purpose placement.Purpose,
+) (searched, error) {
 	if before, there := snapshot.VM(vm.ID); there {
 		view = view.Without(before.ID, before.Holder)
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 // StartVM decides where a VM goes and commits the start: the record, the reservation and the decision as one. It returns
-// once that is done; the operation tells how the start ends. Refusals are of type *Error.
-func (c *Control) StartVM(ctx context.Context, request StartVM) (Started, error) {
-	var started Started
-	err := c.plan(ctx, "vm/"+request.Name, func() (again retry, err error) {
-		started, again, err = c.startOnce(ctx, startRequest{StartVM: request})
+// once that is done; the operation tells how the start ends. Refusals are of type *Error. Starts that are asked for at the
+// same time are decided one after the other, each on what the ones before it will take, and committed together.
+func (c *Control) StartVM(ctx context.Context, request StartVM) (started Started, err error) {
+	err = again(ctx, "vm/"+request.Name, func() (again retry, err error) {
+		started, again, err = c.startTogether(ctx, startRequest{StartVM: request})
 		return again, err
 	})
 	return started, err
@@ -32,61 +32,96 @@ type startRequest struct {
 	restart bool
 }
 
+// startOnce decides and commits one start. The caller holds placing.
 func (c *Control) startOnce(ctx context.Context, request startRequest) (started Started, again retry, err error) {
 	if !c.leading() {
 		return Started{}, decided, errNotLeading
 	}
+	start := c.decideStart(c.look(), request)
+	switch {
+	case start.refused:
+		return start.Started, decided, c.recordRefusal(ctx, start.Decision)
+	case start.first == nil:
+		return start.Started, start.again, start.err
+	}
+	return c.begin(ctx, *start.first)
+}
+
+// scene is what a decision looks at.
+type scene struct {
+	snapshot *state.Snapshot
+	view     *cluster.View // of the snapshot, and of what was decided on it before
+	settled  bool          // nobody is missing only because this leader is new
+}
+
+// look is the scene as it is now.
+func (c *Control) look() scene {
 	snapshot := c.Store.Snapshot()
 	settled := c.settled(snapshot)
+	return scene{snapshot: snapshot, settled: settled, view: c.Inventory.View(snapshot, c.Now())}
+}
+
+// decidedStart is what the decision about a start came to: an answer, or something to commit.
+type decidedStart struct {
+	Started
+	again   retry
+	err     error
+	refused bool       // by placement, which is to be recorded; err says nothing
+	first   *beginning // to be committed; nil: there is nothing to commit
+}
+
+func (c *Control) decideStart(now scene, request startRequest) decidedStart {
+	snapshot := now.snapshot
+	fail := func(err error) decidedStart { return decidedStart{err: err} }
 	if err := quarantined(snapshot); err != nil {
-		return Started{}, decided, err
+		return fail(err)
 	}
 	request.Root = c.rootOf(&request.StartVM)
 	if op, repeated := operationOf(snapshot, request.RequestID); repeated {
 		vm, _ := snapshot.VM(op.VM)
 		decision, _ := snapshot.Decision(op.Decision)
-		return Started{Operation: op, Decision: decision, VM: vm}, decided, nil
+		return decidedStart{Started: Started{Operation: op, Decision: decision, VM: vm}}
 	}
 	vm, err := c.startable(snapshot, request.StartVM)
 	if err != nil {
-		return Started{}, decided, err
+		return fail(err)
 	}
 	facts := factsOf(snapshot, request.Root)
 	if ready, _ := Restartable([]cluster.VM{vm}, c.Now()); request.restart && len(ready) == 0 {
-		return Started{}, decided, &Error{
+		return fail(&Error{
 			Code: Busy, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("VM %q is not to be restarted any more", vm.Name), NextStep: "see 'berth vm show " + vm.Name + "'",
-		}
+		})
 	}
 	if err := usable(facts, vm); err != nil {
-		return Started{}, decided, err
+		return fail(err)
 	}
 	if err := untold(snapshot, vm); err != nil {
-		return Started{}, decided, err
+		return fail(err)
 	}
-	search, err := c.search(snapshot, facts, vm, placement.ForStart)
+	search, err := searchOn(now.view, snapshot, facts, vm, placement.ForStart)
 	if err != nil {
-		return Started{}, decided, err
+		return fail(err)
 	}
 	search.ask(func(r *placement.Request) {
 		r.Pinned, r.Unit, r.Among, r.Restart = request.Node, request.unit, request.among, request.restart
 	})
 	search.only(snapshot, request.Node)
 	decision := c.decide(search, request.Caller)
-	if decision.Outcome == placement.Refused && !settled {
-		return Started{}, unsettled, nil
+	if decision.Outcome == placement.Refused && !now.settled {
+		return decidedStart{again: unsettled}
 	}
 	decision.DryRun = request.DryRun
 	switch {
 	case decision.Outcome == placement.Refused && request.DryRun:
-		return Started{Decision: decision, VM: vm}, decided, refusalOf(decision)
+		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: refusalOf(decision)}
 	case decision.Outcome == placement.Refused && request.restart && strings.HasPrefix(vm.Condition, restartRefused):
-		return Started{Decision: decision}, decided, refusalOf(decision) // the first of its kind is kept, not each one since
+		return decidedStart{Started: Started{Decision: decision}, err: refusalOf(decision)} // the first of its kind is kept, not each one since
 	case decision.Outcome == placement.Refused:
-		return Started{Decision: decision}, decided, c.recordRefusal(ctx, decision)
+		return decidedStart{Started: Started{Decision: decision}, refused: true}
 	}
 	target, err := search.target(snapshot, decision)
 	if err != nil || request.DryRun {
-		return Started{Decision: decision, VM: vm}, decided, err
+		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: err}
 	}
 	expected, at := vm.Revision, c.Now()
 	if request.restart {
@@ -104,9 +139,10 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 	}
 	next := operation.Place(op, vm, target, at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
-	return c.begin(ctx, snapshot, beginning{
-		Next: next, decision: decision, vmRevision: expected, read: search.unchanged(snapshot, decision), made: request.Root,
-	})
+	return decidedStart{first: &beginning{
+		Next: next, snapshot: snapshot, decision: decision, vmRevision: expected,
+		read: search.unchanged(snapshot, decision), made: request.Root,
+	}}
 }
 
 // startable is the VM to start: a new record, or the one that exists.

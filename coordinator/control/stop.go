@@ -42,7 +42,7 @@ func (c *Control) StopVM(ctx context.Context, request StopVM) (operation.Operati
 		}
 		expected := vm.Revision
 		vm.Operation = op.ID
-		started, again, err := c.begin(ctx, snapshot, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
+		started, again, err := c.begin(ctx, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
 		if again == decided {
 			return started.Operation, err
 		}
