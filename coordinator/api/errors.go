@@ -33,6 +33,7 @@ var statuses = map[string]connect.Code{
 	rpc.Unavailable: connect.CodeUnavailable,
 	rpc.Conflict:    connect.CodeFailedPrecondition,
 	rpc.Internal:    connect.CodeInternal,
+	rpc.Overloaded:  connect.CodeResourceExhausted,
 }
 
 // refusal is an expected no. The text names the thing; next says what to do now.

@@ -106,6 +106,7 @@ type Config struct {
 	Imports   string            // directory for files of images on their way; it is made when it is needed
 	// Disconnect ends the session of a node that was removed.
 	Disconnect func(node, reason string)
+	Limits     Limits
 	Now        func() time.Time
 	Log        hclog.Logger
 }
@@ -115,6 +116,7 @@ type Server struct {
 	Config
 
 	forward *forwarder
+	admit   *admission
 	tries   tries
 	imports *spool
 
@@ -130,7 +132,9 @@ var (
 
 // New makes a Server.
 func New(config Config) *Server {
-	s := &Server{Config: config, stopping: make(chan struct{}), imports: newSpool(config.Imports)}
+	s := &Server{
+		Config: config, stopping: make(chan struct{}), imports: newSpool(config.Imports), admit: newAdmission(config.Limits, config.Now),
+	}
 	s.forward = newForwarder(s.leader, config.Transport, config.Log)
 	return s
 }
@@ -169,7 +173,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(berthv1connect.NewBerthServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewEnrolmentServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewMemberServiceHandler(s, options...))
-	return Authorise(s.Store, s.forward.wrap(rpc.WithInterrupts(mux)))
+	return Authorise(s.Store, s.forward.wrap(s.admit.wrap(rpc.WithInterrupts(mux))))
 }
 
 // leader is who leads, and where. A leader without a record does not answer yet: nobody could be told where it is. That is

@@ -92,12 +92,19 @@ func (a *app) connect() (*session, error) {
 		return nil, err
 	}
 	client := rpc.NewHTTPClient(settings)
-	s := &session{addresses: addresses, origin: origin, patience: a.patience}
+	s := &session{addresses: addresses, origin: origin, patience: a.patience, tell: a.note}
 	for _, address := range addresses {
 		s.clients = append(s.clients, berthv1connect.NewBerthServiceClient(client, "https://"+address))
 	}
 	s.close = client.CloseIdleConnections
 	return s, nil
+}
+
+// note tells people what is being waited for. Programs that read the answer as JSON are told nothing.
+func (a *app) note(text string) {
+	if !a.quiet && !a.format.structured() {
+		fmt.Fprintln(a.notes, "berth: "+text)
+	}
 }
 
 // checkExpiry says at once what the other side would only refuse.

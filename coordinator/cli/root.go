@@ -30,6 +30,8 @@ type app struct {
 	patience time.Duration
 	// nextInterrupt makes a context that ends with the next interrupt from now on.
 	nextInterrupt func(context.Context) (context.Context, context.CancelFunc)
+	// notes is where people are told what takes long.
+	notes io.Writer
 
 	// Flags of every command.
 	clientConfig string
@@ -51,7 +53,7 @@ func newApp(o Options) *app {
 		version = buildinfo.Version()
 	}
 	return &app{
-		version: version, now: time.Now, env: os.Getenv, patience: connectPatience, nextInterrupt: nextInterrupt, format: asTable,
+		version: version, now: time.Now, env: os.Getenv, patience: connectPatience, nextInterrupt: nextInterrupt, format: asTable, notes: io.Discard,
 	}
 }
 
@@ -66,6 +68,7 @@ func (a *app) run(ctx context.Context, root *cobra.Command, args []string, in io
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	a.notes = errOut
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return int(Done)

@@ -8,8 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -39,6 +41,7 @@ type session struct {
 	clients   []client
 	preferred int
 	patience  time.Duration
+	tell      func(string) // what it does meanwhile, for people
 	close     func()
 }
 
@@ -88,6 +91,13 @@ func (s *session) call(ctx context.Context, safe safety, do func(context.Context
 	began := time.Now()
 	for round := 1; ; round++ {
 		misses, err := s.round(ctx, safe, do)
+		if wait, later := retryAfter(err); later && round < callRounds {
+			s.tell(fmt.Sprintf("the coordinators are busy: asking again in %s", span(wait)))
+			if !pause(ctx, wait) {
+				return ctx.Err()
+			}
+			continue
+		}
 		if err != nil || misses == nil {
 			return err
 		}
@@ -98,6 +108,24 @@ func (s *session) call(ctx context.Context, safe safety, do func(context.Context
 			return ctx.Err()
 		}
 	}
+}
+
+// longestWait bounds how long the command line waits because it was told to.
+const longestWait = 10 * time.Second
+
+// retryAfter is how long to wait before a request is repeated that was not taken on: as long as the answer says, and up to
+// half as long again, so that not all come back at once. It is repeated with the same request ID, and nothing was done.
+func retryAfter(err error) (wait time.Duration, later bool) {
+	var refused *connect.Error
+	if rpc.Detail(err).GetCode() != rpc.Overloaded || !errors.As(err, &refused) {
+		return 0, false
+	}
+	seconds, parsed := strconv.Atoi(refused.Meta().Get("Retry-After"))
+	if parsed != nil || seconds < 1 {
+		seconds = 1
+	}
+	wait = min(time.Duration(seconds)*time.Second, longestWait)
+	return wait + mathrand.N(wait/2), true
 }
 
 // miss is one coordinator that gave no useful answer.

@@ -123,6 +123,29 @@ func TestAnUnavailableAnswerIsRepeatedWithinBounds(t *testing.T) {
 	}
 }
 
+// A request that was not taken on is repeated when the answer says, under the same request ID, and people are told.
+func TestAnOverloadedAnswerIsRepeatedLater(t *testing.T) {
+	f := steady()
+	start, puts := f.startVM, 0
+	f.startVM = func(request *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		if puts++; puts < callRounds {
+			err := rpc.Errorf(connect.CodeResourceExhausted, &berthv1.ErrorDetail{Code: rpc.Overloaded, NextStep: "try again in 1 s: nothing was done"}, "too much to do")
+			err.Meta().Set("Retry-After", "1")
+			return nil, err
+		}
+		return start(request)
+	}
+	w, _ := newWorld(t, f)
+	said := w.run("vm", "start", "web1")
+	if said.exit != Done || strings.Count(said.errOut, "berth: the coordinators are busy: asking again in ") != callRounds-1 {
+		t.Errorf("exit %d, %s", said.exit, said.errOut)
+	}
+	all := asked[berthv1.StartVMRequest](f)
+	if len(all) != callRounds || all[0].GetRequestId() == "" || all[0].GetRequestId() != all[callRounds-1].GetRequestId() {
+		t.Errorf("asked %v", all)
+	}
+}
+
 // What has no request ID is not repeated once it may have been done.
 func TestARemovalWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	first, second := steady(), steady()

@@ -55,6 +55,8 @@ type Config struct {
 	// FenceAgents are the directories where this machine keeps fence agents; default: fence.Directories. Nothing else is run.
 	FenceAgents []string `yaml:"fence_agents,omitempty"`
 	Backup      Backups  `yaml:"backup,omitempty"`
+	// Limits are how much this member takes on when it leads; see api.Limits for the defaults.
+	Limits Limits `yaml:"limits,omitempty"`
 
 	named bool // the file says Name itself
 }
@@ -64,6 +66,15 @@ type Listen struct {
 	API   string `yaml:"api,omitempty"`
 	Agent string `yaml:"agent,omitempty"`
 	Raft  string `yaml:"raft,omitempty"`
+}
+
+// Limits are the limits of the API. What is 0 has its default.
+type Limits struct {
+	Writes  int     `yaml:"writes,omitempty"`  // calls that change something, at a time
+	Reads   int     `yaml:"reads,omitempty"`   // calls that only look, at a time
+	Waiting int     `yaml:"waiting,omitempty"` // calls of each kind that wait
+	Rate    float64 `yaml:"rate,omitempty"`    // calls a second of one caller; negative: any
+	Burst   int     `yaml:"burst,omitempty"`   // calls of one caller at once beyond that
 }
 
 // ErrConfig reports a configuration with which no coordinator can run.

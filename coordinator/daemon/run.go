@@ -143,7 +143,7 @@ func (d *daemon) assemble() (err error) {
 	d.api = api.New(api.Config{
 		Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
 		Control: d.control, Transport: d.peers.Transport, Disconnect: d.agents.Disconnect, Now: now, Log: d.log.Named("api"),
-		Imports: d.home.imports(),
+		Imports: d.home.imports(), Limits: api.Limits(d.config.Limits),
 	})
 	return nil
 }

@@ -24,6 +24,7 @@ const (
 	Unavailable = "unavailable"  // something that is needed does not work at the moment
 	Conflict    = "conflict"     // the subject is in a state that does not allow this
 	Internal    = "internal"     // a fault in Berth
+	Overloaded  = "overloaded"   // there is too much to do; nothing was done, try again when the answer says
 )
 
 // Errorf makes an error to answer with. The text is for people: lower case, naming the thing; the next step stands in d.

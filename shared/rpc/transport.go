@@ -23,8 +23,8 @@ const (
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
 
-	// Each agent and each watching person holds one stream; the rest is short.
-	maxConcurrentStreams = 1000
+	// How many calls share a connection. Another coordinator or a program that has more opens another connection.
+	maxConcurrentStreams = 32
 )
 
 // NewServer makes a server for h on addr with the TLS settings t. It has no read or write timeout, because these would

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/time/rate"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+// Limits are how much the leader takes on at a time. What is beyond is answered at once, before anything is read or
+// committed, with a time after which to try again. A field that is 0 has its default.
+type Limits struct {
+	Writes  int     // calls that change something, at a time; default 256
+	Reads   int     // calls that only look, at a time; default 64
+	Waiting int     // calls of each kind that wait for their turn; default 1000
+	Rate    float64 // calls a second of one caller, in the long run; default 100, negative: any
+	Burst   int     // calls of one caller at once beyond that; default 500
+}
+
+func (l Limits) complete() Limits {
+	l.Writes, l.Reads, l.Waiting = cmp.Or(l.Writes, 256), cmp.Or(l.Reads, 64), cmp.Or(l.Waiting, 1000)
+	l.Rate, l.Burst = cmp.Or(l.Rate, 100), cmp.Or(l.Burst, 500)
+	return l
+}
+
+// maxCallers bounds of how many callers the rate is remembered. Who is forgotten begins with a whole burst.
+const maxCallers = 10_000
+
+// retryHeader says after how many seconds to try again.
+const retryHeader = "Retry-After"
+
+// admission decides whether a call is taken on, before its message is read.
+type admission struct {
+	limits        Limits
+	now           func() time.Time
+	writes, reads *gate
+
+	mu      sync.Mutex
+	callers map[string]*rate.Limiter
+}
+
+func newAdmission(limits Limits, now func() time.Time) *admission {
+	limits = limits.complete()
+	return &admission{
+		limits: limits, now: now, callers: make(map[string]*rate.Limiter),
+		writes: &gate{most: limits.Writes, queue: limits.Waiting}, reads: &gate{most: limits.Reads, queue: limits.Waiting},
+	}
+}
+
+// wrap lets next see only calls that are taken on.
+func (a *admission) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller := callerOf(r.Context())
+		as := rankOf(caller, r.URL.Path)
+		if wait, allowed := a.allow(caller, as); !allowed {
+			overloaded(w, r, wait, "%s asks for more than %g calls a second", caller, a.limits.Rate)
+			return
+		}
+		through := a.gateOf(r.URL.Path)
+		if through == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := withDeadline(r)
+		defer cancel()
+		switch admitted, err := through.enter(ctx, as); {
+		case err != nil: // nobody waits for an answer any more
+			refuse(w, r, refusal(rpc.Timeout, "", "try again later", "the call's time was over before its turn came: %w", err))
+		case !admitted:
+			overloaded(w, r, time.Second+time.Duration(4*through.fill()*float64(time.Second)), "the coordinators have more to do than they can take on")
+		default:
+			defer through.leave()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		}
+	})
+}
+
+// allow takes one call off what a caller may do. If it may not, it has to wait so long. Coordinators among themselves, and who
+// makes room, are not counted: they must not have to wait for those who caused the load.
+func (a *admission) allow(caller caller, as rank) (wait time.Duration, allowed bool) {
+	if a.limits.Rate < 0 || as < rankPeople {
+		return 0, true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	limiter := a.callers[caller.String()]
+	if limiter == nil {
+		if len(a.callers) >= maxCallers {
+			clear(a.callers)
+		}
+		limiter = rate.NewLimiter(rate.Limit(a.limits.Rate), a.limits.Burst)
+		a.callers[caller.String()] = limiter
+	}
+	now := a.now()
+	if limiter.AllowN(now, 1) {
+		return 0, true
+	}
+	missing := 1 - limiter.TokensAt(now)
+	return time.Duration(missing / a.limits.Rate * float64(time.Second)), false
+}
+
+// relief are the calls that take load or danger away.
+var relief = map[string]bool{
+	berthv1connect.BerthServiceStopVMProcedure:             true,
+	berthv1connect.BerthServiceCancelOperationProcedure:    true,
+	berthv1connect.BerthServiceResolveOperationProcedure:   true,
+	berthv1connect.BerthServiceFenceNodeProcedure:          true,
+	berthv1connect.BerthServiceSetNodeMaintenanceProcedure: true,
+	berthv1connect.BerthServiceCancelPlanProcedure:         true,
+	berthv1connect.BerthServiceRemoveMemberProcedure:       true,
+	berthv1connect.BerthServiceStatusProcedure:             true,
+}
+
+func rankOf(caller caller, procedure string) rank {
+	switch {
+	case caller.Role == pki.RolePeer:
+		return rankMembers
+	case caller.Role == anyone:
+		return rankAnyone
+	case relief[procedure]:
+		return rankRelief
+	default:
+		return rankPeople
+	}
+}
+
+// gateOf is the gate that a call passes; nil for streams, which last as long as somebody looks, or a file is long.
+func (a *admission) gateOf(procedure string) *gate {
+	_, method, _ := strings.Cut(strings.TrimPrefix(procedure, "/"), "/")
+	switch {
+	case strings.HasPrefix(method, "Watch"), method == "Console", method == "ImportImage", strings.HasSuffix(method, "Snapshot"):
+		return nil
+	case readOnly(method):
+		return a.reads
+	default:
+		return a.writes
+	}
+}
+
+// readOnly tells whether a method changes nothing.
+func readOnly(method string) bool {
+	for _, prefix := range []string{"List", "Get", "Why", "Status", "Capacity", "Export", "Replay", "Compiled", "Check", "Spread"} {
+		if strings.HasPrefix(method, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// withDeadline is the call's context with the deadline that its header names, which is read by nobody else until the call's
+// turn has come.
+func withDeadline(r *http.Request) (context.Context, context.CancelFunc) {
+	milliseconds, err := strconv.ParseInt(r.Header.Get("Connect-Timeout-Ms"), 10, 64)
+	if err != nil || milliseconds <= 0 || milliseconds > int64(24*time.Hour/time.Millisecond) {
+		return context.WithCancel(r.Context())
+	}
+	return context.WithTimeout(r.Context(), time.Duration(milliseconds)*time.Millisecond)
+}
+
+// overloaded answers a call that is not taken on.
+func overloaded(w http.ResponseWriter, r *http.Request, wait time.Duration, format string, args ...any) {
+	seconds := strconv.Itoa(int(max(wait, time.Second).Round(time.Second) / time.Second))
+	w.Header().Set(retryHeader, seconds)
+	refuse(w, r, rpc.Errorf(connect.CodeResourceExhausted, &berthv1.ErrorDetail{
+		Code: rpc.Overloaded, NextStep: "try again in " + seconds + " s: nothing was done",
+	}, format, args...))
+}
