@@ -51,8 +51,14 @@ type listen struct {
 func (m *member) config() string { return filepath.Join(m.dir, "coordinator.yaml") }
 func (m *member) data() string   { return filepath.Join(m.dir, "data") }
 
-// raiseCoordinators makes a cluster of n members below dir and returns when all of them vote.
-func raiseCoordinators(ctx context.Context, program, dir string, n int) (_ *coordinators, err error) {
+// raiseCoordinators makes a cluster of n members below dir and returns when all of them vote. What they can do is measured,
+// not what they let one caller do.
+func raiseCoordinators(ctx context.Context, program, dir string, n int) (*coordinators, error) {
+	return raiseLimited(ctx, program, dir, n, map[string]any{"rate": -1})
+}
+
+// raiseLimited is raiseCoordinators with other limits, as the configuration file has them.
+func raiseLimited(ctx context.Context, program, dir string, n int, limits map[string]any) (_ *coordinators, err error) {
 	c := &coordinators{program: program, dir: dir}
 	defer func() {
 		if err != nil {
@@ -68,7 +74,9 @@ func raiseCoordinators(ctx context.Context, program, dir string, n int) (_ *coor
 			name: fmt.Sprintf("coord%d", i+1), dir: filepath.Join(dir, fmt.Sprintf("coord%d", i+1)),
 			listen: listen{API: addresses[3*i], Agent: addresses[3*i+1], Raft: addresses[3*i+2]},
 		}
-		if err := config.Write(m.config(), map[string]any{"listen": m.listen, "log_level": "info"}, 0o644); err != nil {
+		if err := config.Write(m.config(), map[string]any{
+			"listen": m.listen, "log_level": "info", "limits": limits,
+		}, 0o644); err != nil {
 			return nil, err
 		}
 		c.members = append(c.members, m)

@@ -35,6 +35,7 @@ var sections = []section{
 	{[]string{"R1"}, measureR1},
 	{[]string{"R2", "R3"}, measureR2},
 	{[]string{"R4"}, measureR4},
+	{[]string{"G1", "G2", "G3", "G4"}, measureG},
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
 	{[]string{"LAB", "START", "MIGRATE", "HANDOVER"}, measureHosts},
 	{[]string{"D1"}, measureDrain},
@@ -89,6 +90,9 @@ func run() error {
 	flag.IntVar(&b.guests, "guests", 200, "guests on the host of A1 to A4; the goals are for 200")
 	flag.BoolVar(&b.hbal100, "hbal100", false, "measure B1 at 100 hosts as well, which takes hbal a quarter of an hour")
 	flag.Parse()
+	if *sinkAt != "" {
+		return runSink(*sinkAt)
+	}
 	chosen, err := choose(only)
 	if err != nil {
 		return err
