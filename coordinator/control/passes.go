@@ -75,7 +75,12 @@ func (c *Control) pass(ctx context.Context, clusterName string) {
 		idle("not all nodes have reported to this leader")
 		return
 	}
-	fleet, err := c.fleet(snapshot, c.Inventory.View(snapshot, at), clusterName)
+	view := c.Inventory.View(snapshot, at)
+	if mass := massSilence(silencesIn(view)); mass != "" {
+		idle(mass + ": nothing is moved before they are heard again")
+		return
+	}
+	fleet, err := c.fleet(snapshot, view, clusterName)
 	if err != nil {
 		c.Logger.Warn("a cluster cannot be looked at", "cluster", clusterName, "error", err)
 		idle(err.Error())
@@ -97,6 +102,15 @@ func (c *Control) pass(ctx context.Context, clusterName string) {
 	c.evening.Unlock()
 	c.remember(clusterName, LastPass{At: at, Idle: found.Idle, Unrepaired: found.Unrepaired})
 	c.act(ctx, snapshot, fleet, &found)
+}
+
+// silencesIn are the nodes of a view, and how well they are heard.
+func silencesIn(view *cluster.View) []Silence {
+	nodes := make([]Silence, 0, len(view.Nodes))
+	for _, node := range view.Nodes {
+		nodes = append(nodes, Silence{Node: node.Node, Liveness: node.Facts.Liveness})
+	}
+	return nodes
 }
 
 // whereabouts is the node that each VM is on, or on its way to.

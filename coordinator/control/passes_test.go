@@ -306,6 +306,33 @@ func TestAClusterWhereSomethingMovesIsLeftAlone(t *testing.T) {
 	})
 }
 
+// When many nodes are silent at once, the fault is more likely in between: nothing is moved until they are heard again.
+func TestNothingIsMovedWhileManyNodesAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "db", 1)
+		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
+		w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
+		heard := func(liveness cluster.Liveness) {
+			for _, node := range []string{"n1", "n3"} {
+				w.facts.change(node, func(f *cluster.NodeFacts) { f.Liveness = liveness })
+			}
+		}
+		heard(cluster.Suspect)
+		time.Sleep(5 * time.Minute)
+		last, _ := w.LastPass(cluster.DefaultCluster)
+		if !strings.HasPrefix(last.Idle, "2 of 3 nodes are silent at once") || len(w.plans(cluster.PlanRepair)) > 0 {
+			t.Errorf("the last pass %+v, plans %+v", last, w.plans(cluster.PlanRepair))
+		}
+		heard(cluster.Up)
+		time.Sleep(8 * time.Minute)
+		if w.vm("db").Holder != "n2" {
+			t.Errorf("db is on %s: %+v", w.vm("db").Holder, w.plans(cluster.PlanRepair))
+		}
+	})
+}
+
 // Two VMs that a hard rule keeps together leave a node one after the other, for the same target, and room is kept there
 // for the second.
 func TestAUnitIsDrainedToOneNode(t *testing.T) {
