@@ -399,10 +399,12 @@ func (c *connection) put(ctx context.Context, message *berthv1.SessionRequest, p
 	}
 }
 
+// sample takes one sample at once, the next one anywhere in the interval, and then one each interval: agents that come back in
+// the same moment do not keep step.
 func (c *connection) sample(ctx context.Context, every time.Duration) error {
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(every/2 + rand.N(every/2))
 	defer ticker.Stop()
-	for {
+	for first := true; ; first = false {
 		sample := c.Sampler.Sample(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -413,6 +415,9 @@ func (c *connection) sample(ctx context.Context, every time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+		}
+		if first {
+			ticker.Reset(every)
 		}
 	}
 }

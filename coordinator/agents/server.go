@@ -238,8 +238,9 @@ func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admit
 	if older := s.sessions[x.node]; older != nil {
 		older.end(replaced())
 	}
-	x.term = s.term
-	x.send(s.welcome(s.term)) // the first one in the queue
+	x.term, x.pace = s.term, cluster.PaceOf(len(s.Records.Snapshot().Nodes()))
+	x.reports.Keep(x.pace)
+	x.send(s.welcome(s.term, x.pace)) // the first one in the queue
 	s.sessions[x.node] = x
 	return true, nil
 }
@@ -252,13 +253,13 @@ func (s *Server) forget(x *session) {
 	}
 }
 
-func (s *Server) welcome(term uint64) *berthv1.SessionResponse {
+func (s *Server) welcome(term uint64, pace cluster.Pace) *berthv1.SessionResponse {
 	_, all := s.addresses()
 	return &berthv1.SessionResponse{Message: &berthv1.SessionResponse_Welcome{Welcome: &berthv1.Welcome{
 		ClusterId:                s.ClusterID,
 		Term:                     term,
-		TelemetryIntervalSeconds: cluster.TelemetryInterval.Seconds(),
-		InventoryIntervalSeconds: cluster.InventoryInterval.Seconds(),
+		TelemetryIntervalSeconds: pace.Telemetry().Seconds(),
+		InventoryIntervalSeconds: pace.Inventory().Seconds(),
 		AgentAddresses:           all,
 		Now:                      timestamppb.Now(),
 	}}}

@@ -37,6 +37,7 @@ type session struct {
 	node      string
 	name      string // of the node, for people
 	term      uint64
+	pace      cluster.Pace
 	reports   *inventory.Session
 	interrupt func()
 
@@ -127,7 +128,7 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, 
 	writing.Go(func() { x.write(stream) })
 	s.Connected(x.node)
 	for {
-		silence.Reset(cluster.UnreachableAfter)
+		silence.Reset(x.pace.Unreachable())
 		message, err := stream.Receive()
 		if err != nil {
 			x.end(err)

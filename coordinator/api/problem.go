@@ -236,7 +236,7 @@ func (p *picture) balanceProblems() []string {
 		record := p.cluster(view.Node.Cluster)
 		balanced := cluster.SettingsOf(&record).Balancing != cluster.Off
 		age, sampled := view.TelemetryAge(p.at)
-		if balanced && view.Facts.Liveness == cluster.Up && (!sampled || age > cluster.SuspectAfter) {
+		if balanced && view.Facts.Liveness == cluster.Up && (!sampled || age > view.Facts.Pace.Suspect()) {
 			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; 'berth-agent doctor' there tells what is missing",
 				view.Node.Name))
 		}

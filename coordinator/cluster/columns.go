@@ -3,6 +3,7 @@ package cluster
 import (
 	"math"
 	"slices"
+	"time"
 
 	"berth/shared/units"
 )
@@ -82,6 +83,9 @@ type Figures struct {
 	Pools      []PoolColumn    `json:"pools,omitempty"`
 	Networks   []NetworkColumn `json:"networks,omitempty"`
 	Models     *CPUColumn      `json:"models,omitempty"`
+
+	// Oldest is how old telemetry may be, of nodes that report more slowly because the fleet is large; 0: SuspectAfter.
+	Oldest time.Duration `json:"oldest,omitempty"`
 }
 
 // NodeKeyColumn is one declared node key: the value of each node.
@@ -122,6 +126,9 @@ const (
 // Unknown stands for a special key that could not be measured. It is far from every value, so it contributes nothing.
 const Unknown = math.MaxFloat64 / 4
 
+// OldestTelemetry is how old telemetry may be for a placement to trust it.
+func (f *Figures) OldestTelemetry() time.Duration { return max(f.Oldest, SuspectAfter) }
+
 // Reason says in words why a node does not stand well; empty when nothing is said of it.
 func (f *Figures) Reason(i int) string {
 	if f.Reasons == nil {
@@ -142,7 +149,7 @@ func (f *Figures) Index(id string) (int, bool) { return slices.BinarySearch(f.ID
 // Select copies the figures of some nodes, given by index in ascending order.
 func (f *Figures) Select(nodes []int) Figures {
 	picked := Figures{
-		Cluster: f.Cluster, IDs: pick(f.IDs, nodes), Names: pick(f.Names, nodes), Standing: pick(f.Standing, nodes),
+		Oldest: f.Oldest, Cluster: f.Cluster, IDs: pick(f.IDs, nodes), Names: pick(f.Names, nodes), Standing: pick(f.Standing, nodes),
 		Known: pick(f.Known, nodes), InventoryAt: pick(f.InventoryAt, nodes), TelemetryAt: pick(f.TelemetryAt, nodes),
 		Memory: pick(f.Memory, nodes), RAMRatio: pick(f.RAMRatio, nodes), Overhead: pick(f.Overhead, nodes),
 		Promised: pick(f.Promised, nodes), Used: pick(f.Used, nodes), Free: pick(f.Free, nodes),

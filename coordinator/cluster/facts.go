@@ -6,14 +6,52 @@ import (
 	"berth/shared/units"
 )
 
-// How often agents report, and how long silence is borne. The coordinator tells the intervals to every agent.
+// How often agents report in a small fleet, and how long silence is borne there. The coordinator tells the intervals to every
+// agent. See PaceOf for larger fleets.
 const (
 	TelemetryInterval = 2 * time.Second
 	InventoryInterval = 30 * time.Second
-	SuspectAfter      = 3 * TelemetryInterval // also the oldest telemetry that a placement trusts
+	SuspectAfter      = missed * TelemetryInterval // also the oldest telemetry that a placement trusts
 	UnreachableAfter  = 30 * time.Second
 	SessionGrace      = 10 * time.Second // without any session
 )
+
+const (
+	missed = 3 // samples that are missing before a node counts as silent
+
+	// samplesASecond are how many the leader is to get of all nodes together.
+	samplesASecond = 100
+	// slowestSample bounds how old a figure may be that a decision rests on. Beyond 1,500 nodes the leader gets more samples
+	// rather than older ones: thousands a second are little to it.
+	slowestSample = 15 * time.Second
+)
+
+// Pace is how often an agent reports, and how long its silence is borne. It is told when its session opens, and holds for the
+// whole session, so that a fleet that grows or shrinks makes nobody look silent. The zero value is that of a small fleet.
+type Pace struct {
+	Sample time.Duration // between two samples; 0: TelemetryInterval
+}
+
+// PaceOf is the pace in a fleet of so many nodes: slower the more there are.
+func PaceOf(nodes int) Pace {
+	sample := min(time.Duration(nodes)*time.Second/samplesASecond, slowestSample)
+	if sample <= TelemetryInterval {
+		return Pace{}
+	}
+	return Pace{sample}
+}
+
+// Telemetry is between two samples.
+func (p Pace) Telemetry() time.Duration { return max(p.Sample, TelemetryInterval) }
+
+// Inventory is between two whole inventories.
+func (p Pace) Inventory() time.Duration { return max(missed*p.Sample, InventoryInterval) }
+
+// Suspect is the silence after which a node is suspect, and the oldest telemetry that a placement trusts.
+func (p Pace) Suspect() time.Duration { return missed * p.Telemetry() }
+
+// Unreachable is the silence after which a node is unreachable.
+func (p Pace) Unreachable() time.Duration { return max(p.Suspect(), UnreachableAfter) }
 
 // Liveness is how well a node is heard.
 type Liveness string
@@ -21,8 +59,8 @@ type Liveness string
 // How well a node is heard. Silence is not death: none of these says anything about its VMs.
 const (
 	Up          Liveness = "up"
-	Suspect     Liveness = "suspect"     // silent for longer than SuspectAfter, or its session has just ended
-	Unreachable Liveness = "unreachable" // without a session for SessionGrace, or silent for UnreachableAfter
+	Suspect     Liveness = "suspect"     // silent for longer than Pace.Suspect, or its session has just ended
+	Unreachable Liveness = "unreachable" // without a session for SessionGrace, or silent for Pace.Unreachable
 	Degraded    Liveness = "degraded"    // the agent answers, libvirt does not
 )
 
@@ -87,6 +125,7 @@ type PoolFacts struct {
 type NodeFacts struct {
 	Liveness       Liveness
 	LivenessReason string // in words, when not up
+	Pace           Pace   // of its session
 
 	// HeardAt is when this leader last heard anything of the node; zero: never. Boot is that of the host whose agent was
 	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.

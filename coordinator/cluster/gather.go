@@ -114,6 +114,9 @@ func (f *Figures) grow(n int) {
 
 func (c *Columns) append(node *NodeView) {
 	index, facts := len(c.IDs), &node.Facts
+	if oldest := facts.Pace.Suspect(); oldest > SuspectAfter {
+		c.Oldest = max(c.Oldest, oldest)
+	}
 	c.IDs, c.Names = append(c.IDs, node.Node.ID), append(c.Names, node.Node.Name)
 	standing, reason := standingOf(node)
 	c.Standing = append(c.Standing, standing)

@@ -146,6 +146,8 @@ func (c *Config) complete() error {
 	}
 	if err := c.Backup.complete(c.DataDir); err != nil {
 		return err
+	if l := c.Limits; l.Writes < 0 || l.Reads < 0 || l.Waiting < 0 || l.Burst < 0 {
+		return fmt.Errorf("%w: key limits: writes, reads, waiting and burst cannot be less than 0", ErrConfig)
 	}
 	if c.LogLevel != "" && hclog.LevelFromString(c.LogLevel) == hclog.NoLevel {
 		return fmt.Errorf("%w: key log_level: %q is none of trace, debug, info, warn, error, off", ErrConfig, c.LogLevel)

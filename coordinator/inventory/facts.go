@@ -21,6 +21,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 		return facts
 	}
 	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, bootOf(n.incarnation), n.watchdog
+	facts.Pace = n.pace
 	if n.inventory != nil {
 		facts.Inventory, facts.InventoryAt, facts.InventoryFrom = true, n.inventoryAt, n.inventoryFrom
 		facts.Memory = units.Bytes(max(n.inventory.GetMemoryBytes(), 0))
@@ -68,9 +69,9 @@ func (s *Store) liveness(n *node, now time.Time) (cluster.Liveness, string) {
 	}
 	silent := now.Sub(n.heardAt)
 	switch {
-	case silent > cluster.UnreachableAfter:
+	case silent > n.pace.Unreachable():
 		return cluster.Unreachable, "silent for " + lasting(silent)
-	case silent > cluster.SuspectAfter:
+	case silent > n.pace.Suspect():
 		return cluster.Suspect, "silent for " + lasting(silent)
 	case n.libvirtDown:
 		return cluster.Degraded, libvirtReason(n.libvirtSays)

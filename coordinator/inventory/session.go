@@ -40,6 +40,16 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	return n.session, nil
 }
 
+// Keep notes the pace that the agent was told. Until then it is that of a small fleet, or of the session before.
+func (x *Session) Keep(pace cluster.Pace) {
+	x.store.mu.Lock()
+	defer x.store.mu.Unlock()
+	if n := x.store.nodes[x.node]; n != nil && n.session == x {
+		n.pace = pace
+		x.store.changes++
+	}
+}
+
 // Close ends the session. It does nothing if the node has another one by now.
 func (x *Session) Close(reason string) {
 	s := x.store

@@ -40,6 +40,7 @@ type node struct {
 	closedWhy string
 	heardAt   time.Time
 	published cluster.Liveness // what subscribers were told last
+	pace      cluster.Pace     // that the agent was told
 
 	incarnation string
 	sequence    uint64

@@ -319,6 +319,7 @@ func goldenCommands() []Command {
 			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10},
 			AccountVMs: []int{11}, Networks: []cluster.NetworkColumn{{Name: "bridge:br0", Has: []cluster.Has{1}}},
 			Models: &cluster.CPUColumn{Model: "EPYC-Rome", Has: []cluster.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
+			Oldest: 30 * time.Second,
 			Pools: []cluster.PoolColumn{{ID: "r11", Name: "fast", Shared: true, Has: []cluster.Has{1}, Shares: []cluster.PoolFigures{{
 				Capacity: units.TiB, Available: units.GiB, Promised: units.MiB, Limit: 2 * units.TiB, Volumes: 12,
 			}}}},

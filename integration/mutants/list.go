@@ -225,7 +225,7 @@ var mutants = []mutant{
 	// Ledgers.
 	{
 		name: "in-flight-memory-left-out", file: "coordinator/cluster/accounting.go", suite: inCluster, quick: true,
-		is: "charges[held.Node] = append(charges[held.Node], one)", becomes: "_ = one",
+		is: "charges[held.Node] = append(charges[held.Node], chargeOfReservation(held, vms[held.VM]))", becomes: "_ = held",
 	},
 	{
 		name: "memory-counted-twice", file: "coordinator/cluster/accounting.go", suite: inCluster,

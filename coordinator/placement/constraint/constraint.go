@@ -41,7 +41,7 @@ type Constraint struct {
 // from their inputs, and the age of the telemetry, which no column can hold.
 func SweepRoom(in *rule.Input, out []bool) {
 	room, sampled := in.Columns.Room[:len(out)], in.Columns.TelemetryAt[:len(out)]
-	since := in.Now - int64(oldest)
+	since := in.Now - int64(in.Columns.OldestTelemetry())
 	for node := range out {
 		if room[node] <= in.Memory || sampled[node] < since {
 			out[node] = true

@@ -14,7 +14,6 @@ const (
 	noTelemetry = "no_telemetry"
 	stale       = "stale"
 	noLoad      = "no_load"
-	oldest      = cluster.SuspectAfter
 )
 
 var fresh = Constraint{
@@ -32,14 +31,14 @@ var fresh = Constraint{
 			return rule.Refuse(noDomains).AtAge(in.InventoryAge(node))
 		case !sampled:
 			return rule.Refuse(noTelemetry)
-		case age > oldest:
+		case age > in.Columns.OldestTelemetry():
 			return rule.Refuse(stale).AtAge(age)
 		case known&cluster.KnowsLoad == 0:
 			return rule.Refuse(noLoad).AtAge(age)
 		}
 		return rule.Pass().AtAge(age)
 	},
-	Say: func(_ *rule.Input, _ int, refusal rule.Verdict) string {
+	Say: func(in *rule.Input, _ int, refusal rule.Verdict) string {
 		switch refusal.Code {
 		case noInventory:
 			return "the node has sent no inventory yet"
@@ -50,7 +49,7 @@ var fresh = Constraint{
 		case noLoad:
 			return "neither the load nor the busy share of its CPUs could be read"
 		default:
-			return fmt.Sprintf("telemetry is %s old, at most %s will do", seconds(refusal.Age), seconds(oldest))
+			return fmt.Sprintf("telemetry is %s old, at most %s will do", seconds(refusal.Age), seconds(in.Columns.OldestTelemetry()))
 		}
 	},
 }
