@@ -385,7 +385,7 @@ func (c *Control) adopt(ctx context.Context, prepare func(*state.Snapshot) (adop
 		if vdc, linked := snapshot.Resource(vm.VDC); linked && wanted.created {
 			first.read = append(first.read, state.Expectation{Table: state.Resources, ID: vdc.ID, Revision: vdc.Revision})
 		}
-		started, again, err := c.begin(ctx, snapshot, first)
+		started, again, err := c.begin(ctx, first)
 		op = started.Operation
 		return again, err
 	})

@@ -32,7 +32,7 @@ func (c *Control) ReleaseVM(ctx context.Context, request ReleaseVM) (op operatio
 		}
 		expected := vm.Revision
 		vm.Operation = op.ID
-		started, again, err := c.begin(ctx, snapshot, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
+		started, again, err := c.begin(ctx, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
 		op = started.Operation
 		return again, err
 	})

@@ -68,7 +68,7 @@ func (c *Control) leaveOff(ctx context.Context, snapshot *state.Snapshot, vm clu
 	}
 	expected := vm.Revision
 	vm.Desired, vm.Condition = cluster.Stopped, ""
-	started, again, err := c.begin(ctx, snapshot, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
+	started, again, err := c.begin(ctx, beginning{Next: operation.Next{Operation: op, VM: vm}, vmRevision: expected})
 	return started.Operation, again, err
 }
 

@@ -146,6 +146,7 @@ func (c *Config) complete() error {
 	}
 	if err := c.Backup.complete(c.DataDir); err != nil {
 		return err
+	}
 	if l := c.Limits; l.Writes < 0 || l.Reads < 0 || l.Waiting < 0 || l.Burst < 0 {
 		return fmt.Errorf("%w: key limits: writes, reads, waiting and burst cannot be less than 0", ErrConfig)
 	}
