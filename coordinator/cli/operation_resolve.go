@@ -22,11 +22,10 @@ func (a *app) operationResolveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resolve ID --keep source|target|none", Short: "Decide about a parked operation", Args: arguments(1, "ID"),
 		Long: `Decide about a parked operation: whose copy is the VM. No rule could, and until somebody does the VM is locked.
-'berth operation show ID' tells what both nodes show. Nothing is killed: as long as a node shows a copy that is not to be kept,
-the decision is refused, with the command that ends that copy. The copy that is kept is resumed if the migration has paused it.
-With --keep none no copy is left, and the VM is stopped.`,
-		Example: `  berth operation show 3nqk7d2m0x1ab
-  berth operation resolve 3nqk7d2m0x1ab --keep target`,
+'berth operation show ID' tells what both nodes show. Nothing is killed: as long as a node shows a copy that is not to
+be kept, the decision is refused, with the command that ends that copy. The copy that is kept is resumed if the
+migration has paused it. With --keep none no copy is left, and the VM is stopped.`,
+		Example: `  berth operation resolve 3nqk7d2m0x1ab --keep target`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.connect()
 			if err != nil {

@@ -16,7 +16,8 @@ import (
 func (a *app) vmCommand() *cobra.Command {
 	return noun("vm COMMAND", "Start, stop, migrate and see VMs", `
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
-'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and 'berth vm why-not' tell why it is where it is.`,
+'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and
+'berth vm why-not' tell why a VM is where it is.`,
 		a.vmAddCommand(), a.vmSetCommand(), a.vmStartCommand(), a.vmStopCommand(), a.vmListCommand(), a.vmShowCommand(),
 		a.vmMigrateCommand(), a.vmConsoleCommand(), a.vmDeleteCommand(), a.vmAdoptCommand(), a.vmReleaseCommand(), a.vmWhyCommand(), a.vmWhyNotCommand())
 }

@@ -19,9 +19,9 @@ func (a *app) vmAdoptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "adopt NAME|UUID...", Short: "Take running domains under management", Args: severalNames,
 		Long: `Take domains under management that run and are not Berth's. No guest notices: a mark is written into the domain's
-metadata, and Berth keeps what the domain is started with. What libvirt has a definition of keeps it; there is one, on the
-node that has the VM. A VM that has lost its mark, or runs where Berth has not started it, is taken back by its name.
-What cannot be taken is named with the reason, and the others are.`,
+metadata, and Berth keeps what the domain is started with. What libvirt has a definition of keeps it; there is one, on
+the node that has the VM. A VM that has lost its mark, or runs where Berth has not started it, is taken back by its
+name. What cannot be taken is named with the reason, and the others are.`,
 		Example: `  berth vm adopt web1
   berth vm adopt --all --dry-run
   berth vm adopt --all --node node1 --vdc shop`,
@@ -135,9 +135,10 @@ func (a *app) vmReleaseCommand() *cobra.Command {
 	var wait waiting
 	cmd := &cobra.Command{
 		Use: "release NAME", Short: "Give a running VM back to libvirt alone", Args: arguments(1, "NAME"),
-		Long: `Give a VM back: Berth's mark is taken out of its metadata and Berth forgets it. The guest runs on and does not notice. Its
-disks stay where they are, those that Berth has made as disks of no VM. A VM that Berth has made is transient: when it stops,
-libvirt forgets it, unless 'virsh dumpxml' and 'virsh define' keep it before. A stopped VM is forgotten by 'berth vm delete'.`,
+		Long: `Give a VM back: Berth's mark is taken out of its metadata and Berth forgets it. The guest runs on and does not notice.
+Its disks stay where they are, those that Berth has made as disks of no VM. A VM that Berth has made is transient: when
+it stops, libvirt forgets it, unless 'virsh dumpxml' and 'virsh define' keep it before. A stopped VM is forgotten by
+'berth vm delete'.`,
 		Example: `  berth vm release web1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.connect()
