@@ -26,7 +26,7 @@ func refuses(code connect.Code, detail *berthv1.ErrorDetail, text string) *fake 
 func TestEveryCodeHasItsExitCode(t *testing.T) {
 	for code, want := range map[string]int{
 		rpc.NoNodeFits: 2, rpc.NotFound: 4, rpc.NoLeader: 5, rpc.Unreachable: 5, rpc.Timeout: 6,
-		rpc.Exists: 1, rpc.Busy: 1, rpc.Invalid: 1, rpc.Stale: 1, rpc.Denied: 1, rpc.Unavailable: 1, rpc.Conflict: 1, rpc.Internal: 1, rpc.Overloaded: 1,
+		rpc.Exists: 1, rpc.Busy: 1, rpc.Invalid: 1, rpc.Stale: 1, rpc.Denied: 1, rpc.Unavailable: 1, rpc.Conflict: 1, rpc.Internal: 1,
 		"a code of a later release": 1,
 	} {
 		w, _ := newWorld(t, refuses(connect.CodeUnknown, &berthv1.ErrorDetail{Code: code, NextStep: "do this"}, "it is so"))

@@ -135,12 +135,18 @@ func TestAnOverloadedAnswerIsRepeatedLater(t *testing.T) {
 		}
 		return start(request)
 	}
-	w, _ := newWorld(t, f)
+	first := f
+	w, _ := newWorld(t, first)
 	said := w.run("vm", "start", "web1")
 	if said.exit != Done || strings.Count(said.errOut, "berth: the coordinators are busy: asking again in ") != callRounds-1 {
 		t.Errorf("exit %d, %s", said.exit, said.errOut)
 	}
-	all := asked[berthv1.StartVMRequest](f)
+	f = refuses(connect.CodeResourceExhausted, &berthv1.ErrorDetail{Code: rpc.Overloaded, NextStep: "try later"}, "too much to do")
+	always, _ := newWorld(t, f)
+	if said := always.run("vm", "show", "web1"); said.exit != Failed || len(asked[berthv1.GetVMRequest](f)) != callRounds || !strings.HasSuffix(said.errOut, "berth: too much to do\nnext step: try later\n") {
+		t.Errorf("asked %d times, exit %d, %s", len(asked[berthv1.GetVMRequest](f)), said.exit, said.errOut)
+	}
+	all := asked[berthv1.StartVMRequest](first)
 	if len(all) != callRounds || all[0].GetRequestId() == "" || all[0].GetRequestId() != all[callRounds-1].GetRequestId() {
 		t.Errorf("asked %v", all)
 	}
