@@ -24,6 +24,7 @@ func TestOneMemberLeadsAndKeepsItsStateOverARestart(t *testing.T) {
 		t.Errorf("the node is at revision %d, the result says %d", node.Revision, result.Index)
 	}
 	eventually(t, "the cluster's ID is stored", func() bool { return p.store.Snapshot().Meta(state.MetaClusterID) == "c1" })
+	eventually(t, "the feature level is raised", func() bool { return p.store.Snapshot().FeatureLevel() == state.FeatureLevel })
 	want := p.store.Snapshot()
 
 	p.kill()

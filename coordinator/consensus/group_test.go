@@ -17,6 +17,13 @@ func TestCommandsThatAreProposedTogetherShareAnEntry(t *testing.T) {
 	all := newTeam(t, newAuthority(t, "c1"), 3)
 	leader := all.leader()
 	leader.mustPropose(enrol("n0"))
+	eventually(t, "the first member alone has raised the level", func() bool {
+		return leader.store.Snapshot().FeatureLevel() == state.FeatureLevel
+	})
+	// As it would be if the others, which tell nothing here, had been there from the start.
+	leader.mustPropose(state.Command{
+		Key: "back", Kind: "test", Caller: "test", At: time.Now(), Meta: map[string]string{state.MetaFeatureLevel: "1"},
+	})
 	before := leader.Stats().LastIndex
 	for i, answer := range leader.ProposeTogether(t.Context(), []state.Command{enrol("a"), enrol("b")}) {
 		if answer.Err != nil || answer.Result.Index != before+1+uint64(i) {
