@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -286,6 +287,14 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 	})
 }
 
+func wantNext(t *testing.T, err error, next string) {
+	t.Helper()
+	var refused *Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.NextStep, next) {
+		t.Errorf("%v: want the next step %q", err, next)
+	}
+}
+
 func TestReleaseVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
@@ -324,9 +333,7 @@ func TestReleaseVM(t *testing.T) {
 		synctest.Wait()
 		_, err = w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID})
 		refusedAs(t, "stopped", err, Conflict, "does not run")
-		if refused, ok := err.(*Error); !ok || !strings.Contains(refused.NextStep, "berth vm delete web1") {
-			t.Errorf("next step: %+v", err)
-		}
+		wantNext(t, err, "berth vm delete web1")
 	})
 }
 
@@ -350,9 +357,7 @@ func TestResolveOperation(t *testing.T) {
 		}
 		err := resolve("source")
 		refusedAs(t, "the target has it", err, Conflict, "node2 shows the copy that is not to be kept: it is paused there, epoch 2")
-		if !strings.Contains(err.(*Error).NextStep, "'virsh destroy web1' on node2") {
-			t.Errorf("next step %q", err.(*Error).NextStep)
-		}
+		wantNext(t, err, "'virsh destroy web1' on node2")
 		refusedAs(t, "neither", resolve("none"), Conflict, "node1 shows the copy")
 		refusedAs(t, "a word", resolve("both"), Invalid, "not said")
 		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })

@@ -83,7 +83,7 @@ func (c *Control) followOnce(ctx context.Context, before looked, beside *besider
 		finding := Beside(vm, c.sighting(snapshot, vm, shown[vm.ID], unheard))
 		found[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
 		if before[vm.ID] == found[vm.ID] {
-			c.settle(ctx, snapshot, vm, finding, beside)
+			c.settle(ctx, vm, finding, beside)
 		}
 	}
 	return found
@@ -124,7 +124,7 @@ func (c *Control) sighting(snapshot *state.Snapshot, vm cluster.VM, copies []Cop
 }
 
 // settle does what follows from what two looks have shown.
-func (c *Control) settle(ctx context.Context, snapshot *state.Snapshot, vm cluster.VM, finding Finding, beside *besider) {
+func (c *Control) settle(ctx context.Context, vm cluster.VM, finding Finding, beside *besider) {
 	for _, left := range finding.Leftovers {
 		beside.once("undefine "+left.Node+" "+vm.ID, func() { c.undefine(ctx, vm, left) })
 	}

@@ -81,7 +81,7 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 			w.facts.change("n1", func(f *cluster.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
 			w.shows("n2", vm, nil)
 		}, ""},
-		"the holder is back with nothing, and has not listed": {func(w *world, vm cluster.VM) {
+		"the holder is back with nothing, and has not listed": {func(w *world, _ cluster.VM) {
 			w.facts.change("n1", func(f *cluster.NodeFacts) { f.Domains, f.Inventory = nil, false })
 		}, ""},
 		"another epoch": {func(w *world, vm cluster.VM) {

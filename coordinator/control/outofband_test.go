@@ -241,9 +241,12 @@ func TestACopyTooManyIsSuspended(t *testing.T) {
 		suspended []string // nodes, ascending
 		condition string
 	}{
-		"on another node": {func(w *world, vm cluster.VM) { w.shows("n2", vm, nil) }, []string{"n2"},
+		"on another node": {
+			func(w *world, vm cluster.VM) { w.shows("n2", vm, nil) },
+			[]string{"n2"},
 			"runs twice: on node1 (epoch 1, its holder) and node2 (epoch 1); what is not its holder's is suspended, and nothing is killed: " +
-				"to keep the one on node1, 'virsh destroy web1' on node2; to keep the one on node2, 'virsh destroy web1' on node1, then 'virsh resume web1' on node2"},
+				"to keep the one on node1, 'virsh destroy web1' on node2; to keep the one on node2, 'virsh destroy web1' on node1, then 'virsh resume web1' on node2",
+		},
 		"without a mark": {func(w *world, vm cluster.VM) {
 			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
 		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (epoch 0)"},

@@ -70,28 +70,40 @@ func TestResolve(t *testing.T) {
 		desired    cluster.RunState
 	}{
 		"the source runs it": {
-			false, KeepSource, agents{"n1": shows(cluster.DomainRunning, 4), "n2": nothing},
-			[]string{"discard n2", "adopt n1"}, Failed, "n1", cluster.Running,
+			false, KeepSource,
+			agents{"n1": shows(cluster.DomainRunning, 4), "n2": nothing},
+			[]string{"discard n2", "adopt n1"},
+			Failed, "n1", cluster.Running,
 		},
 		"the source was paused by the migration": {
-			false, KeepSource, agents{"n1": shows(cluster.DomainPausedMigration, 4), "n2": nothing},
-			[]string{"discard n2", "adopt n1", "resume n1"}, Failed, "n1", cluster.Running,
+			false, KeepSource,
+			agents{"n1": shows(cluster.DomainPausedMigration, 4), "n2": nothing},
+			[]string{"discard n2", "adopt n1", "resume n1"},
+			Failed, "n1", cluster.Running,
 		},
 		"the source was paused by somebody": {
-			false, KeepSource, agents{"n1": shows(cluster.DomainPaused, 4), "n2": nothing},
-			[]string{"discard n2", "adopt n1"}, Failed, "n1", cluster.Running,
+			false, KeepSource,
+			agents{"n1": shows(cluster.DomainPaused, 4), "n2": nothing},
+			[]string{"discard n2", "adopt n1"},
+			Failed, "n1", cluster.Running,
 		},
 		"the source has it back after it was handed over": {
-			true, KeepSource, agents{"n1": shows(cluster.DomainRunning, 4), "n2": shows(cluster.DomainShutoff, 5)},
-			[]string{"discard n2", "adopt n1"}, Failed, "n1", cluster.Running,
+			true, KeepSource,
+			agents{"n1": shows(cluster.DomainRunning, 4), "n2": shows(cluster.DomainShutoff, 5)},
+			[]string{"discard n2", "adopt n1"},
+			Failed, "n1", cluster.Running,
 		},
 		"the target runs it": {
-			false, KeepTarget, agents{"n1": nothing, "n2": shows(cluster.DomainRunning, 5)},
-			[]string{"discard n1", "adopt n2"}, Done, "n2", cluster.Running,
+			false, KeepTarget,
+			agents{"n1": nothing, "n2": shows(cluster.DomainRunning, 5)},
+			[]string{"discard n1", "adopt n2"},
+			Done, "n2", cluster.Running,
 		},
 		"the target waits": {
-			true, KeepTarget, agents{"n1": shows(cluster.DomainShutoff, 4), "n2": shows(cluster.DomainPaused, 5)},
-			[]string{"discard n1", "adopt n2", "resume n2"}, Done, "n2", cluster.Running,
+			true, KeepTarget,
+			agents{"n1": shows(cluster.DomainShutoff, 4), "n2": shows(cluster.DomainPaused, 5)},
+			[]string{"discard n1", "adopt n2", "resume n2"},
+			Done, "n2", cluster.Running,
 		},
 		"neither": {
 			true, KeepNone, agents{"n1": nothing, "n2": nothing}, []string{"discard n2", "discard n1"}, Failed, "", cluster.Stopped,
