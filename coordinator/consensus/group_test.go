@@ -17,10 +17,7 @@ func TestCommandsThatAreProposedTogetherShareAnEntry(t *testing.T) {
 	all := newTeam(t, newAuthority(t, "c1"), 3)
 	leader := all.leader()
 	leader.mustPropose(enrol("n0"))
-	eventually(t, "the first member alone has raised the level", func() bool {
-		return leader.store.Snapshot().FeatureLevel() == state.FeatureLevel
-	})
-	// As it would be if the others, which tell nothing here, had been there from the start.
+	// The first member may have raised the level while it was alone. The others tell nothing here, so it stays down.
 	leader.mustPropose(state.Command{
 		Key: "back", Kind: "test", Caller: "test", At: time.Now(), Meta: map[string]string{state.MetaFeatureLevel: "1"},
 	})
