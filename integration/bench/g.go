@@ -37,8 +37,6 @@ const (
 	quick = time.Second
 	// sampleSize is about how large a message is, in bytes.
 	sampleSize = 1000
-	// enrolling is how many nodes are enrolled at a time.
-	enrolling = 64
 	// filesPerAgent are a connection's ends, here and in the coordinator, and what a handshake needs besides.
 	filesPerAgent = 4
 )
@@ -164,23 +162,28 @@ func reportOf(busy float64) *berthv1.NodeTelemetry {
 	return sample
 }
 
-// enrolMany enrols n nodes.
+// enrolMany enrols n nodes, one after the other: several at a time from one address look like somebody who guesses tokens.
 func enrolMany(ctx context.Context, c *coordinators, n int) ([]simagent.Identity, error) {
-	identities := make([]simagent.Identity, n)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(enrolling)
+	tokens, identities := make([]string, n), make([]simagent.Identity, n)
+	name := func(i int) string { return fmt.Sprintf("node%05d", i) }
+	group, making := errgroup.WithContext(ctx)
+	group.SetLimit(together)
 	for i := range n {
-		group.Go(func() error {
-			name := fmt.Sprintf("node%05d", i)
-			token, err := c.token(ctx, pki.PurposeAgent, name)
-			if err != nil {
-				return err
-			}
-			identities[i], err = simagent.Enrol(ctx, c.members[0].listen.API, token, name, filepath.Join(c.dir, name))
+		group.Go(func() (err error) {
+			tokens[i], err = c.token(making, pki.PurposeAgent, name(i))
 			return err
 		})
 	}
-	return identities, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		var err error
+		if identities[i], err = simagent.Enrol(ctx, c.members[0].listen.API, tokens[i], name(i), filepath.Join(c.dir, name(i))); err != nil {
+			return nil, err
+		}
+	}
+	return identities, nil
 }
 
 // raiseFileLimit lets this program and those it starts have so many files open.
@@ -378,11 +381,15 @@ func (h *heard) see(ctx context.Context, c *coordinators, identity simagent.Iden
 
 func (h *heard) rows() []row {
 	cost, bare := h.cpu.median()/h.rate, h.sink.median()/h.sinkRate
+	large, back := both(judge(h.cpu.median(), 0.25), judge(h.memory.all, 1e9)), judge(h.back.Seconds(), 15)
+	if h.agents < 10_000 { // fewer prove nothing
+		large, back = noVerdict, noVerdict
+	}
 	return []row{
 		{
 			goal: "G1", what: fmt.Sprintf("%d agents on one coordinator, mutual TLS, %d bytes every %s, taken in", h.agents, sampleSize, paced),
 			measured: fmt.Sprintf("%s of a core; %s\n%s", digits(h.cpu.median()), h.memory, perSecond(h.rate)),
-			wanted:   "10,000 in <= 0.25 core, <= 1 GB", verdict: both(judge(h.cpu.median(), 0.25), judge(h.memory.all, 1e9)),
+			wanted:   "10,000 in <= 0.25 core, <= 1 GB", verdict: large,
 		},
 		{
 			goal: "G2", what: "CPU of one message", measured: seconds(cost),
@@ -391,7 +398,7 @@ func (h *heard) rows() []row {
 		},
 		{
 			goal: "G3", what: fmt.Sprintf("the coordinator is killed and started: until %d agents are back", h.returning-1),
-			measured: seconds(h.back.Seconds()), against: "the goal's own limit", wanted: "5,000 in <= 15 s (stretch 5 s)", verdict: judge(h.back.Seconds(), 15),
+			measured: seconds(h.back.Seconds()), against: "the goal's own limit", wanted: "5,000 in <= 15 s (stretch 5 s)", verdict: back,
 		},
 		{
 			goal: "G4", what: fmt.Sprintf("from the sending of a sample until the coordinator's answers rest on it, call included; %d agents every %s", h.returning, quick),
