@@ -28,9 +28,8 @@ import (
 // that is left has one, whichever that is, and no leader is needed.
 type Backups struct {
 	Directory string        `yaml:"directory,omitempty"` // default: backups in the data directory
-	Every     time.Duration `yaml:"every,omitempty"`     // default: defaultBackupEvery
+	Every     time.Duration `yaml:"every,omitempty"`     // default: defaultBackupEvery; negative: none are made
 	Keep      int           `yaml:"keep,omitempty"`      // newest files; default: defaultBackupKeep
-	Off       bool          `yaml:"off,omitempty"`
 }
 
 // The defaults and ranges of Backups.
@@ -47,12 +46,14 @@ const (
 	keepBefore = 5
 )
 
+func (b *Backups) off() bool { return b.Every < 0 }
+
 func (b *Backups) complete(dataDir string) error {
 	b.Directory = cmp.Or(b.Directory, filepath.Join(dataDir, "backups"))
 	b.Every = cmp.Or(b.Every, defaultBackupEvery)
 	b.Keep = cmp.Or(b.Keep, defaultBackupKeep)
-	if b.Every < leastBackupEvery || b.Every > mostBackupEvery {
-		return fmt.Errorf("%w: key backup.every: %v is out of range: want %v to %v", ErrConfig, b.Every, leastBackupEvery, mostBackupEvery)
+	if !b.off() && b.Every < leastBackupEvery || b.Every > mostBackupEvery {
+		return fmt.Errorf("%w: key backup.every: %v is out of range: want %v to %v, or less than 0 for none", ErrConfig, b.Every, leastBackupEvery, mostBackupEvery)
 	}
 	if b.Keep < 1 || b.Keep > mostBackupKeep {
 		return fmt.Errorf("%w: key backup.keep: %d is out of range: want 1 to %d", ErrConfig, b.Keep, mostBackupKeep)
@@ -76,7 +77,7 @@ type backups struct {
 
 func newBackups(settings Backups, store *state.Store, now func() time.Time, log hclog.Logger) *backups {
 	b := &backups{Backups: settings, store: store, now: now, log: log}
-	if settings.Off {
+	if settings.off() {
 		return b
 	}
 	b.last.Every = settings.Every
@@ -95,7 +96,7 @@ func (b *backups) health() consensus.Backup {
 
 // run makes backups until the context ends.
 func (b *backups) run(ctx context.Context) {
-	if b.Off {
+	if b.off() {
 		return
 	}
 	for {
@@ -290,7 +291,7 @@ func (d *daemon) backupBeforeUpgrade() error {
 	if string(last) == buildinfo.Version() {
 		return nil
 	}
-	if !d.config.Backup.Off {
+	if !d.config.Backup.off() {
 		if err := d.backupOf(cmp.Or(string(last), "an earlier one")); err != nil {
 			return err
 		}
@@ -311,7 +312,7 @@ func (d *daemon) backupOf(release string) error {
 	}
 	path, err := writeBackup(d.config.Backup.Directory, found.State, time.Now().UTC(), true)
 	if err != nil {
-		return fmt.Errorf("before release %s goes on after %s: %w: make room for it, or start once with 'backup: {off: true}'",
+		return fmt.Errorf("before release %s goes on after %s: %w: make room for it, or start once with 'backup: {every: -1s}'",
 			buildinfo.Version(), release, err)
 	}
 	d.log.Info("a backup was made before the upgrade", "from", release, "to", buildinfo.Version(), "file", path)
