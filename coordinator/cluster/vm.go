@@ -69,8 +69,6 @@ type VM struct {
 	RestartedAt time.Time `json:"restarted_at,omitzero"`
 	// Adopted tells that the domain was not made by Berth.
 	Adopted bool `json:"adopted,omitempty"`
-	// Locked tells that a lock on every writable disk was proven when it was started: a second copy could not run.
-	Locked bool `json:"locked,omitempty"`
 	// Persistent tells that libvirt keeps a definition of the VM on the node that has it, as it did before it was adopted.
 	Persistent bool `json:"persistent,omitempty"`
 }

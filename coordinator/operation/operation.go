@@ -139,8 +139,6 @@ type Operation struct {
 	ResolvedBy string `json:"resolved_by,omitempty"`
 	// Restart tells that the start was Berth's own, of a VM that is to be highly available.
 	Restart bool `json:"restart,omitempty"`
-	// Direct lets the target of a migration resume by itself: a lock on its disks was proven at its start.
-	Direct bool `json:"direct,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.

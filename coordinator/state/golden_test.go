@@ -240,7 +240,7 @@ func goldenCommands() []Command {
 	web.Resident = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group1", Value: 1}}
 	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
 	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, cluster.MigrateManual, []string{"n1"}, noon
-	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Locked, web.Persistent = true, 2, noon, true, true, true
+	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
@@ -258,7 +258,7 @@ func goldenCommands() []Command {
 	}}
 	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
 	move.Code, move.Disks = "no_space", []string{"r7"}
-	move.Resolution, move.ResolvedBy, move.Restart, move.Direct = "target", "operator/admin", true, true
+	move.Resolution, move.ResolvedBy, move.Restart = "target", "operator/admin", true
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,

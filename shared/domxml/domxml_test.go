@@ -106,7 +106,7 @@ func TestRender(t *testing.T) {
 			}
 			want := Info{
 				Name: identity.Name, UUID: uuid, Type: c.machine.DomainType, Arch: c.machine.Arch, Machine: machineType,
-				MemoryBytes: c.spec.MemoryBytes, VCPUs: c.spec.VCPUs,
+				MemoryBytes: c.spec.MemoryBytes, VCPUs: c.spec.VCPUs, Passthrough: strings.Contains(got, `mode="host-passthrough"`),
 			}
 			if diff := cmp.Diff(want, info); diff != "" {
 				t.Errorf("Parse of the rendered document (-want +got):\n%s", diff)

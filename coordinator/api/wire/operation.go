@@ -34,7 +34,6 @@ func Operation(op operation.Operation) *berthv1.Operation {
 		CopyStorage: op.CopyStorage,
 		Resolution:  op.Resolution,
 		ResolvedBy:  op.ResolvedBy,
-		Direct:      op.Direct,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/affinity"
 	"berth/coordinator/balance"
 	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
 	"berth/coordinator/control"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
@@ -58,6 +59,8 @@ func TestNodeIsWhole(t *testing.T) {
 				ID: "n1", Name: "hv1", Cluster: "default", Maintenance: true, MaintenanceReason: "disks", EnrolledAt: noon, Revision: 7,
 				Keys:   map[string]float64{"Premium": 1},
 				Labels: []string{"rack-1"}, Management: true, Unbalanced: true,
+				Fence:    cluster.FenceDevice{Method: cluster.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute},
+				Fencing:  cluster.Fencing{ID: "f1", Phase: cluster.FencingFailed, Method: cluster.FenceCommand, Attempt: 2, Caller: "berth", Message: "no answer", AskedAt: noon, EndedAt: noon},
 				Settings: cluster.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
 			},
 			Settings: cluster.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
@@ -123,7 +126,7 @@ func TestVMIsWhole(t *testing.T) {
 			ID: "v1", Name: "web", Holder: "n1", Epoch: 2, Operation: "o1", LastNode: "n2", Decision: "d1", CreatedAt: noon, StartedAt: noon, Revision: 9,
 			Labels: []string{"front"}, Migration: cluster.MigrateManual, Preferred: []string{"n1"}, MovedAt: noon, Spec: spec(), VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
 			Keys:   []cluster.Key{{Class: cluster.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
-			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC",
+			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
 		},
 		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: cluster.Resource{
 			ID: "i4", Name: "web-root", Links: map[string]string{"image": "i6"}, Settings: map[string]string{"keep": "true"},
@@ -227,8 +230,14 @@ func TestOperationIsWhole(t *testing.T) {
 		CreatedAt: noon, UpdatedAt: noon, EndedAt: noon, Migration: &operation.MigrationStats{
 			Elapsed: time.Second, DataTotal: 1, DataProcessed: 1, DataRemaining: 1, MemoryBPS: 1, DirtyRate: 1, Iteration: 1,
 			Downtime: new(300 * time.Millisecond), Handover: new(40 * time.Millisecond), DiskTotal: 1, DiskProcessed: 1, DiskRemaining: 1,
-		}, CopyStorage: true,
+		}, CopyStorage: true, Resolution: "target", ResolvedBy: "operator/alice",
 	})
+	view := CopyView(
+		&cluster.NodeView{Node: cluster.Node{ID: "n1", Name: "hv1"}, Facts: cluster.NodeFacts{Liveness: cluster.Up, InventoryAt: noon}},
+		&cluster.Domain{State: cluster.DomainRunning, Reason: "booted", Epoch: 3, JobActive: true}, noon.Add(time.Second),
+	)
+	view.Holder = true // the record's, as the views are: whoever answers adds both
+	message.Views = []*berthv1.CopyView{view}
 	whole(t, message)
 	if message.GetMigration().GetDowntimeSeconds() != 0.3 || message.GetSource() != "hv1" {
 		t.Errorf("shown %v", message)
@@ -310,10 +319,18 @@ func TestEventAndMemberAreWhole(t *testing.T) {
 	whole(t, Event(cluster.Event{
 		Index: 1, At: noon, Kind: "k", Subject: "s", Message: "m", Caller: "c", Operation: "o", Decision: "d",
 	}))
-	whole(t, Member(MemberReport{
+	member := Member(MemberReport{
 		Member: cluster.Member{ID: "i", Name: "n", RaftAddress: "r", APIAddress: "a", AgentAddress: "g"},
 		Voter:  true, Leader: true, Self: true, Reachable: true, LastIndex: 1, LastContact: new(time.Second),
-	}))
+		Trouble: "behind", Behind: 300, Told: &consensus.Report{
+			Version: "0.6", FeatureLevel: 2, LogSize: units.MiB, Backup: consensus.Backup{Every: time.Minute, At: noon, Problem: "no space"},
+		},
+	})
+	if member.GetHealthy() {
+		t.Error("a member that is behind is healthy")
+	}
+	member.Healthy = true
+	whole(t, member)
 }
 
 func TestBriefLeavesTheOriginalAlone(t *testing.T) {

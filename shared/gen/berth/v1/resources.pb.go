@@ -2629,7 +2629,6 @@ type Operation struct {
 	Views         []*CopyView            `protobuf:"bytes,21,rep,name=views,proto3" json:"views,omitempty"`                                 // of a parked one, and of any one that is asked for by itself: what the nodes show now
 	Resolution    string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
 	ResolvedBy    string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
-	Direct        bool                   `protobuf:"varint,24,opt,name=direct,proto3" json:"direct,omitempty"` // the target resumed by itself, under a proven lock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2823,13 +2822,6 @@ func (x *Operation) GetResolvedBy() string {
 		return x.ResolvedBy
 	}
 	return ""
-}
-
-func (x *Operation) GetDirect() bool {
-	if x != nil {
-		return x.Direct
-	}
-	return false
 }
 
 // MigrationStats are libvirt's figures of a job, running or complete.
@@ -4711,7 +4703,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x90\x06\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xf8\x05\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -4742,8 +4734,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"resolution\x18\x16 \x01(\tR\n" +
 	"resolution\x12\x1f\n" +
 	"\vresolved_by\x18\x17 \x01(\tR\n" +
-	"resolvedBy\x12\x16\n" +
-	"\x06direct\x18\x18 \x01(\bR\x06direct\"\xc6\x04\n" +
+	"resolvedBy\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
