@@ -70,20 +70,20 @@ func (h *Hypervisor) Definition(ctx context.Context, uuid string) (string, error
 			return "", err
 		}
 		defer free(d)
-		// Inactive: without what libvirt found or chose when it started it.
-		const wanted = libvirtgo.DOMAIN_XML_INACTIVE | libvirtgo.DOMAIN_XML_MIGRATABLE
-		open, err := d.GetXMLDesc(wanted)
+		// Inactive: without what libvirt found or chose when it started it. Whether there are secrets is asked of the common
+		// form: the migratable one has them, whatever the flags say.
+		open, err := d.GetXMLDesc(libvirtgo.DOMAIN_XML_INACTIVE)
 		if err != nil {
 			return "", err
 		}
-		whole, err := d.GetXMLDesc(wanted | libvirtgo.DOMAIN_XML_SECURE)
+		whole, err := d.GetXMLDesc(libvirtgo.DOMAIN_XML_INACTIVE | libvirtgo.DOMAIN_XML_SECURE)
 		if err != nil {
 			return "", err
 		}
 		if whole != open {
 			return "", errSecrets
 		}
-		return open, nil
+		return d.GetXMLDesc(libvirtgo.DOMAIN_XML_INACTIVE | libvirtgo.DOMAIN_XML_MIGRATABLE)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read the definition of domain %s: %w", uuid, err)
