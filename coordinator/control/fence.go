@@ -144,6 +144,9 @@ func highlyAvailable(vms []cluster.VM) []string {
 // lookAtSilence does what follows from the nodes' silence.
 func (c *Control) lookAtSilence(ctx context.Context, snapshot *state.Snapshot) {
 	leading, nodes := c.silences(snapshot, c.Now())
+	if ctx.Err() != nil {
+		return // a call that ended with the leadership has not come to its end: the next leader waits for that
+	}
 	held := map[string]FenceVerdict{}
 	for _, verdict := range Fencing(leading, nodes) {
 		node, _ := snapshot.Node(verdict.Node)
