@@ -103,8 +103,20 @@ func TestMostNodesSilentAtOnceIsTheNetworksFault(t *testing.T) {
 		all, silent int
 		fenced      bool
 	}{
-		{1, 1, true}, {2, 1, true}, {3, 1, true}, {2, 2, false}, {3, 2, false}, {6, 2, false}, {7, 2, true}, {10, 3, true}, {10, 4, false},
-		{100, 10, true}, {100, 11, false}, {1000, 10, true}, {1000, 11, false}, {1000, 1000, false},
+		{1, 1, true},
+		{2, 1, true},
+		{3, 1, true},
+		{2, 2, false},
+		{3, 2, false},
+		{6, 2, false},
+		{7, 2, true},
+		{10, 3, true},
+		{10, 4, false},
+		{100, 10, true},
+		{100, 11, false},
+		{1000, 10, true},
+		{1000, 11, false},
+		{1000, 1000, false},
 	} {
 		nodes := site(c.all, c.silent)
 		n := asked(Fencing(time.Hour, nodes))

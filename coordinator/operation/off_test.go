@@ -56,7 +56,7 @@ func TestWhatANodeThatIsOffLeavesOfOperations(t *testing.T) {
 	op, vm = start(func(o *Operation) { o.Pinned = "n1" })
 	check("a start on that node only", op, vm, []string{"n1"}, want{phase: Ended, result: Failed})
 
-	op, vm = migrating()
+	_, vm = migrating()
 	stop := Operation{ID: "op", Kind: Stop, VM: vm.ID, Source: "n1", SourceName: "node1", Epoch: 4, Phase: Dispatched, Step: 1}
 	check("a stop has come true", stop, vm, []string{"n1"}, want{phase: Ended, result: Done})
 

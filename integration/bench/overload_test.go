@@ -62,8 +62,8 @@ func TestAFleetComesBackAndOverloadPasses(t *testing.T) {
 	}
 	defer f.close()
 
-	comeBack(t, ctx, c, nodes)
-	accepted := overload(t, ctx, c)
+	comeBack(ctx, t, c, nodes)
+	accepted := overload(ctx, t, c)
 	o := failover{acked: accepted}
 	lost, err := o.lost(ctx, c, f)
 	check(t, err)
@@ -80,7 +80,7 @@ func check(t *testing.T, err error) {
 }
 
 // comeBack kills the leader and waits until the next one has heard every node.
-func comeBack(t *testing.T, ctx context.Context, c *coordinators, nodes int) {
+func comeBack(ctx context.Context, t *testing.T, c *coordinators, nodes int) {
 	t.Helper()
 	lead, err := c.leader(ctx)
 	check(t, err)
@@ -115,19 +115,19 @@ const (
 )
 
 // overload asks for ten times as much as before, and then for as much as before. It returns what was accepted.
-func overload(t *testing.T, ctx context.Context, c *coordinators) []ack {
+func overload(ctx context.Context, t *testing.T, c *coordinators) []ack {
 	t.Helper()
 	lead, err := c.leader(ctx)
 	check(t, err)
 	l := &load{lead: lead}
-	peak := l.run(t, ctx, c, fewClients, shape)
+	peak := l.run(ctx, t, c, fewClients, shape)
 	before := l.refused.Load()
-	flooded := l.run(t, ctx, c, 10*fewClients, shape)
+	flooded := l.run(ctx, t, c, 10*fewClients, shape)
 	refused := l.refused.Load() - before
 	begun := time.Now()
-	after := l.run(t, ctx, c, fewClients, shape)
+	after := l.run(ctx, t, c, fewClients, shape)
 	for after < 0.8*peak && time.Since(begun) < 30*time.Second {
-		after = l.run(t, ctx, c, fewClients, shape)
+		after = l.run(ctx, t, c, fewClients, shape)
 	}
 	if refused == 0 {
 		t.Error("nobody was put off, with ten times as many callers as before")
@@ -149,7 +149,7 @@ type load struct {
 }
 
 // run lets so many clients ask for as long as that, and returns how many starts a second were accepted.
-func (l *load) run(t *testing.T, ctx context.Context, c *coordinators, clients int, lasting time.Duration) float64 {
+func (l *load) run(ctx context.Context, t *testing.T, c *coordinators, clients int, lasting time.Duration) float64 {
 	t.Helper()
 	callers, err := c.clients(l.lead, clients)
 	check(t, err)
