@@ -230,14 +230,14 @@ func (c *Consensus) openTransport() error {
 		if err != nil {
 			return err
 		}
-		c.transport = newTransport(below, c.applied)
+		c.transport = newTransport(below, c.applied, c.follows)
 		return nil
 	}
 	var err error
 	if c.stream, err = listen(&c.cfg, c); err != nil {
 		return err
 	}
-	c.transport = newTransport(overNetwork(&c.cfg, c.stream), c.applied)
+	c.transport = newTransport(overNetwork(&c.cfg, c.stream), c.applied, c.follows)
 	return nil
 }
 
@@ -248,6 +248,15 @@ func (c *Consensus) applied() (index, term uint64) {
 		return 0, 0
 	}
 	return r.AppliedIndex(), r.CurrentTerm()
+}
+
+// follows tells whether this member follows whoever leads this term, and where its log ends.
+func (c *Consensus) follows(term uint64) (lastIndex uint64, yes bool) {
+	r := c.raft.Load()
+	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {
+		return 0, false
+	}
+	return r.LastIndex(), true
 }
 
 // fsm is what Raft applies to.

@@ -24,10 +24,11 @@ type link interface {
 }
 
 // transport is Raft's own over TLS. It remembers what the leader's heartbeats learn of the others, and mends what the
-// leader sends to this member (see mend).
+// leader sends to this member (see mend and heartbeat).
 type transport struct {
 	link
-	applied func() (index, term uint64) // the last entry that was applied here, and the present term
+	applied func() (index, term uint64)                    // the last entry that was applied here, and the present term
+	follows func(term uint64) (lastIndex uint64, yes bool) // whether this member follows in this term, and the end of its log
 	arrived chan raft.RPC
 	opening sync.Once
 	closing sync.Once
@@ -50,9 +51,10 @@ func overNetwork(cfg *Config, stream *listener) link {
 	})
 }
 
-func newTransport(below link, applied func() (index, term uint64)) *transport {
+func newTransport(below link, applied func() (index, term uint64), follows func(term uint64) (lastIndex uint64, yes bool)) *transport {
 	return &transport{
-		link: below, applied: applied, arrived: make(chan raft.RPC), closed: make(chan struct{}), seen: make(map[raft.ServerID]sighting),
+		link: below, applied: applied, follows: follows,
+		arrived: make(chan raft.RPC), closed: make(chan struct{}), seen: make(map[raft.ServerID]sighting),
 	}
 }
 
@@ -82,6 +84,32 @@ func (t *transport) receive() {
 		case <-t.closed:
 			return
 		}
+	}
+}
+
+// SetHeartbeatHandler implements raft.Transport. Raft's own handler is not used, see heartbeat.
+func (t *transport) SetHeartbeatHandler(func(raft.RPC)) { t.link.SetHeartbeatHandler(t.heartbeat) }
+
+// heartbeat is called beside Raft's main goroutine, so that a leader gets its answer while that one waits for the disk.
+// Raft's own handler (v1.8.0) changes the state and the term right there, and the main goroutine does not expect that:
+// a leader that is just writing goes on with the term that another leads, and begins to send in it; a candidate that gets
+// its last vote leads in it. So the main goroutine is given every heartbeat. Only when it has no time, and there is nothing
+// to change, the answer is given here. The term is not left before that answer, which is all that it promises.
+func (t *transport) heartbeat(rpc raft.RPC) {
+	select {
+	case t.arrived <- rpc:
+		return
+	default:
+	}
+	if request, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+		if lastIndex, yes := t.follows(request.Term); yes {
+			rpc.Respond(&raft.AppendEntriesResponse{Term: request.Term, LastLog: lastIndex, Success: true}, nil)
+			return
+		}
+	}
+	select {
+	case t.arrived <- rpc:
+	case <-t.closed:
 	}
 }
 

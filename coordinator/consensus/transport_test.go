@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
@@ -18,7 +20,7 @@ func entries(from, to uint64) (logs []*raft.Log) {
 }
 
 func TestALeadersRequestIsMended(t *testing.T) {
-	link := newTransport(nil, func() (uint64, uint64) { return 30, 3 })
+	link := newTransport(nil, func() (uint64, uint64) { return 30, 3 }, nil)
 	for name, c := range map[string]struct{ given, want raft.AppendEntriesRequest }{
 		"a heartbeat": {},
 		"ahead of what was applied": {
@@ -54,7 +56,7 @@ func TestALeadersRequestIsMended(t *testing.T) {
 }
 
 func TestASnapshotThatIsOlderThanTheStateIsAnsweredAndNotRestored(t *testing.T) {
-	link := newTransport(nil, func() (uint64, uint64) { return 30, 3 })
+	link := newTransport(nil, func() (uint64, uint64) { return 30, 3 }, nil)
 	for name, c := range map[string]struct {
 		request raft.InstallSnapshotRequest
 		takes   bool
@@ -82,5 +84,108 @@ func TestASnapshotThatIsOlderThanTheStateIsAnsweredAndNotRestored(t *testing.T) 
 	link.outdated(raft.RPC{Reader: iotest.ErrReader(broken), RespChan: answers}, &raft.InstallSnapshotRequest{Term: 3, LastLogIndex: 1})
 	if answer := <-answers; !errors.Is(answer.Error, broken) {
 		t.Errorf("a link that breaks: answered %+v", answer)
+	}
+}
+
+func TestAHeartbeatIsGivenToRaftUnlessThatIsBusyAndNothingChanges(t *testing.T) {
+	follows := func(term uint64) (uint64, bool) { return 30, term == 3 }
+	beat := func(link *transport, term uint64) (answers chan raft.RPCResponse, over chan struct{}) {
+		answers, over = make(chan raft.RPCResponse, 1), make(chan struct{})
+		go func() {
+			defer close(over)
+			link.heartbeat(raft.RPC{Command: &raft.AppendEntriesRequest{Term: term}, RespChan: answers})
+		}()
+		return answers, over
+	}
+	synctest.Test(t, func(t *testing.T) {
+		link := newTransport(nil, nil, follows)
+		answers, over := beat(link, 3) // nobody receives
+		<-over
+		want := raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 3, LastLog: 30, Success: true}}
+		if diff := cmp.Diff(want, <-answers); diff != "" {
+			t.Errorf("busy, of the term that it follows in (want -, got +):\n%s", diff)
+		}
+		for _, term := range []uint64{2, 4} {
+			answers, over := beat(link, term)
+			synctest.Wait()
+			select {
+			case <-over:
+				t.Errorf("busy, of term %d: not waited for", term)
+			case rpc := <-link.arrived:
+				if got := rpc.Command.(*raft.AppendEntriesRequest).Term; got != term || len(answers) != 0 {
+					t.Errorf("busy, of term %d: Raft is given one of term %d, answered %d times", term, got, len(answers))
+				}
+			}
+		}
+		_, over = beat(link, 4)
+		close(link.closed)
+		<-over
+	})
+	synctest.Test(t, func(t *testing.T) {
+		link, given := newTransport(nil, nil, follows), make(chan raft.RPC, 1)
+		go func() { given <- <-link.arrived }()
+		synctest.Wait()
+		answers, over := beat(link, 3)
+		<-over
+		synctest.Wait()
+		if len(given) != 1 || len(answers) != 0 {
+			t.Errorf("idle: given to Raft %d times, answered %d times", len(given), len(answers))
+		}
+	})
+}
+
+// The others elect another while a leader's disk hangs in the middle of an addition. It hears of them before its disk does
+// anything again, and must neither take up their term beside what it is doing, nor speak to the new member in it.
+func TestALeaderWhoseDiskHangsDoesNotLeadInTheNextTerm(t *testing.T) {
+	dir := t.TempDir()
+	var wrong, trace []string
+	play(t, func() {
+		d, _ := newWorld(1, sound, dir)
+		d.wire.faults = wireFaults{least: time.Millisecond, silence: time.Second}
+		if err := d.bootstrap(); err != nil {
+			d.violated("%v", err)
+			return
+		}
+		d.revive(true)
+		time.Sleep(10 * time.Second)
+		h := d.leader()
+		if h == nil {
+			d.violated("nobody leads")
+			return
+		}
+		old, added := h.running(), d.addHost("added")
+		term := old.Term()
+		added.run()
+		d.hang(h, 8*time.Second)
+		d.healing.Go(func() {
+			if err := old.AddNonvoter(old.alive, added.id, added.id); err == nil {
+				d.violated("added by one member of several")
+			}
+		})
+		time.Sleep(10 * time.Millisecond) // it is being written
+		d.cutOff(d.between([]*host{h}, d.others(h), true), 4*time.Second)
+		time.Sleep(7900 * time.Millisecond)
+		if other := d.leader(); other == nil || other == h || other.running().Term() <= term {
+			d.violated("the others have elected nobody")
+		}
+		if got := old.Term(); got != term || !old.IsLeader() {
+			d.violated("while it writes as the leader of term %d it is in term %d, leading: %v", term, got, old.IsLeader())
+		}
+		d.healing.Wait()
+		time.Sleep(5 * time.Second)
+		if old.Term() <= term || old.IsLeader() {
+			d.violated("it has not heard of the others")
+		}
+		for _, h := range d.hosts {
+			if in := h.running(); in != nil {
+				h.end(in)
+				<-in.reaped
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		wrong, trace = d.seen.wrong, d.seen.trace
+	})
+	if len(wrong) > 0 {
+		t.Errorf("%s\n%s", strings.Join(wrong, "\n"), strings.Join(trace, "\n"))
 	}
 }
