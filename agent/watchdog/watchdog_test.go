@@ -74,12 +74,14 @@ func TestAHostLivesAsLongAsItsLeases(t *testing.T) {
 			w.Lease(time.Now().Add(time.Minute))
 			time.Sleep(50 * time.Second)
 		}
+		synctest.Wait()
 		if f.look(); !f.reset.IsZero() || *opened != 1 || w.Armed() != 30*time.Second {
 			t.Fatalf("with leases it was reset at %s, opened %d times", f.reset, *opened)
 		}
 		w.Lease(time.Now().Add(time.Second)) // a shorter one takes nothing away
 		end := w.until
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if f.look(); f.reset.IsZero() || f.reset.After(end.Add(f.timeout)) || f.reset.Before(end) {
 			t.Errorf("the lease ended at %s and it was reset at %s", end, f.reset)
 		}
@@ -92,6 +94,7 @@ func TestOnlyALeaderDisarmsIt(t *testing.T) {
 		w.Lease(time.Now().Add(time.Minute))
 		w.Release()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if f.look(); !f.reset.IsZero() || w.Armed() != 0 {
 			t.Errorf("after a release it was reset at %s", f.reset)
 		}
