@@ -94,15 +94,15 @@ func TestADiskMayHangForTenSeconds(t *testing.T) {
 			began, disk := time.Now(), &faulty{hang: make(chan struct{})}
 			broken := errors.New("after all")
 			disk.fail.Store(&broken)
-			var told time.Duration
-			g := &guarded{backend: disk, limit: storeLimit, fatal: func(error) { told = time.Since(began) }}
+			var told atomic.Int64
+			g := &guarded{backend: disk, limit: storeLimit, fatal: func(error) { told.Store(int64(time.Since(began))) }}
 			g.closed.Store(true) // so that only the hanging is told
 			time.AfterFunc(hangs, func() { close(disk.hang) })
 			if err := g.StoreLogs(nil); !errors.Is(err, broken) {
 				t.Errorf("got %v", err)
 			}
-			if ends && told != storeLimit || !ends && told != 0 {
-				t.Errorf("a disk that hung for %s was told of after %s", hangs, told)
+			if after := time.Duration(told.Load()); ends && after != storeLimit || !ends && after != 0 {
+				t.Errorf("a disk that hung for %s was told of after %s", hangs, after)
 			}
 		})
 	}

@@ -70,8 +70,12 @@ func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*cl
 	columns := &cluster.Columns{Figures: asked.input.Columns.Select(alone)}
 	e.prepare(columns, asked.at, request, 0)
 	e.input.Groups = rule.SelectGroups(asked.input.Groups, alone, asked.input.Name)
+	e.input.Headroom = asked.input.Headroom
 	if apply != nil {
 		apply(&columns.Figures, &e.input)
+	}
+	if e.input.Headroom != nil {
+		return false // whether VMs could be restarted then does not follow from one node
 	}
 	columns.Derive()
 	e.input.Resolve()

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +54,11 @@ func TestChangesOfARefusalAreTrue(t *testing.T) {
 				node.Maintenance = false
 			case "pin":
 				asked.Pinned = ""
+			case "storage":
+				asked.CopyStorage = true
+			case "headroom":
+				other.cluster.Settings = maps.Clone(s.cluster.Settings)
+				delete(other.cluster.Settings, cluster.SettingSpareNodes)
 			case "node-affinity", "vm-affinity":
 				other.groups = withoutNamed(s.groups, change.Text)
 			default:
