@@ -258,7 +258,7 @@ var mutants = []mutant{
 		is: "case leading < FenceGrace:", becomes: "case leading < 0:",
 	},
 	{
-		name: "restart-what-has-a-holder", file: "coordinator/control/restart.go", suite: inControl.only("SilenceIsNotDeath|RestartsOnce"),
+		name: "restart-what-has-a-holder", file: "coordinator/control/restart.go", suite: inControl.only("TheLargestVMIsRestartedFirst"),
 		is: "|| vm.Holder != \"\" || vm.Operation", becomes: "|| vm.Operation",
 	},
 	{
