@@ -277,7 +277,11 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	}
 	if err != nil {
 		log.Warn("command refused", "error", err)
-		return refusal(command, err)
+		refused := refusal(command, err)
+		if errors.Is(err, ErrStaleEpoch) && command.GetDiscard() != nil {
+			refused.Domain = j.look(command).message() // the door is shut: what is not here now stays away
+		}
+		return refused
 	}
 	log.Info("command begun", "action", actionOf(command), "taken_up", takenUp)
 	done := j.act(command, one, takenUp)

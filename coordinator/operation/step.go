@@ -334,14 +334,15 @@ func (t *transition) arrived() {
 
 func (t *transition) discardAnswered(answer Answer) bool {
 	op := &t.Operation
+	gone := answer.Outcome == OutcomeDone || t.shut(answer)
 	switch {
-	case answer.Outcome == OutcomeDone && op.resolved():
+	case gone && op.resolved():
 		t.noteAnswer(answer)
 		t.closeNext(op.Leftover)
-	case answer.Outcome == OutcomeDone && op.Revert:
+	case gone && op.Revert:
 		t.noteAnswer(answer)
 		t.enter(Reverting)
-	case answer.Outcome == OutcomeDone:
+	case gone:
 		t.noteAnswer(answer)
 		t.discarded()
 	case answer.Seen.State == cluster.DomainRunning:
@@ -351,6 +352,13 @@ func (t *transition) discardAnswered(answer Answer) bool {
 		return false // asked again until it is gone
 	}
 	return true
+}
+
+// shut tells that a node has nothing to discard, and has shut the door to what it was asked for before: an earlier discard of
+// this operation did, and the question came again after another look.
+func (t *transition) shut(answer Answer) bool {
+	return answer.Code == "stale_epoch" && answer.Seen.State != "" &&
+		(!answer.Seen.State.Holds() || answer.Seen.State != cluster.DomainUnknown && answer.Seen.Epoch != t.Operation.leftoverEpoch())
 }
 
 func (t *transition) discarded() {

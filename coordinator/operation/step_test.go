@@ -196,6 +196,22 @@ func TestMigrationThatFailsLeavesTheVMWhereItWas(t *testing.T) {
 	}
 }
 
+// After a discard the node refuses a second one of the same epoch. With a look that shows nothing of it, that is an answer.
+func TestALeftoverThatWasDiscardedBeforeIsGone(t *testing.T) {
+	op, vm := migrating()
+	op.Phase, op.Leftover, op.Revert = Discarding, "n2", true
+	refused := Answer{Node: "n2", Step: op.Step, Outcome: OutcomeRefused, Code: "stale_epoch"}
+	for state, gone := range map[cluster.DomainState]bool{
+		cluster.DomainAbsent: true, cluster.DomainShutoff: true, cluster.DomainUnknown: false, cluster.DomainPaused: false, "": false,
+	} {
+		refused.Seen = Observation{State: state, Epoch: op.Epoch}
+		next, moved := Step(op, vm, refused, noon)
+		if moved != gone || moved && next.Operation.Phase != Reverting {
+			t.Errorf("seen %q: phase %s, moved %t", state, next.Operation.Phase, moved)
+		}
+	}
+}
+
 func TestMigrationRunningOnBothIsParked(t *testing.T) {
 	op, vm := migrating()
 	op.Phase = Judging
