@@ -129,6 +129,10 @@ type reply struct {
 func (p *port) hand(to raft.ServerAddress, request any, data []byte) reply {
 	p.wire.mu.Lock()
 	target := p.wire.ports[to]
+	var heartbeat func(raft.RPC)
+	if target != nil {
+		heartbeat = target.heartbeat
+	}
 	p.wire.mu.Unlock()
 	if target == nil || target.over() {
 		return reply{err: errRefused}
@@ -142,8 +146,8 @@ func (p *port) hand(to raft.ServerAddress, request any, data []byte) reply {
 		rpc.Reader = bytes.NewReader(data)
 	}
 	if sent, ok := request.(*raft.AppendEntriesRequest); ok && sent.PrevLogEntry == 0 && sent.PrevLogTerm == 0 &&
-		len(sent.Entries) == 0 && sent.LeaderCommitIndex == 0 && target.heartbeat != nil {
-		target.heartbeat(rpc)
+		len(sent.Entries) == 0 && sent.LeaderCommitIndex == 0 && heartbeat != nil {
+		heartbeat(rpc)
 	} else {
 		select {
 		case target.arrived <- rpc:
