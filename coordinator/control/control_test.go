@@ -56,6 +56,14 @@ func (l *log) Propose(_ context.Context, command state.Command) (state.Result, e
 	return result, nil
 }
 
+func (l *log) ProposeTogether(ctx context.Context, commands []state.Command) []consensus.Answer {
+	answers := make([]consensus.Answer, len(commands))
+	for i := range commands {
+		answers[i].Result, answers[i].Err = l.Propose(ctx, commands[i])
+	}
+	return answers
+}
+
 func (l *log) Barrier(context.Context) error { return nil }
 
 // nodes stand for the agents: script says what an order is answered with, and nil says nothing at all.

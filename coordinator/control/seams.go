@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
@@ -16,6 +17,8 @@ type Proposer interface {
 	// Propose replicates the command and returns what applying it gave. The error is one of consensus.ErrNotLeader (not
 	// sent), consensus.ErrUnknown (sent, outcome not known: propose again with the same key) or the context's.
 	Propose(ctx context.Context, command state.Command) (state.Result, error)
+	// ProposeTogether commits commands in their order, as cheaply as it can. Each has its own answer, as of Propose.
+	ProposeTogether(ctx context.Context, commands []state.Command) []consensus.Answer
 	// Barrier returns when everything committed so far is applied here and this member still leads.
 	Barrier(ctx context.Context) error
 }

@@ -158,9 +158,9 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 		}
 		return c.newVM(snapshot, request)
 	}
-	elsewhere := ""
+	elsewhere, lying := "", ""
 	if vm.Operation == "" {
-		elsewhere = c.elsewhere(vm)
+		elsewhere, lying = c.elsewhere(vm), c.showing(snapshot, vm.ID, true)
 	}
 	switch {
 	case vm.Operation != "":
@@ -177,10 +177,10 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, nodeName(snapshot, vm.Holder)),
 			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
 		}
-	case c.showing(snapshot, vm.ID, true) != "":
+	case lying != "":
 		return vm, &Error{
 			Code: Conflict, Subject: subject,
-			Message:  fmt.Sprintf("VM %q may run still: node %s, which was proven to be off, answers and shows it", vm.Name, c.showing(snapshot, vm.ID, true)),
+			Message:  fmt.Sprintf("VM %q may run still: node %s, which was proven to be off, answers and shows it", vm.Name, lying),
 			NextStep: "boot that machine anew, or stop the copy there by hand, and start the VM then",
 		}
 	case request.Spec != nil || request.linked():

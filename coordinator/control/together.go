@@ -150,12 +150,6 @@ func (c *Control) leadership() (context.Context, bool) {
 	return c.ctx, c.term != 0
 }
 
-// together is what a Proposer may be able to do.
-type together interface {
-	// ProposeTogether commits commands in their order, as cheaply as it can. Each has its own answer, as of Propose.
-	ProposeTogether(ctx context.Context, commands []state.Command) []consensus.Answer
-}
-
 // proposeTogether commits the first records of operations. Their order is that of the log.
 func (c *Control) proposeTogether(ctx context.Context, firsts []*beginning) []consensus.Answer {
 	commands := make([]state.Command, len(firsts))
@@ -163,12 +157,11 @@ func (c *Control) proposeTogether(ctx context.Context, firsts []*beginning) []co
 		commands[i] = c.commandOf(first)
 	}
 	answers := make([]consensus.Answer, len(commands))
-	proposer, can := c.Proposer.(together)
-	if can && len(commands) > 1 {
-		answers = proposer.ProposeTogether(ctx, commands)
+	if len(commands) > 1 {
+		answers = c.Proposer.ProposeTogether(ctx, commands)
 	}
 	for i := range commands {
-		if !can || len(commands) == 1 || errors.Is(answers[i].Err, consensus.ErrUnknown) {
+		if len(commands) == 1 || errors.Is(answers[i].Err, consensus.ErrUnknown) {
 			answers[i].Result, answers[i].Err = c.propose(ctx, commands[i])
 		}
 	}

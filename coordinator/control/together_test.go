@@ -20,7 +20,7 @@ import (
 	"berth/shared/units"
 )
 
-// grouping is a log that takes commands together.
+// grouping is a log that counts what comes together.
 type grouping struct {
 	*log
 	groups []int // how many commands came at once
@@ -28,11 +28,7 @@ type grouping struct {
 
 func (g *grouping) ProposeTogether(ctx context.Context, commands []state.Command) []consensus.Answer {
 	g.groups = append(g.groups, len(commands))
-	answers := make([]consensus.Answer, len(commands))
-	for i := range commands {
-		answers[i].Result, answers[i].Err = g.Propose(ctx, commands[i])
-	}
-	return answers
+	return g.log.ProposeTogether(ctx, commands)
 }
 
 // silent agents say nothing: what is decided stays in flight.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/consensus"
 	"berth/coordinator/control"
 	"berth/coordinator/estate"
 	"berth/coordinator/operation"
@@ -95,6 +96,15 @@ func (l *leader) Propose(_ context.Context, command state.Command) (state.Result
 	}
 	l.index++
 	return l.store.FSM().Apply(&raft.Log{Index: l.index, Data: data}).(state.Result), nil
+}
+
+// ProposeTogether applies commands one after the other.
+func (l *leader) ProposeTogether(ctx context.Context, commands []state.Command) []consensus.Answer {
+	answers := make([]consensus.Answer, len(commands))
+	for i := range commands {
+		answers[i].Result, answers[i].Err = l.Propose(ctx, commands[i])
+	}
+	return answers
 }
 
 // Barrier has nothing to wait for.
