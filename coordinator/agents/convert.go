@@ -94,11 +94,14 @@ func copied(order operation.Order) (from, to []*berthv1.Volume) {
 	return from, to
 }
 
-// Answer takes a command's result from the wire.
-func Answer(node string, result *berthv1.CommandResult) operation.Answer {
+// Answer takes a command's result from the wire. Boot is that of the host whose agent gave it.
+func Answer(node, boot string, result *berthv1.CommandResult) operation.Answer {
 	a := operation.Answer{
 		Operation: result.GetOperationId(), Node: node, Step: result.GetStep(), Outcome: outcome(result.GetOutcome()),
 		Code: result.GetErrorCode(), Error: result.GetError(), Seen: observation(result.GetDomain()),
+	}
+	if !result.GetRepeated() { // what was seen earlier may be of an earlier boot
+		a.Seen.Boot = boot
 	}
 	if stats := result.GetMigration(); stats != nil {
 		a.Migration = migration(stats)

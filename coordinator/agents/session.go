@@ -36,6 +36,7 @@ type duplex interface {
 type session struct {
 	node      string
 	name      string // of the node, for people
+	boot      string // of the node's host
 	term      uint64
 	pace      cluster.Pace
 	reports   *inventory.Session
@@ -113,6 +114,7 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, 
 	if err := s.check(caller, first.GetHello()); err != nil {
 		return err
 	}
+	x.boot = inventory.BootOf(first.GetHello().GetIncarnation())
 	redirect, err := s.settle(ctx, x, first.GetHello(), first.GetSequence())
 	switch {
 	case errors.Is(err, inventory.ErrStaleSession):
@@ -183,7 +185,7 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	}
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Result:
-		s.Answered(Answer(x.node, m.Result))
+		s.Answered(Answer(x.node, x.boot, m.Result))
 	case *berthv1.SessionRequest_Telemetry:
 		x.armed.Store(m.Telemetry.GetWatchdogSeconds() > 0)
 		x.taken.Store(message.GetSequence())

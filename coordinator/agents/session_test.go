@@ -348,7 +348,7 @@ func TestAnswersReachTheDriverOnce(t *testing.T) {
 		synctest.Wait()
 		want := []operation.Answer{{
 			Operation: "op1", Node: "n1", Step: 3, Outcome: operation.OutcomeDone,
-			Seen: operation.Observation{State: cluster.DomainRunning, Epoch: 4},
+			Seen: operation.Observation{State: cluster.DomainRunning, Epoch: 4, Boot: "boot-1"},
 		}}
 		if diff := cmp.Diff(want, r.allAnswers()); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
@@ -464,7 +464,7 @@ func TestOrdersOnTheWire(t *testing.T) {
 }
 
 func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
-	got := Answer("n1", &berthv1.CommandResult{OperationId: "op"})
+	got := Answer("n1", "boot", &berthv1.CommandResult{OperationId: "op"})
 	if got.Outcome != operation.OutcomeAmbiguous || got.Seen.State != cluster.DomainUnknown {
 		t.Errorf("got %+v, want an ambiguous outcome and an unknown domain", got)
 	}
@@ -472,7 +472,7 @@ func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
 	stats := &berthv1.MigrationStats{
 		ElapsedSeconds: 1.5, DataTotalBytes: 7, DowntimeSeconds: &downtime, DiskTotalBytes: 5, DiskProcessedBytes: 4, DiskRemainingBytes: 1,
 	}
-	got = Answer("n1", &berthv1.CommandResult{Migration: stats})
+	got = Answer("n1", "boot", &berthv1.CommandResult{Migration: stats})
 	want := 250 * time.Millisecond
 	wantStats := &operation.MigrationStats{
 		Elapsed: 1500 * time.Millisecond, DataTotal: 7, Downtime: &want, DiskTotal: 5, DiskProcessed: 4, DiskRemaining: 1,

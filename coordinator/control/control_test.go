@@ -97,6 +97,7 @@ func (n *nodes) Order(_ uint64, order operation.Order) bool {
 	n.orders = append(n.orders, order)
 	if answer := n.script(order); answer != nil {
 		answer.Operation, answer.Node, answer.Step = order.Operation, order.Node, order.Step
+		answer.Seen.Boot = n.facts.Facts(order.Node, time.Now()).Boot
 		n.keep(order, answer.Outcome)
 		if answer.Outcome == operation.OutcomeDone {
 			n.facts.carryOut(order)
@@ -397,7 +398,7 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 		id, name := fmt.Sprintf("n%d", i), fmt.Sprintf("node%d", i)
 		available, load := 8*units.GiB, 0.0
 		w.facts.nodes[id] = cluster.NodeFacts{
-			Liveness: cluster.Up, Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
+			Liveness: cluster.Up, Boot: "b1", Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
 			Available: &available, Load1: &load, MigrationURI: "qemu+tls://" + name + "/system",
 			NetworksKnown: true, Networks: []string{"default"}, Bridges: []string{"br0"}, PoolsKnown: true, Pools: []cluster.PoolFacts{
 				{Name: "fast", Active: true, Capacity: 100 * units.GiB, Available: 90 * units.GiB},
@@ -722,6 +723,27 @@ func TestAnAgentThatComesBackGetsItsOrder(t *testing.T) {
 }
 
 func TestADoubtfulMigrationIsJudgedByWhatBothNodesShow(t *testing.T) {
+	judgedWhen(t, "b1", func(op operation.Operation, vm cluster.VM, resumes []operation.Order) {
+		if op.Result != operation.Done || vm.Holder != op.Target {
+			t.Errorf("operation %+v, holder %s", op, vm.Holder)
+		}
+		if len(resumes) != 1 || resumes[0].Node != op.Target {
+			t.Errorf("resume orders %+v", resumes)
+		}
+	})
+}
+
+// Its guest may have run on there until the machine went down.
+func TestAMigrationWhoseSourceBootedAnewWaitsForAPerson(t *testing.T) {
+	judgedWhen(t, "b2", func(op operation.Operation, vm cluster.VM, resumes []operation.Order) {
+		if op.Result != operation.Parked || len(resumes) != 0 || !strings.HasPrefix(vm.Condition, "parked: the source's host went down") {
+			t.Errorf("operation %s %q, condition %q, resume orders %+v", op.Phase, op.Result, vm.Condition, resumes)
+		}
+	})
+}
+
+// judgedWhen migrates a VM. The end goes unseen, the source shows it no more, under a boot, and the target has it paused.
+func judgedWhen(t *testing.T, boot string, check func(op operation.Operation, vm cluster.VM, resumes []operation.Order)) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		w := newWorld(t, obedient)
@@ -738,6 +760,7 @@ func TestADoubtfulMigrationIsJudgedByWhatBothNodesShow(t *testing.T) {
 				seen := operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch, JobActive: true}
 				if looks > 2 {
 					seen = operation.Observation{State: cluster.DomainAbsent}
+					w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Boot = boot })
 				}
 				return &operation.Answer{Outcome: operation.OutcomeDone, Seen: seen}
 			case order.Action == operation.ActInspect:
@@ -755,12 +778,7 @@ func TestADoubtfulMigrationIsJudgedByWhatBothNodesShow(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		op := w.operation(moved.Operation.ID)
 		after, _ := w.Store.Snapshot().VM(vm.ID)
-		if op.Result != operation.Done || after.Holder != target {
-			t.Errorf("operation %+v, holder %s", op, after.Holder)
-		}
-		if resumes := w.agents.ordered(operation.ActResume); len(resumes) != 1 || resumes[0].Node != target {
-			t.Errorf("resume orders %+v", resumes)
-		}
+		check(op, after, w.agents.ordered(operation.ActResume))
 	})
 }
 

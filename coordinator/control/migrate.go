@@ -110,7 +110,8 @@ func (c *Control) migrateOnce(ctx context.Context, request wantedMove) (migratio
 	op := operation.Operation{
 		ID: c.newID(), Kind: operation.Migrate, Caller: request.Caller, Request: request.RequestID,
 		VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: nodeName(snapshot, vm.Holder), SourceEpoch: vm.Epoch,
-		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
+		SourceBoot: c.Inventory.Facts(vm.Holder, at).Boot,
+		Target:     decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
 		Epoch: vm.LastEpoch,
 		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
 		Memory: memory, VCPUs: vcpus, Bandwidth: request.Bandwidth, Deadline: copyDeadline(memory),

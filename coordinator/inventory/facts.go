@@ -20,7 +20,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 	if n == nil {
 		return facts
 	}
-	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, bootOf(n.incarnation), n.watchdog
+	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, BootOf(n.incarnation), n.watchdog
 	facts.Pace = n.pace
 	if n.inventory != nil {
 		facts.Inventory, facts.InventoryAt, facts.InventoryFrom = true, n.inventoryAt, n.inventoryFrom
@@ -45,8 +45,8 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 	return facts
 }
 
-// bootOf is the boot that an incarnation belongs to: what stands before its last slash.
-func bootOf(incarnation string) string {
+// BootOf is the boot that an incarnation belongs to: what stands before its last slash.
+func BootOf(incarnation string) string {
 	if at := strings.LastIndexByte(incarnation, '/'); at >= 0 {
 		return incarnation[:at]
 	}

@@ -17,7 +17,7 @@ func judging() Picture {
 func inspected(order Order, state cluster.DomainState, epoch uint64) Answer {
 	return Answer{
 		Operation: order.Operation, Node: order.Node, Step: order.Step, Outcome: OutcomeDone,
-		Seen: Observation{State: state, Epoch: epoch},
+		Seen: Observation{State: state, Epoch: epoch, Boot: "boot-1"},
 	}
 }
 
@@ -68,9 +68,9 @@ func TestANodeThatIsProvenOffShowsNothing(t *testing.T) {
 	if _, moved := d.Answer(stale, noon); moved {
 		t.Fatal("believed a node that is off")
 	}
-	next, moved := d.Answer(inspected(todo.Orders[0], cluster.DomainPausedMigration, 5), noon)
+	next, moved := d.Answer(inspected(todo.Orders[0], cluster.DomainRunning, 5), noon)
 	if !moved || next.Operation.Phase != HandedOver {
-		t.Errorf("a paused copy and a source that is off led to %+v", next.Operation)
+		t.Errorf("a running copy and a source that is off led to %+v", next.Operation)
 	}
 	picture.Fenced = []string{"n1", "n2"}
 	todo = d.Look(picture, noon)

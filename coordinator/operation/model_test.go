@@ -73,7 +73,7 @@ func (e *estate) carry(order Order) Answer {
 			e.domains[order.TargetNode] = Observation{State: cluster.DomainPaused, Epoch: order.TargetEpoch}
 		default:
 			e.domains[order.TargetNode] = Observation{State: cluster.DomainPaused, Epoch: order.TargetEpoch}
-			e.domains[source] = Observation{State: cluster.DomainAbsent}
+			e.domains[source] = Observation{State: cluster.DomainAbsent, Boot: "boot-1"}
 			e.home = order.TargetNode
 		}
 	case ActResume:
@@ -155,7 +155,7 @@ func (e *estate) check() {
 }
 
 func newEstate(t *rapid.T, op Operation, vm cluster.VM) *estate {
-	absent := Observation{State: cluster.DomainAbsent}
+	absent := Observation{State: cluster.DomainAbsent, Boot: "boot-1"}
 	return &estate{
 		T: t, op: op, vm: vm, at: noon, domains: map[string]Observation{"n1": absent, "n2": absent},
 		volumes: map[string]map[string]bool{"n1": {}, "n2": {}}, journal: map[string]Answer{},
@@ -191,7 +191,7 @@ func TestWhateverBreaksACopyLeavesOneSetOfVolumes(t *testing.T) {
 		e := newEstate(t, op, vm)
 		at := rootAt("n1")["root-id"]
 		e.root, e.home = &at, "n1"
-		e.domains["n1"] = Observation{State: cluster.DomainRunning, Epoch: 4}
+		e.domains["n1"] = Observation{State: cluster.DomainRunning, Epoch: 4, Boot: "boot-1"}
 		e.volumes["n1"] = map[string]bool{rootOrder.Name: true, seedOrder.Name: true}
 		e.run(nil)
 		e.check()

@@ -71,6 +71,8 @@ type Operation struct {
 	// SourceEpoch is the epoch that a migration's source runs under.
 	Epoch       uint64 `json:"epoch"`
 	SourceEpoch uint64 `json:"source_epoch,omitempty"`
+	// SourceBoot is the boot that the source's host was in when a migration began; empty: not known.
+	SourceBoot string `json:"source_boot,omitempty"`
 
 	Phase    Phase    `json:"phase"`
 	Step     uint32   `json:"step"` // grows with every new order; part of each order's identity
@@ -146,6 +148,9 @@ type Observation struct {
 	State     cluster.DomainState
 	Epoch     uint64
 	JobActive bool
+	Boot      string // of the host that was looked at; empty: not known, or the node is proven to be off
+	// Anew tells that the host has booted since the operation began, or is off: guests that it had are gone for that alone.
+	Anew bool
 }
 
 // MigrationStats are libvirt's figures of a completed job.

@@ -362,11 +362,14 @@ func (t *transition) shut(answer Answer) bool {
 }
 
 func (t *transition) discarded() {
-	if t.Operation.Leftover == t.Operation.Source {
+	switch {
+	case t.Operation.Leftover == t.Operation.Source:
 		t.moved()
-		return
+	case t.VM.Holder == "":
+		t.lost(t.Operation.Message)
+	default:
+		t.end(Failed, t.Operation.Message)
 	}
-	t.end(Failed, t.Operation.Message)
 }
 
 func (t *transition) revertAnswered(answer Answer) bool {
@@ -400,6 +403,8 @@ func (t *transition) judgeStop(seen Observation) {
 
 func (t *transition) judgeMigration(source, target Observation) bool {
 	op := &t.Operation
+	// Once it was handed over, the source does not matter any more: it had let the guest go before.
+	source.Anew = t.VM.Holder != op.Target && op.SourceBoot != "" && source.Boot != op.SourceBoot
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
 	op.Leftover, op.Revert = "", false // what an earlier round took for one may be the guest
@@ -426,12 +431,27 @@ func (t *transition) judgeMigration(source, target Observation) bool {
 		t.enter(Discarding)
 	case LostBoth:
 		t.lost("neither node shows it any more")
+	case SourceDied:
+		t.sourceDied()
 	case DoubleRunning:
 		t.park("both nodes run it")
 	default:
 		return false
 	}
 	return true
+}
+
+// sourceDied takes it that the source's host went down before it could say how the migration ended. Only a person may know
+// whether the guest ran on there. A VM that is to be restarted after such an end is: its disks are what it has.
+func (t *transition) sourceDied() {
+	op := &t.Operation
+	if !t.VM.HA {
+		t.park("the source's host went down before the end was told: the copy on the target may be older than what the guest did since")
+		return
+	}
+	t.VM.Holder, op.Leftover = "", op.Target
+	op.Message = "the source's host went down before the end was told"
+	t.enter(Discarding)
 }
 
 // park leaves the VM locked until a person has decided.

@@ -23,7 +23,7 @@ func starting() (Operation, cluster.VM) {
 func migrating() (Operation, cluster.VM) {
 	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 5}
 	return Operation{
-		ID: "op", Kind: Migrate, VM: vm.ID, VMName: vm.Name, Source: "n1", SourceName: "node1", SourceEpoch: 4,
+		ID: "op", Kind: Migrate, VM: vm.ID, VMName: vm.Name, Source: "n1", SourceName: "node1", SourceEpoch: 4, SourceBoot: "boot-1",
 		Target: "n2", TargetName: "node2", Epoch: 5, Phase: Copying, Step: 1,
 	}, vm
 }

@@ -12,6 +12,7 @@ const (
 	RevertSource  Verdict = "revert"              // both hold it still: the target's copy goes, then the source resumes
 	StillCopying  Verdict = "still copying"       // the job runs on; wait
 	LostBoth      Verdict = "lost"                // neither has it
+	SourceDied    Verdict = "the source died"     // the target's copy may be older than what the guest did since
 	DoubleRunning Verdict = "running on both"     // a person has to decide
 	CannotTell    Verdict = "not enough evidence" // ask again
 )
@@ -19,6 +20,9 @@ const (
 // Judge decides from what both nodes show after the job ended or its end went unseen (reliability.md, table 5.4).
 // No job statistics and no return code enters it: only what is there. Whatever the table does not name is CannotTell,
 // because a wrong guess runs a VM twice or destroys it. Epoch is the one that the migration gives to the target.
+//
+// A source that shows nothing has let the guest go only if its host has been up since: when the target's reply is lost, libvirt
+// lets the guest run on at the source, and what a power cut ends there wrote to its disks until then.
 func Judge(source, target Observation, epoch uint64) Verdict {
 	gone := source.State == cluster.DomainAbsent || source.State == cluster.DomainShutoff
 	absent := target.State == cluster.DomainAbsent || target.State == cluster.DomainShutoff
@@ -40,6 +44,8 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 		return Committed
 	case source.State == cluster.DomainPausedMigration && (paused || absent):
 		return RevertSource
+	case gone && paused && source.Anew:
+		return SourceDied
 	case gone && paused && target.JobActive:
 		return CannotTell // it may lack memory that the source took along: libvirt ends the job, and what is left tells
 	case gone && (paused || target.State == cluster.DomainRunning):

@@ -32,6 +32,16 @@ func TestJudgeTable(t *testing.T) {
 			}
 		}
 	}
+	for _, source := range shown {
+		for _, target := range shown {
+			seen := Observation{State: source, Epoch: epoch - 1}
+			verdict := Judge(seen, Observation{State: target, Epoch: epoch}, epoch)
+			seen.Anew = true
+			if anew := Judge(seen, Observation{State: target, Epoch: epoch}, epoch); anew != verdict {
+				fmt.Fprintf(&table, "anew       source %-16s  target %-16s  %s\n", source, target, anew)
+			}
+		}
+	}
 	golden(t, "verdicts.txt", table.String())
 }
 

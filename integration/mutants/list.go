@@ -195,6 +195,10 @@ var mutants = []mutant{
 		name: "lose-reservation", file: "coordinator/operation/operation.go", suite: inOperation,
 		is: "o.marks() || o.Phase == Placing {", becomes: "o.marks() || o.Phase != Dispatched {",
 	},
+	{
+		name: "forget-the-boot", file: "coordinator/operation/verdict.go", suite: inOperation,
+		is: "case gone && paused && source.Anew:", becomes: "case gone && paused && source.Anew && source.JobActive:",
+	},
 
 	// Soft facts.
 	{

@@ -14,6 +14,7 @@ import (
 // life is one life of a host's agent: its work, which dies with it, and its session with a coordinator.
 type life struct {
 	host    *host
+	boot    string // of the host
 	dead    bool
 	jobs    *jobs.Jobs
 	strands []*strand
@@ -38,7 +39,7 @@ func (w *World) live(h *host) {
 		return
 	}
 	w.note("agent begins", h.id, "", "")
-	l := &life{host: h}
+	l := &life{host: h, boot: h.bootID()}
 	h.life = l
 	opened, err := jobs.Open(jobs.Config{
 		Hypervisor: w.breakable(&libvirt{host: h, life: l}), NodeID: h.id, VirtType: "auto", Logger: hclog.NewNullLogger(),
@@ -163,7 +164,7 @@ func (w *World) deliverResults(l *life) {
 		select {
 		case result := <-l.jobs.Results():
 			w.note("answer", l.host.id, result.GetOperationId(), result.GetOutcome().String()+" "+result.GetErrorCode()+" "+result.GetError())
-			answer := agents.Answer(l.host.id, result)
+			answer := agents.Answer(l.host.id, l.boot, result)
 			w.up(s, func() { s.member.answered(s, answer) })
 		case <-l.jobs.Progress():
 		default:

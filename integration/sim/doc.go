@@ -7,8 +7,5 @@
 // gives the same run, which its hash tells. After every event the invariants of reliability.md 5.2 are compared with what
 // really is on the hosts. When the faults have ended, every operation has ten minutes to end.
 //
-// A script that fails is made as small as it still fails, and kept in testdata/seeds once it is mended. Those in testdata/open
-// still fail. old-copy-after-a-power-cut: the reply to Finish is lost, the source resumes its guest, and then its host loses
-// power. Its agent comes back and shows nothing, which the verdict takes for a hand-over: the target's copy, which is older
-// than what the guest wrote since, is resumed. A source that has booted anew must not count as gone.
+// A script that fails is made as small as it still fails, and kept in testdata/seeds once it is mended.
 package sim

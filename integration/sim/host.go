@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -171,6 +172,8 @@ func (h *host) unhang() {
 	}
 	h.queue = nil
 }
+
+func (h *host) bootID() string { return fmt.Sprintf("%s-boot-%d", h.id, h.boot) }
 
 // powerCut is the host's death.
 func (h *host) powerCut() {

@@ -501,7 +501,8 @@ func (m *member) migrate(name string) {
 	vm.LastEpoch++
 	op := operation.Operation{
 		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		Target: node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
+		SourceBoot: m.sessions[vm.Holder].life.boot,
+		Target:     node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).uri(), CreatedAt: at, UpdatedAt: at,
 	}
 	before := vm.Revision

@@ -158,13 +158,22 @@ func (w *World) ends(d *domain, kind string) {
 // excuse tells that a fault has ended the guest.
 func (w *World) excuse(vm string) { w.excused[vm] = true }
 
+// sourceDied tells that the source's host has lost its power since a migration began.
+func (w *World) sourceDied(op *operation.Operation) bool {
+	h := w.host(op.Source)
+	return op.Kind == operation.Migrate && (!h.on || h.bootID() != op.SourceBoot)
+}
+
 // judge compares the records with the hosts when everything has come to rest.
 func (w *World) judge() {
 	snapshot := w.store.Snapshot()
 	for _, op := range snapshot.LiveOperations() {
-		if op.Result == operation.Parked {
+		switch {
+		case op.Result == operation.Parked && w.sourceDied(&op):
+			// Nobody can tell whether the copy on the target is the guest.
+		case op.Result == operation.Parked:
 			w.broken("parked", op.ID, "%s", op.Message)
-		} else {
+		default:
 			w.broken("stuck", op.ID, "%s is in phase %s since %s", op.Kind, op.Phase, op.UpdatedAt.Sub(began))
 		}
 	}

@@ -1,0 +1,101 @@
+package operation
+
+import (
+	"strings"
+	"testing"
+
+	"berth/coordinator/cluster"
+)
+
+// judged puts the looks at both nodes to a driver in phase Judging. A look without a state is of a node that is off.
+func judged(t *testing.T, picture Picture, source, target Observation) Next {
+	t.Helper()
+	d := NewDriver(0)
+	if source.State == "" {
+		picture.Fenced = []string{"n1"}
+	}
+	for _, order := range d.Look(picture, noon).Orders {
+		seen := source
+		if order.Node == "n2" {
+			seen = target
+		}
+		answer := inspected(order, seen.State, seen.Epoch)
+		answer.Seen.Boot = seen.Boot
+		if next, moved := d.Answer(answer, noon); moved {
+			return next
+		}
+	}
+	t.Fatalf("source %+v, target %+v: nothing followed", source, target)
+	return Next{}
+}
+
+// When the reply to Finish is lost, libvirt lets the guest run on at the source. Its host then goes down: the target has an
+// older copy, and only the boot tells this from a guest that was handed over.
+func TestASourceThatBootedAnewHasNotLetGo(t *testing.T) {
+	absent := func(boot string) Observation { return Observation{State: cluster.DomainAbsent, Boot: boot} }
+	paused := Observation{State: cluster.DomainPaused, Epoch: 5, Boot: "other"}
+	for name, tc := range map[string]struct {
+		source   Observation
+		ha       bool
+		boot     string // recorded
+		holder   string
+		phase    Phase
+		result   Result
+		leftover string
+	}{
+		"up since":                             {source: absent("boot-1"), boot: "boot-1", holder: "n1", phase: HandedOver},
+		"booted anew":                          {source: absent("boot-2"), boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
+		"off":                                  {boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
+		"booted anew, restarted if need be":    {source: absent("boot-2"), ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
+		"off, restarted if need be":            {ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
+		"booted anew after the hand-over":      {source: absent("boot-2"), boot: "boot-1", holder: "n2", phase: HandedOver},
+		"begun by a release that kept no boot": {source: absent("boot-2"), holder: "n1", phase: HandedOver},
+	} {
+		picture := judging()
+		picture.Operation.SourceBoot, picture.VM.HA, picture.VM.Holder = tc.boot, tc.ha, tc.holder
+		next := judged(t, picture, tc.source, paused)
+		op := next.Operation
+		if op.Phase != tc.phase || op.Result != tc.result || op.Leftover != tc.leftover {
+			t.Errorf("%s: phase %s, result %q, leftover %q; want %+v\n%q", name, op.Phase, op.Result, op.Leftover, tc, op.Evidence)
+		}
+		if tc.result == Parked && !strings.Contains(next.VM.Condition, "may be older than what the guest did since") {
+			t.Errorf("%s: condition %q", name, next.VM.Condition)
+		}
+	}
+}
+
+// The old copy of a VM that is to be restarted goes first, so that it can never be resumed beside the new one.
+func TestAVMWhoseSourceDiedIsLostOnceTheOldCopyIsGone(t *testing.T) {
+	picture := judging()
+	picture.VM.HA = true
+	next := judged(t, picture, Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
+	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
+	if next.Operation.Result != Failed || next.VM.Holder != "" || !strings.HasPrefix(next.VM.Condition, "lost during a migration: the source's host went down") {
+		t.Errorf("ended as %s, holder %q, condition %q", next.Operation.Result, next.VM.Holder, next.VM.Condition)
+	}
+	if next.VM.Desired != cluster.Running {
+		t.Errorf("it is to be %s, and would not be restarted", next.VM.Desired)
+	}
+}
+
+// An operator may know that the guest did not run on.
+func TestACopyWhoseSourceDiedCanBeKept(t *testing.T) {
+	next := judged(t, judging(), Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
+	shows := map[string]Observation{"n1": {State: cluster.DomainAbsent}, "n2": {State: cluster.DomainPaused, Epoch: 5}}
+	kept, obstacle := Resolve(next.Operation, next.VM, KeepTarget, shows, "anna", noon)
+	if obstacle != nil {
+		t.Fatalf("in the way: %+v", obstacle)
+	}
+	for range 4 {
+		orders := Orders(kept.Operation, kept.VM, 0)
+		if len(orders) == 0 {
+			break
+		}
+		kept = mustStep(t, kept.Operation, kept.VM, Answer{
+			Node: orders[0].Node, Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainPaused, Epoch: orders[0].Epoch},
+		})
+	}
+	if kept.Operation.Live() || kept.VM.Holder != "n2" || kept.VM.Condition != "" {
+		t.Errorf("ended as %s, holder %q, condition %q\n%q", kept.Operation.Phase, kept.VM.Holder, kept.VM.Condition, kept.Operation.Evidence)
+	}
+}
