@@ -56,7 +56,7 @@ func (c *Control) AdoptVMs(ctx context.Context, request AdoptVMs) ([]AdoptedVM, 
 	if err := quarantined(snapshot); err != nil {
 		return nil, err
 	}
-	shown, unheard := c.everything(snapshot)
+	shown, unheard := c.picture(snapshot).everything()
 	found, rows := choose(snapshot, request, shown, unheard)
 	results := make([]AdoptedVM, len(found))
 	var group errgroup.Group
@@ -238,7 +238,7 @@ func (c *Control) retakable(ctx context.Context, vm cluster.VM, one Copy, copies
 		return problemf("end the other with 'virsh destroy', see 'berth vm show "+vm.Name+"'", "it is %s", places(alive))
 	case vm.Holder == "" || vm.Holder == one.Node:
 		return nil
-	case !c.provenAbsent(vm) || !c.refused(ctx, vm):
+	case !c.picture(c.Store.Snapshot()).lacks(vm) || !c.refused(ctx, vm):
 		return problemf("wait until that node answers, or prove that it is off with 'berth node fence'",
 			"%s holds it, and has not shown that it does not run it any more", nodeName(c.Store.Snapshot(), vm.Holder))
 	}

@@ -58,7 +58,9 @@ func New(config Config) *Control {
 	if config.PassEvery == 0 {
 		config.PassEvery = balance.Interval
 	}
-	return &Control{Config: config, placing: newTurnstile(), runners: map[string]*runner{}, executors: map[string]*executor{}, storage: map[string]bool{}}
+	c := &Control{Config: config, placing: newTurnstile(), runners: map[string]*runner{}, executors: map[string]*executor{}, storage: map[string]bool{}}
+	c.fences.fencer = NewFencer(time.Time{}, c.newID)
+	return c
 }
 
 // Lead does the leader's work until the context ends: it takes up every live operation and every plan that is carried out,
@@ -71,7 +73,9 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.mu.Lock()
 	c.term, c.ctx, c.passes = term, ctx, map[string]LastPass{}
 	c.mu.Unlock()
-	c.fences.begin(c.Now())
+	c.fences.mu.Lock()
+	c.fences.fencer, c.fences.calls = NewFencer(c.Now(), c.newID), map[string]chan struct{}{}
+	c.fences.mu.Unlock()
 	operations, plans := c.takeUp()
 	c.Logger.Info("leading", "term", term, "live_operations", operations, "live_plans", plans)
 	var loops sync.WaitGroup

@@ -98,7 +98,7 @@ func (r *runner) load() (operation.Picture, bool) {
 	vm, _ := snapshot.VM(op.VM)
 	picture := operation.Picture{Operation: op, VM: vm}
 	for _, id := range []string{op.Source, op.Target} {
-		if node, enrolled := snapshot.Node(id); enrolled && node.Fenced() && r.control.contradicted(&node) == "" {
+		if r.control.isOff(snapshot, id) {
 			picture.Fenced = append(picture.Fenced, id)
 		}
 	}

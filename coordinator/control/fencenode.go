@@ -27,9 +27,7 @@ func (c *Control) FenceNode(ctx context.Context, request FenceNode) (cluster.Nod
 			return node, err
 		}
 		if request.ConfirmedOff {
-			node.Fencing = cluster.Fencing{
-				ID: c.newID(), Method: cluster.FenceManual, Boot: node.Boot, Attempt: 1, Caller: request.Caller, AskedAt: c.Now(),
-			}
+			c.fencing(func(f *Fencer) { node = f.ByHand(node, request.Caller, c.Now()) })
 			c.endFencing(ctx, node, request.Caller+" has seen that it is off", true)
 			continue
 		}
@@ -41,21 +39,29 @@ func (c *Control) FenceNode(ctx context.Context, request FenceNode) (cluster.Nod
 }
 
 // fenceable refuses what must not be fenced, or cannot.
-func (c *Control) fenceable(snapshot *state.Snapshot, request FenceNode) (cluster.Node, error) {
+func (c *Control) fenceable(snapshot *state.Snapshot, request FenceNode) (node cluster.Node, err error) {
 	if !c.leading() {
 		return cluster.Node{}, errNotLeading
 	}
 	if err := quarantined(snapshot); err != nil {
 		return cluster.Node{}, err
 	}
-	node, known := snapshot.Node(request.Node)
+	picture := c.picture(snapshot)
+	c.fencing(func(f *Fencer) { node, err = f.Fenceable(picture, request) })
+	return node, err
+}
+
+// Fenceable is the record of a node that somebody asks to be proven off. The error is an *Error if that must not be, or
+// cannot.
+func (f *Fencer) Fenceable(p Picture, request FenceNode) (cluster.Node, error) {
+	node, known := p.Node(request.Node)
 	if !known {
 		return node, &Error{
 			Code: NotFound, Subject: "node/" + request.Node, Message: fmt.Sprintf("there is no node %q", request.Node), NextStep: "see 'berth node list'",
 		}
 	}
 	subject := "node/" + node.Name
-	if why := c.contradicted(&node); why != "" {
+	if why := f.Contradicted(p, &node); why != "" {
 		return node, &Error{
 			Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s was proven to be off already, and that is not true: %s", node.Name, why),
 			NextStep: "look at the copies that run there with 'berth node show " + node.Name + "', then boot the machine anew",
@@ -64,7 +70,7 @@ func (c *Control) fenceable(snapshot *state.Snapshot, request FenceNode) (cluste
 	if node.Fenced() {
 		return node, nil
 	}
-	facts := c.Inventory.Facts(node.ID, c.Now())
+	facts := p.Facts(node.ID)
 	switch {
 	case request.ConfirmedOff && facts.Liveness != cluster.Unreachable:
 		return node, &Error{
@@ -79,7 +85,7 @@ func (c *Control) fenceable(snapshot *state.Snapshot, request FenceNode) (cluste
 	}
 	if facts.Liveness != cluster.Unreachable && !request.Force {
 		return node, &Error{
-			Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s is %s%s", node.Name, facts.Liveness, atStake(snapshot.VMsOn(node.ID))),
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("node %s is %s%s", node.Name, facts.Liveness, atStake(p.VMsOn(node.ID))),
 			NextStep: fmt.Sprintf("move its VMs away with 'berth node drain %s'; --force switches it off all the same", node.Name),
 		}
 	}
@@ -119,7 +125,9 @@ func hasDevice(node *cluster.Node) error {
 
 // awaitDevice has a node's device asked, and waits for what comes of it. One call that is at work already will do.
 func (c *Control) awaitDevice(ctx context.Context, node cluster.Node, caller string) error {
-	_, nodes := c.silences(c.Store.Snapshot(), c.Now())
+	picture := c.picture(c.Store.Snapshot())
+	var nodes []Silence
+	c.fencing(func(f *Fencer) { nodes = f.Silences(picture) })
 	for i := range nodes {
 		if left := nodes[i].Left; nodes[i].Node.ID == node.ID && left > 0 {
 			return &Error{

@@ -22,8 +22,36 @@ const (
 	askLimit = 10 * time.Second
 )
 
-// looked is what a look has found about VMs, in words by VM ID.
-type looked map[string]string
+// Follower remembers what the last look has found about VMs: what two looks show alike is believed. It is not safe for
+// concurrent use.
+type Follower struct {
+	before map[string]string // in words by VM ID
+}
+
+// Found is what has become of a VM beside Berth.
+type Found struct {
+	VM cluster.VM
+	Finding
+}
+
+// Look is what this look and the last one have found alike, of VMs that no operation works on.
+func (f *Follower) Look(p Picture) []Found {
+	var all []Found
+	now := map[string]string{}
+	shown, unheard := p.everything()
+	for _, vm := range p.VMs() {
+		if vm.Operation != "" {
+			continue
+		}
+		finding := Beside(vm, p.sighting(vm, shown[vm.ID], unheard))
+		now[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
+		if f.before[vm.ID] == now[vm.ID] {
+			all = append(all, Found{vm, finding})
+		}
+	}
+	f.before = now
+	return all
+}
 
 // besider keeps what is being done about VMs beside the loops that found it: one thing at a time for each.
 type besider struct {
@@ -56,7 +84,7 @@ func (b *besider) once(name string, do func()) {
 func (c *Control) follow(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
-	before := looked{}
+	var follower Follower
 	var beside besider
 	defer beside.work.Wait()
 	for {
@@ -64,39 +92,27 @@ func (c *Control) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			c.takeUp()
-			before = c.followOnce(ctx, before, &beside)
 		}
-	}
-}
-
-func (c *Control) followOnce(ctx context.Context, before looked, beside *besider) looked {
-	snapshot, found := c.Store.Snapshot(), looked{}
-	if quarantined(snapshot) != nil {
-		return found
-	}
-	shown, unheard := c.everything(snapshot)
-	for _, vm := range snapshot.VMs() {
-		if vm.Operation != "" {
+		c.takeUp()
+		snapshot := c.Store.Snapshot()
+		if quarantined(snapshot) != nil {
+			follower = Follower{}
 			continue
 		}
-		finding := Beside(vm, c.sighting(snapshot, vm, shown[vm.ID], unheard))
-		found[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
-		if before[vm.ID] == found[vm.ID] {
-			c.settle(ctx, vm, finding, beside)
+		for _, found := range follower.Look(c.picture(snapshot)) {
+			c.settle(ctx, found.VM, found.Finding, &beside)
 		}
 	}
-	return found
 }
 
 // everything is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
-func (c *Control) everything(snapshot *state.Snapshot) (shown map[string][]Copy, unheard []string) {
+func (p Picture) everything() (shown map[string][]Copy, unheard []string) {
 	shown = map[string][]Copy{}
-	nodes := snapshot.Nodes()
+	nodes := p.Nodes()
 	slices.SortFunc(nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
 	for i := range nodes {
 		node := &nodes[i]
-		facts := c.Inventory.Facts(node.ID, c.Now())
+		facts := p.Facts(node.ID)
 		speaks := facts.Liveness == cluster.Up
 		switch {
 		case node.Fenced() && !speaks:
@@ -112,15 +128,30 @@ func (c *Control) everything(snapshot *state.Snapshot) (shown map[string][]Copy,
 	return shown, unheard
 }
 
-func (c *Control) sighting(snapshot *state.Snapshot, vm cluster.VM, copies []Copy, unheard []string) Sighting {
+func (p Picture) sighting(vm cluster.VM, copies []Copy, unheard []string) Sighting {
 	seen := Sighting{Copies: copies, Unheard: unheard}
 	if vm.Holder != "" {
-		seen.Holder, seen.HolderLacks = nodeName(snapshot, vm.Holder), c.provenAbsent(vm)
-		if node, known := snapshot.Node(vm.Holder); known {
-			seen.Astray = strayed(snapshot, vm, node)
+		seen.Holder, seen.HolderLacks = nodeName(p.Snapshot, vm.Holder), p.lacks(vm)
+		if node, known := p.Node(vm.Holder); known {
+			seen.Astray = strayed(p.Snapshot, vm, node)
 		}
 	}
 	return seen
+}
+
+// lacks tells whether the node that should run the VM positively does not: its agent listed all domains after the VM was
+// started, and it was not among them.
+func (p Picture) lacks(vm cluster.VM) bool {
+	facts := p.Facts(vm.Holder)
+	if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) || !facts.InventoryAt.After(vm.MovedAt) {
+		return false
+	}
+	for _, domain := range facts.Domains {
+		if domain.UUID == vm.ID && domain.State.Holds() {
+			return false
+		}
+	}
+	return true
 }
 
 // settle does what follows from what two looks have shown.

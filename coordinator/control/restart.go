@@ -51,8 +51,8 @@ func Restartable(vms []cluster.VM, now time.Time) (ready []cluster.VM, resting m
 	return ready, resting
 }
 
-// restarted counts a restart. The count begins anew once a VM has run for long enough.
-func restarted(vm *cluster.VM, now time.Time) {
+// Restarted counts a restart. The count begins anew once a VM has run for long enough.
+func Restarted(vm *cluster.VM, now time.Time) {
 	if now.Sub(vm.RestartedAt) >= RestartWindow {
 		vm.Restarts = 0
 	}
@@ -60,11 +60,34 @@ func restarted(vm *cluster.VM, now time.Time) {
 	vm.RestartedAt = now
 }
 
+// Restarter remembers which VMs no node had room for: they are tried again after a while. It is not safe for concurrent use.
+type Restarter struct {
+	tried map[string]time.Time // by VM ID: when
+}
+
+// Due are those of the VMs that are to be started now, in their order. The others wait.
+func (r *Restarter) Due(ready []cluster.VM, now time.Time) []cluster.VM {
+	waits := map[string]time.Time{}
+	due := slices.DeleteFunc(slices.Clone(ready), func(vm cluster.VM) bool {
+		at, tried := r.tried[vm.ID]
+		if lately := tried && now.Sub(at) < restartRest; !lately {
+			return false
+		}
+		waits[vm.ID] = at
+		return true
+	})
+	r.tried = waits
+	return due
+}
+
+// Waits tells that a VM could not be started.
+func (r *Restarter) Waits(vm string, now time.Time) { r.tried[vm] = now }
+
 // restart starts VMs that are to be highly available and run nowhere, until the context ends. It is the only one that does.
 func (c *Control) restart(ctx context.Context) {
 	ticker := time.NewTicker(restartEvery)
 	defer ticker.Stop()
-	tried := map[string]time.Time{} // by VM ID: when no node had room for it
+	var restarter Restarter
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,21 +102,15 @@ func (c *Control) restart(ctx context.Context) {
 		for id, why := range resting {
 			c.explain(ctx, snapshot, id, why)
 		}
-		waits := map[string]time.Time{}
-		for i := range ready {
-			vm := &ready[i]
-			if at, lately := tried[vm.ID]; lately && c.Now().Sub(at) < restartRest {
-				waits[vm.ID] = at
-				continue
-			}
-			if !c.restartOne(ctx, snapshot, vm) {
-				waits[vm.ID] = c.Now()
+		due := restarter.Due(ready, c.Now())
+		for i := range due {
+			if !c.restartOne(ctx, snapshot, &due[i]) {
+				restarter.Waits(due[i].ID, c.Now())
 			}
 			if ctx.Err() != nil {
 				return
 			}
 		}
-		tried = waits
 	}
 }
 
@@ -119,19 +136,11 @@ func (c *Control) restartOne(ctx context.Context, snapshot *state.Snapshot, vm *
 	return false
 }
 
-// showing is the name of a node that is heard and shows a copy of a VM which holds memory; empty: none does. Asked only for
-// nodes that contradict the proof that they are off, others do not count: what they show may be older than the record.
-func (c *Control) showing(snapshot *state.Snapshot, vm string, contradicting bool) string {
-	for _, node := range snapshot.Nodes() {
-		if lies := c.contradicted(&node) != ""; node.Fenced() && !lies || contradicting && !lies {
-			continue
-		}
-		facts := c.Inventory.Facts(node.ID, c.Now())
-		if domain := facts.Domain(vm); domain != nil && domain.State.Holds() && facts.Liveness != cluster.Unreachable {
-			return node.Name
-		}
-	}
-	return ""
+// showing is Fencer.Showing, as of now.
+func (c *Control) showing(snapshot *state.Snapshot, vm string, contradicting bool) (node string) {
+	picture := c.picture(snapshot)
+	c.fencing(func(f *Fencer) { node = f.Showing(picture, vm, contradicting) })
+	return node
 }
 
 // explain says at a VM why it is not restarted. What begins alike is said once: figures that change are no news.

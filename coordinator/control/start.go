@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +126,7 @@ func (c *Control) decideStart(now scene, request startRequest) decidedStart {
 	}
 	expected, at := vm.Revision, c.Now()
 	if request.restart {
-		restarted(&vm, at)
+		Restarted(&vm, at)
 	} else {
 		vm.Restarts, vm.RestartedAt = 0, time.Time{}
 	}
@@ -171,7 +172,7 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 			Message:  fmt.Sprintf("a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, nodeName(snapshot, elsewhere)),
 			NextStep: fmt.Sprintf("take it over with 'berth vm adopt %s', or end it there with 'virsh destroy %s'", vm.Name, vm.Name),
 		}
-	case vm.Holder != "" && !c.provenAbsent(vm):
+	case vm.Holder != "" && !c.picture(snapshot).lacks(vm):
 		return vm, &Error{
 			Code: Exists, Subject: subject,
 			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, nodeName(snapshot, vm.Holder)),
@@ -241,13 +242,10 @@ func (c *Control) newVM(snapshot *state.Snapshot, request StartVM) (cluster.VM, 
 // elsewhere is the ID of a node that shows a VM which it does not hold; empty: none does. The last node may only not have
 // told yet that it has stopped the VM: it is asked.
 func (c *Control) elsewhere(vm cluster.VM) string {
-	for _, node := range c.Inventory.Shown(vm.ID) {
-		if node == vm.Holder {
-			continue
-		}
-		if record, _ := c.Store.Snapshot().Node(node); record.Fenced() && c.Contradicted(node) == "" {
-			continue // that was before it was switched off
-		}
+	picture, shown := c.picture(c.Store.Snapshot()), c.Inventory.Shown(vm.ID)
+	var strangers []string
+	c.fencing(func(f *Fencer) { strangers = f.Strangers(picture, vm, shown) })
+	for _, node := range strangers {
 		if node == vm.LastNode && vm.Epoch > 0 {
 			ctx, cancel := context.WithTimeout(context.Background(), holderLimit)
 			_, err := c.Agents.Perform(ctx, node, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
@@ -261,17 +259,11 @@ func (c *Control) elsewhere(vm cluster.VM) string {
 	return ""
 }
 
-// provenAbsent tells whether the node that should run the VM positively does not: its agent listed all domains after the
-// VM was started, and it was not among them.
-func (c *Control) provenAbsent(vm cluster.VM) bool {
-	facts := c.Inventory.Facts(vm.Holder, c.Now())
-	if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) || !facts.InventoryAt.After(vm.MovedAt) {
-		return false
-	}
-	for _, domain := range facts.Domains {
-		if domain.UUID == vm.ID && domain.State.Holds() {
-			return false
-		}
-	}
-	return true
+// Strangers are those of the nodes that show a VM which do not hold it. What a node showed before it was switched off does
+// not count.
+func (f *Fencer) Strangers(p Picture, vm cluster.VM, shown []string) []string {
+	return slices.DeleteFunc(slices.Clone(shown), func(id string) bool {
+		node, _ := p.Node(id)
+		return id == vm.Holder || f.Off(p, &node)
+	})
 }
