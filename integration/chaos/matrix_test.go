@@ -96,7 +96,7 @@ func (c cell) mayLose() bool {
 // decisive are the cells of every run, beside those that are tests by name (byName). Here whoever knows how far the guest
 // is dies, or the one that others wait for.
 var decisive = []cell{
-	{sourcesAgent, confirmed}, {theLeader, confirmed}, {sourcesLibvirtd, replying}, {targetsLibvirtd, finishing},
+	{sourcesAgent, confirmed}, {theLeader, confirmed}, {theSource, confirmed}, {sourcesLibvirtd, replying}, {targetsLibvirtd, finishing},
 }
 
 // TestAMigrationSurvivesAnyFaultAtAnyMoment wants what has to hold whatever happens: the operation ends by itself once
@@ -141,7 +141,33 @@ func (s *site) tries(c cell) {
 	m.letGo()
 	time.Sleep(c.victim.lasts)
 	m.must(m.mend(s.Context()))
+	if c.victim.name == theSource.name {
+		m.decides(c.at.name == confirmed.name)
+	}
 	m.survives(c.mayLose())
+}
+
+// decides does what a person has to where the source's host went down and could not say whether its guest ran on: the one
+// who did this knows that it did not. Sure tells that Berth cannot know.
+func (m *move) decides(sure bool) {
+	m.Helper()
+	parked := false
+	var op *berthv1.Operation
+	m.within(3*time.Minute, "the operation ends or is parked", func() error {
+		var vm *berthv1.VM
+		vm, op = m.show(m.vm)
+		if parked = op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_PARKED; !parked && vm.GetOperationId() != "" {
+			return fmt.Errorf("it is %s", op.GetPhase())
+		}
+		return nil
+	})
+	switch {
+	case parked:
+		m.Logf("parked: %s", op.GetMessage())
+		m.does("operation", "resolve", op.GetId(), "--keep", "target")
+	case sure:
+		m.Errorf("nobody was asked: %s: %s\n%q", op.GetResult(), op.GetMessage(), op.GetEvidence())
+	}
 }
 
 // survives checks what has to hold after any fault.
