@@ -134,6 +134,17 @@ const (
 	EventChanged      = "changed"
 )
 
+// Kinds of event that tell what a guest does, of those that a hypervisor has. DetailMigrated says of a start that it is the
+// arriving copy, which stands still, and of a stop that the guest has gone to another node.
+const (
+	EventStarted   = "started"
+	EventResumed   = "resumed"
+	EventSuspended = "suspended"
+	EventStopped   = "stopped"
+
+	DetailMigrated = "migrated"
+)
+
 // EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark.
 const EventMetadata = "metadata"
 

@@ -44,6 +44,7 @@ type Jobs struct {
 	journal  *journal
 	machine  machineCache
 	absences absences
+	endings  endings
 	results  chan *berthv1.CommandResult
 	progress chan *berthv1.CommandProgress
 
@@ -106,6 +107,7 @@ func Open(config Config) (*Jobs, error) {
 		j.absences.doubt(vm) // an earlier life asked for it, and it may still come
 	}
 	j.beside(j.prune)
+	j.beside(j.list)
 	return j, nil
 }
 
@@ -118,6 +120,7 @@ func (j *Jobs) Close() error {
 
 func (j *Jobs) prune() {
 	for j.sleep(pruneEvery) == nil {
+		j.endings.forget(j.now())
 		if err := j.journal.prune(j.now()); err != nil {
 			j.Logger.Error("old lines could not be taken out of the journal", "error", err)
 		}

@@ -144,11 +144,17 @@ func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
 	defer j.tryTake(command.GetVmId())()
 	seen := j.look(command)
 	positive := j.absences.positive(command.GetVmId(), seen, j.now())
+	ended, sure := j.endings.how(command.GetVmId(), seen, j.now())
+	shown := seen.message()
+	shown.EndedHere = ended
 	switch {
 	case !seen.known():
-		return doubt(command, seen.err, seen.message())
+		return doubt(command, seen.err, shown)
+	case !sure:
+		seen.domain.State = ""
+		return doubt(command, errors.New("how the guest ended here has not been told yet"), seen.message())
 	case !seen.absent():
-		return success(command, seen.message())
+		return success(command, shown)
 	case j.starting(command.GetVmId()) || !positive:
 		seen.domain.State = "" // not here yet
 		return doubt(command, errors.New("a start of the VM may still take effect"), seen.message())
@@ -157,5 +163,5 @@ func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
 		seen.domain.State = ""
 		return doubt(command, err, seen.message())
 	}
-	return success(command, seen.message())
+	return success(command, shown)
 }

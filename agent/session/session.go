@@ -35,6 +35,8 @@ type Jobs interface {
 	Results() <-chan *berthv1.CommandResult
 	Progress() <-chan *berthv1.CommandProgress
 	Running() []string
+	// Saw takes an event of the hypervisor.
+	Saw(event hypervisor.Event)
 }
 
 // Tasks do work that belongs to no operation. Package tasks implements it.
@@ -206,6 +208,7 @@ func (s *Session) remember(addresses []string) {
 }
 
 func (s *Session) deliver(event hypervisor.Event) {
+	s.Jobs.Saw(event)
 	select {
 	case s.events <- event:
 	default:

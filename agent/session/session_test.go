@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/agent/hoststat"
+	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
 	"berth/agent/tasks"
 	"berth/agent/telemetry"
@@ -57,6 +58,7 @@ func (w *work) Do(_ context.Context, command *berthv1.Command) {
 func (w *work) Cancel(operation string, _ uint32)         { w.cancels <- operation }
 func (w *work) Results() <-chan *berthv1.CommandResult    { return w.results }
 func (w *work) Progress() <-chan *berthv1.CommandProgress { return nil }
+func (w *work) Saw(hypervisor.Event)                      {}
 func (w *work) Running() []string                         { return []string{"op-before"} }
 
 type agent struct {

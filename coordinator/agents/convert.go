@@ -131,7 +131,7 @@ func observation(domain *berthv1.Domain) operation.Observation {
 		return operation.Observation{State: cluster.DomainUnknown}
 	}
 	return operation.Observation{
-		State: inventory.StateOf(domain.GetState()), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(),
+		State: inventory.StateOf(domain.GetState()), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(), Ended: domain.GetEndedHere(),
 	}
 }
 

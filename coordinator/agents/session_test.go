@@ -341,14 +341,14 @@ func TestAnswersReachTheDriverOnce(t *testing.T) {
 		a.hello()
 		result := &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Result{Result: &berthv1.CommandResult{
 			OperationId: "op1", Step: 3, Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_DONE,
-			Domain: &berthv1.Domain{Uuid: "u", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, Epoch: 4},
+			Domain: &berthv1.Domain{Uuid: "u", State: berthv1.DomainState_DOMAIN_STATE_ABSENT, Epoch: 4, EndedHere: true},
 		}}}
 		a.say(result)
 		a.up <- result // the same message again
 		synctest.Wait()
 		want := []operation.Answer{{
 			Operation: "op1", Node: "n1", Step: 3, Outcome: operation.OutcomeDone,
-			Seen: operation.Observation{State: cluster.DomainRunning, Epoch: 4, Boot: "boot-1"},
+			Seen: operation.Observation{State: cluster.DomainAbsent, Epoch: 4, Ended: true, Boot: "boot-1"},
 		}}
 		if diff := cmp.Diff(want, r.allAnswers()); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)

@@ -20,7 +20,7 @@ func judged(t *testing.T, picture Picture, source, target Observation) Next {
 			seen = target
 		}
 		answer := inspected(order, seen.State, seen.Epoch)
-		answer.Seen.Boot = seen.Boot
+		answer.Seen.Boot, answer.Seen.Ended = seen.Boot, seen.Ended
 		if next, moved := d.Answer(answer, noon); moved {
 			return next
 		}
@@ -33,6 +33,8 @@ func judged(t *testing.T, picture Picture, source, target Observation) Next {
 // older copy, and only the boot tells this from a guest that was handed over.
 func TestASourceThatBootedAnewHasNotLetGo(t *testing.T) {
 	absent := func(boot string) Observation { return Observation{State: cluster.DomainAbsent, Boot: boot} }
+	ended := absent("boot-1")
+	ended.Ended = true
 	paused := Observation{State: cluster.DomainPaused, Epoch: 5, Boot: "other"}
 	for name, tc := range map[string]struct {
 		source   Observation
@@ -48,6 +50,8 @@ func TestASourceThatBootedAnewHasNotLetGo(t *testing.T) {
 		"off":                                  {boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
 		"booted anew, restarted if need be":    {source: absent("boot-2"), ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
 		"off, restarted if need be":            {ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
+		"ended there":                          {source: ended, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
+		"ended there after the hand-over":      {source: ended, boot: "boot-1", holder: "n2", phase: HandedOver},
 		"booted anew after the hand-over":      {source: absent("boot-2"), boot: "boot-1", holder: "n2", phase: HandedOver},
 		"begun by a release that kept no boot": {source: absent("boot-2"), holder: "n1", phase: HandedOver},
 	} {

@@ -23,7 +23,7 @@ const (
 // Phase is how far an operation has come.
 type Phase string
 
-// Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, ended. Migrate: copying, handed-over,
+// Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over,
 // ended; with CopyStorage: preparing before, clearing after. Delete: clearing, ended. Adopt, release: dispatched, ended. Any order whose end is in doubt leads
 // to judging, and from there on or back; a start that made volumes goes back by way of clearing.
 const (
@@ -148,6 +148,7 @@ type Observation struct {
 	State     cluster.DomainState
 	Epoch     uint64
 	JobActive bool
+	Ended     bool   // it is gone, and its guest was seen to end there: it was not handed over
 	Boot      string // of the host that was looked at; empty: not known, or the node is proven to be off
 	// Anew tells that the host has booted since the operation began, or is off: guests that it had are gone for that alone.
 	Anew bool

@@ -8,7 +8,7 @@ import (
 	"berth/coordinator/cluster"
 )
 
-// MaxAttempts is how many nodes a start tries before it fails.
+// MaxAttempts is how many nodes a start tries before it fails, and how often a stop is ordered whose end nobody saw.
 const MaxAttempts = 3
 
 // Next is what an answer leads to: the records to commit. The caller commits them as one, or not at all.
@@ -393,18 +393,27 @@ func (t *transition) judgeStart(seen Observation) {
 	}
 }
 
+// judgeStop asks once more for a stop that nobody saw the end of: a hypervisor that hung may still carry it out, after the
+// operation said that it has failed.
 func (t *transition) judgeStop(seen Observation) {
-	if seen.State.Holds() {
-		t.end(Failed, "the node still shows it "+string(seen.State))
-	} else {
+	op := &t.Operation
+	switch {
+	case !seen.State.Holds():
 		t.stopped()
+	case op.Attempt < MaxAttempts && !op.Cancel && seen.Epoch == t.VM.Epoch:
+		op.Attempt++
+		op.Message = "the node still shows it " + string(seen.State) + ": it is asked to stop it again"
+		t.enter(Dispatched)
+	default:
+		t.end(Failed, "the node still shows it "+string(seen.State))
 	}
 }
 
 func (t *transition) judgeMigration(source, target Observation) bool {
 	op := &t.Operation
-	// Once it was handed over, the source does not matter any more: it had let the guest go before.
-	source.Anew = t.VM.Holder != op.Target && op.SourceBoot != "" && source.Boot != op.SourceBoot
+	handed := t.VM.Holder == op.Target // how the source ended does not matter any more: it had let the guest go before
+	source.Anew = !handed && op.SourceBoot != "" && source.Boot != op.SourceBoot
+	source.Ended = !handed && source.Ended
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
 	op.Leftover, op.Revert = "", false // what an earlier round took for one may be the guest
@@ -431,6 +440,8 @@ func (t *transition) judgeMigration(source, target Observation) bool {
 		t.enter(Discarding)
 	case LostBoth:
 		t.lost("neither node shows it any more")
+	case EndedThere:
+		t.discardOld("the guest ran on at " + t.name(op.Source) + " and ended there")
 	case SourceDied:
 		t.sourceDied()
 	case DoubleRunning:
@@ -444,13 +455,18 @@ func (t *transition) judgeMigration(source, target Observation) bool {
 // sourceDied takes it that the source's host went down before it could say how the migration ended. Only a person may know
 // whether the guest ran on there. A VM that is to be restarted after such an end is: its disks are what it has.
 func (t *transition) sourceDied() {
-	op := &t.Operation
-	if !t.VM.HA {
-		t.park("the source's host went down before the end was told: the copy on the target may be older than what the guest did since")
-		return
+	const why = "the source's host went down before the end was told"
+	if t.VM.HA {
+		t.discardOld(why)
+	} else {
+		t.park(why + ": the copy on the target may be older than what the guest did since")
 	}
-	t.VM.Holder, op.Leftover = "", op.Target
-	op.Message = "the source's host went down before the end was told"
+}
+
+// discardOld ends a migration whose VM runs nowhere, once the target's old copy is gone.
+func (t *transition) discardOld(why string) {
+	op := &t.Operation
+	t.VM.Holder, op.Leftover, op.Message = "", op.Target, why
 	t.enter(Discarding)
 }
 

@@ -329,3 +329,33 @@ func TestAStopOfWhatTheNodeHasLetGoIsJudged(t *testing.T) {
 		t.Errorf("a node without it led to %+v, VM %+v", settled.Operation, settled.VM)
 	}
 }
+
+// A hypervisor that hung may carry out a stop after it shows the guest again, so the stop is not given up at once.
+func TestAStopOfWhichNobodySawTheEndIsAskedForAgain(t *testing.T) {
+	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 4}
+	begun := Operation{ID: "op", Kind: Stop, VM: vm.ID, Source: "n1", Epoch: 4, Phase: Dispatched, Step: 1, Attempt: 1}
+	judged := func(op Operation, epoch uint64) Next {
+		doubtful := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeAmbiguous, Error: "the connection broke"})
+		next, decided := Settle(doubtful.Operation, vm, map[string]Observation{"n1": {State: cluster.DomainRunning, Epoch: epoch}}, noon)
+		if !decided {
+			t.Fatalf("nothing was decided about %+v", op)
+		}
+		return next
+	}
+	op, orders := begun, 1
+	for op.Live() {
+		if op = judged(op, 4).Operation; op.Phase == Dispatched {
+			orders++
+		}
+	}
+	if orders != MaxAttempts || op.Result != Failed || !strings.Contains(op.Message, "the node still shows it running") {
+		t.Errorf("%d orders, ended as %s: %s", orders, op.Result, op.Message)
+	}
+	cancelled := begun
+	cancelled.Cancel = true
+	for name, next := range map[string]Next{"cancelled": judged(cancelled, 4), "another epoch": judged(begun, 7)} {
+		if next.Operation.Result != Failed {
+			t.Errorf("%s: %+v", name, next.Operation)
+		}
+	}
+}

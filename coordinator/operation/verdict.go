@@ -12,7 +12,8 @@ const (
 	RevertSource  Verdict = "revert"              // both hold it still: the target's copy goes, then the source resumes
 	StillCopying  Verdict = "still copying"       // the job runs on; wait
 	LostBoth      Verdict = "lost"                // neither has it
-	SourceDied    Verdict = "the source died"     // the target's copy may be older than what the guest did since
+	EndedThere    Verdict = "ended on the source" // the target's copy is older: the guest ran on there
+	SourceDied    Verdict = "the source died"     // the target's copy may be older: the guest may have run on there
 	DoubleRunning Verdict = "running on both"     // a person has to decide
 	CannotTell    Verdict = "not enough evidence" // ask again
 )
@@ -21,8 +22,8 @@ const (
 // No job statistics and no return code enters it: only what is there. Whatever the table does not name is CannotTell,
 // because a wrong guess runs a VM twice or destroys it. Epoch is the one that the migration gives to the target.
 //
-// A source that shows nothing has let the guest go only if its host has been up since: when the target's reply is lost, libvirt
-// lets the guest run on at the source, and what a power cut ends there wrote to its disks until then.
+// A source that shows nothing has not always let the guest go. When the target's reply is lost, libvirt lets the guest run on
+// at the source. Then it may end there, or the host may go down, and it wrote to its disks until then.
 func Judge(source, target Observation, epoch uint64) Verdict {
 	gone := source.State == cluster.DomainAbsent || source.State == cluster.DomainShutoff
 	absent := target.State == cluster.DomainAbsent || target.State == cluster.DomainShutoff
@@ -44,6 +45,8 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 		return Committed
 	case source.State == cluster.DomainPausedMigration && (paused || absent):
 		return RevertSource
+	case gone && paused && source.Ended:
+		return EndedThere
 	case gone && paused && source.Anew:
 		return SourceDied
 	case gone && paused && target.JobActive:

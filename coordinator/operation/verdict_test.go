@@ -40,6 +40,10 @@ func TestJudgeTable(t *testing.T) {
 			if anew := Judge(seen, Observation{State: target, Epoch: epoch}, epoch); anew != verdict {
 				fmt.Fprintf(&table, "anew       source %-16s  target %-16s  %s\n", source, target, anew)
 			}
+			seen.Anew, seen.Ended = false, true
+			if ended := Judge(seen, Observation{State: target, Epoch: epoch}, epoch); ended != verdict {
+				fmt.Fprintf(&table, "ended      source %-16s  target %-16s  %s\n", source, target, ended)
+			}
 		}
 	}
 	golden(t, "verdicts.txt", table.String())

@@ -196,6 +196,10 @@ var mutants = []mutant{
 		is: "o.marks() || o.Phase == Placing {", becomes: "o.marks() || o.Phase != Dispatched {",
 	},
 	{
+		name: "forget-how-it-ended", file: "agent/jobs/ended.go", suite: inJobs,
+		is: "case guest.told == toldEnded:\n\t\treturn true, true", becomes: "case guest.told == toldEnded:\n\t\treturn false, true",
+	},
+	{
 		name: "forget-the-boot", file: "coordinator/operation/verdict.go", suite: inOperation,
 		is: "case gone && paused && source.Anew:", becomes: "case gone && paused && source.Anew && source.JobActive:",
 	},

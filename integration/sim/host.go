@@ -33,6 +33,9 @@ type host struct {
 	armed     armed // the agent dies at its journal
 }
 
+// eventTakes is how much later than a look shows it an event tells of it.
+const eventTakes = 5 * time.Millisecond
+
 // guest is the content of a VM's memory. It has one true copy at any moment.
 type guest struct {
 	vm      string
@@ -86,12 +89,47 @@ func (h *host) set(d *domain, state hypervisor.State, reason string) {
 	w.note("domain", h.id, d.UUID, string(state)+" ("+reason+")")
 	was := d.State
 	d.State, d.Reason = state, reason
+	h.tell(d)
 	if was == hypervisor.Running && state != hypervisor.Running && d.guest.running == d {
 		d.guest.running = nil
 	}
 	if state == hypervisor.Running && was != hypervisor.Running {
 		w.runs(d)
 	}
+}
+
+// tell lets the agent know a moment later what a domain does, as libvirt's events do: not when the daemon or it is away.
+func (h *host) tell(d *domain) {
+	event := hypervisor.Event{UUID: d.UUID, Kind: hypervisor.EventSuspended, Detail: d.Reason}
+	switch d.State {
+	case hypervisor.Running:
+		event.Kind = hypervisor.EventResumed
+	case hypervisor.Absent:
+		event.Kind = hypervisor.EventStopped
+	}
+	if h.up {
+		h.deliver(event)
+	}
+}
+
+func (h *host) deliver(event hypervisor.Event) {
+	life, daemon := h.life, h.daemon
+	if life == nil || life.jobs == nil {
+		return
+	}
+	h.world.after(eventTakes, func() {
+		var arrive func()
+		arrive = func() {
+			switch {
+			case life.dead, h.daemon != daemon:
+			case h.frozen:
+				h.later = append(h.later, arrive)
+			default:
+				life.jobs.Saw(event)
+			}
+		}
+		arrive()
+	})
 }
 
 // remove takes a domain away: it is transient.
@@ -134,6 +172,7 @@ func (h *host) killDaemon() {
 		m.daemonDied(h)
 	}
 	clear(h.completed)
+	h.deliver(hypervisor.Event{Kind: hypervisor.EventDisconnected})
 	h.stir()
 }
 
@@ -143,6 +182,7 @@ func (h *host) startDaemon() {
 	}
 	h.world.note("daemon is back", h.id, "", "")
 	h.up = true
+	h.deliver(hypervisor.Event{Kind: hypervisor.EventReconnected})
 	h.stir()
 }
 

@@ -131,6 +131,18 @@ func (l *libvirt) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 	return hypervisor.Domain{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 }
 
+// Domains implements hypervisor.Hypervisor.
+func (l *libvirt) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+	if err := l.query(ctx); err != nil {
+		return nil, err
+	}
+	var all []hypervisor.Domain
+	for _, d := range l.host.sorted() {
+		all = append(all, d.Domain)
+	}
+	return all, nil
+}
+
 // XML implements hypervisor.Hypervisor.
 func (l *libvirt) XML(ctx context.Context, uuid string) (string, error) {
 	if err := l.query(ctx); err != nil {

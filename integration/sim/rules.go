@@ -21,7 +21,7 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 	},
 	operation.Stop: {
 		operation.Dispatched: {operation.Judging, operation.Ended},
-		operation.Judging:    {operation.Ended},
+		operation.Judging:    {operation.Dispatched, operation.Ended},
 	},
 	operation.Migrate: {
 		operation.Preparing:  {operation.Copying, operation.Clearing, operation.Ended},

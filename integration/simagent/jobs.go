@@ -157,5 +157,8 @@ func (j *jobs) Results() <-chan *berthv1.CommandResult { return j.results }
 // Progress never has anything: nothing takes time.
 func (j *jobs) Progress() <-chan *berthv1.CommandProgress { return nil }
 
+// Saw implements session.Jobs. Nothing depends on how a guest ended.
+func (j *jobs) Saw(hypervisor.Event) {}
+
 // Running is always empty.
 func (j *jobs) Running() []string { return nil }

@@ -186,7 +186,11 @@ func migrate(t *testing.T, bench Bench) {
 	if _, err := source.Lookup(t.Context(), g.id.UUID); !errors.Is(err, hypervisor.ErrNotFound) {
 		t.Errorf("the source has it still: %v", err)
 	}
-	leaving.await(t, "stopped", "migrated")
+	// What a guest did before it was gone is known by its events alone: it stood still on the source, and does on the target.
+	leaving.await(t, hypervisor.EventStopped, hypervisor.DetailMigrated)
+	leaving.stands(t, "the source")
+	arriving.await(t, hypervisor.EventStarted, hypervisor.DetailMigrated)
+	arriving.stands(t, "the target")
 	got, err := target.Lookup(t.Context(), g.id.UUID)
 	if err != nil {
 		t.Fatal(err)

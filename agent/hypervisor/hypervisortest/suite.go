@@ -218,3 +218,19 @@ func (l *listener) await(t *testing.T, kind, detail string) {
 	defer l.mu.Unlock()
 	t.Errorf("no event %s (%s), only %+v", kind, detail, l.events)
 }
+
+// stands checks that the last event of what the guest does, before it stopped, is not that it runs.
+func (l *listener) stands(t *testing.T, where string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var last hypervisor.Event
+	for _, e := range l.events {
+		if e.Kind == hypervisor.EventStarted || e.Kind == hypervisor.EventResumed || e.Kind == hypervisor.EventSuspended {
+			last = e
+		}
+	}
+	if last.Kind != hypervisor.EventSuspended && last.Detail != hypervisor.DetailMigrated {
+		t.Errorf("on %s the guest stands still, and was last told to have %s: %+v", where, last.Kind, l.events)
+	}
+}

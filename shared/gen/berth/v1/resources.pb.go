@@ -1734,6 +1734,7 @@ type Domain struct {
 	OperationId   string                 `protobuf:"bytes,10,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"` // of Berth's metadata: the operation that started it here
 	JobActive     bool                   `protobuf:"varint,11,opt,name=job_active,json=jobActive,proto3" json:"job_active,omitempty"`      // a migration job is running on it
 	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`       // absent when unknown
+	EndedHere     bool                   `protobuf:"varint,13,opt,name=ended_here,json=endedHere,proto3" json:"ended_here,omitempty"`      // in an answer about a domain that is gone: its guest ended on this node, it was not migrated away
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1850,6 +1851,13 @@ func (x *Domain) GetStartedAt() *timestamppb.Timestamp {
 		return x.StartedAt
 	}
 	return nil
+}
+
+func (x *Domain) GetEndedHere() bool {
+	if x != nil {
+		return x.EndedHere
+	}
+	return false
 }
 
 // VM is a guest that Berth manages.
@@ -4602,7 +4610,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\x86\x03\n" +
+	"\x11_vcpu_delay_ratio\"\xa5\x03\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -4620,7 +4628,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"job_active\x18\v \x01(\bR\tjobActive\x129\n" +
 	"\n" +
-	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\"\xef\b\n" +
+	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
+	"\n" +
+	"ended_here\x18\r \x01(\bR\tendedHere\"\xef\b\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +

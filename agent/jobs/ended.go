@@ -1,0 +1,152 @@
+package jobs
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"berth/agent/hypervisor"
+)
+
+// listEvery is the pause between tries to list the guests.
+const listEvery = time.Second
+
+// told is what this life of the agent knows of a guest here from events and looks.
+type told string
+
+const (
+	toldRuns   told = "runs"
+	toldStands told = "stands" // still: a migration or somebody has paused it
+	toldEnded  told = "ended"  // here, as a guest that ran: it was not handed over
+)
+
+// endings tell a guest that was handed over from one that ran on here and ended, of which both leave nothing: when the
+// target's reply is lost, libvirt lets the guest run on at the source, and the target's copy is older from then on. Only events
+// tell that. Of what they do not tell, because this life of the agent was not there or libvirtd was away, nothing is said.
+// The zero value is ready.
+type endings struct {
+	mu     sync.Mutex
+	guests map[string]ending // by UUID
+	gaps   int               // how often events may have been missed
+}
+
+type ending struct {
+	told  told
+	at    time.Time
+	since time.Time // when it was first seen gone without an event having told of it; zero: it was not
+}
+
+// saw takes an event. Lists tells that a listing of the guests is to be taken in from now on.
+func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch event.Kind {
+	case hypervisor.EventDisconnected, hypervisor.EventReconnected:
+		clear(e.guests)
+		e.gaps++
+		return event.Kind == hypervisor.EventReconnected
+	case hypervisor.EventStarted:
+		if event.Detail == hypervisor.DetailMigrated {
+			e.tell(event.UUID, toldStands, now)
+		} else {
+			e.tell(event.UUID, toldRuns, now)
+		}
+	case hypervisor.EventResumed:
+		e.tell(event.UUID, toldRuns, now)
+	case hypervisor.EventSuspended:
+		e.tell(event.UUID, toldStands, now)
+	case hypervisor.EventStopped:
+		if event.Detail != hypervisor.DetailMigrated && e.guests[event.UUID].told == toldRuns {
+			e.tell(event.UUID, toldEnded, now)
+		} else {
+			delete(e.guests, event.UUID)
+		}
+	}
+	return false
+}
+
+func (e *endings) tell(vm string, what told, now time.Time) {
+	if e.guests == nil {
+		e.guests = map[string]ending{}
+	}
+	e.guests[vm] = ending{told: what, at: now}
+}
+
+// missed tells how often events may have been missed until now.
+func (e *endings) missed() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.gaps
+}
+
+// listed takes in what a listing shows of guests of which no event has told since. Gaps is what missed told before it was
+// asked for: a listing from before a gap says nothing.
+func (e *endings) listed(domains []hypervisor.Domain, gaps int, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if gaps != e.gaps {
+		return
+	}
+	for i := range domains {
+		if _, known := e.guests[domains[i].UUID]; known {
+			continue
+		}
+		switch domains[i].State {
+		case hypervisor.Running:
+			e.tell(domains[i].UUID, toldRuns, now)
+		case hypervisor.Paused, hypervisor.PausedMigration:
+			e.tell(domains[i].UUID, toldStands, now)
+		}
+	}
+}
+
+// how tells whether the guest that is gone by this sight ended here. It reports false as long as events may still tell: they
+// come a moment later than what a look shows.
+func (e *endings) how(vm string, seen sight, now time.Time) (ended, sure bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	guest, known := e.guests[vm]
+	switch {
+	case !seen.gone() || !known:
+		return false, true
+	case guest.told == toldEnded:
+		return true, true
+	case guest.since.IsZero():
+		guest.since = now
+		e.guests[vm] = guest
+		return false, false
+	case now.Sub(guest.since) < settled:
+		return false, false
+	default:
+		return guest.told == toldRuns, true
+	}
+}
+
+// forget drops what is so old that nobody asks any more.
+func (e *endings) forget(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.guests, func(_ string, guest ending) bool { return guest.told == toldEnded && now.Sub(guest.at) > keepAnswers })
+}
+
+// Saw takes an event of the hypervisor. Whoever subscribes to them gives them all, in their order.
+func (j *Jobs) Saw(event hypervisor.Event) {
+	if j.endings.saw(event, j.now()) && j.ctx.Err() == nil {
+		j.beside(j.list)
+	}
+}
+
+// list asks for the guests until it is told.
+func (j *Jobs) list() {
+	for {
+		gaps := j.endings.missed()
+		domains, err := j.Hypervisor.Domains(j.ctx)
+		if err == nil {
+			j.endings.listed(domains, gaps, j.now())
+			return
+		}
+		if j.sleep(listEvery) != nil {
+			return
+		}
+	}
+}

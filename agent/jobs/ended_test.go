@@ -1,0 +1,103 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/agent/hypervisor"
+)
+
+// What events tell of a guest that is gone: only one that ran, and did not leave by a migration, has ended here.
+func TestHowAGuestEnded(t *testing.T) {
+	const vm = "u"
+	on := func(kind, detail string) hypervisor.Event {
+		return hypervisor.Event{UUID: vm, Kind: kind, Detail: detail}
+	}
+	started, resumed := on(hypervisor.EventStarted, "booted"), on(hypervisor.EventResumed, "")
+	arrives, suspended := on(hypervisor.EventStarted, hypervisor.DetailMigrated), on(hypervisor.EventSuspended, "")
+	left, crashed := on(hypervisor.EventStopped, hypervisor.DetailMigrated), on(hypervisor.EventStopped, "crashed")
+	gap := hypervisor.Event{Kind: hypervisor.EventDisconnected}
+	type answer struct{ ended, sure bool }
+	for name, tc := range map[string]struct {
+		events []hypervisor.Event
+		listed hypervisor.State // before them; empty: nothing was listed
+		wants  answer
+		later  answer // when no event has come for long
+	}{
+		"nothing was told":                      {wants: answer{false, true}, later: answer{false, true}},
+		"it was handed over":                    {events: []hypervisor.Event{started, suspended, left}, wants: answer{false, true}, later: answer{false, true}},
+		"it ran on and crashed":                 {events: []hypervisor.Event{started, suspended, resumed, crashed}, wants: answer{true, true}, later: answer{true, true}},
+		"it stood still and its process died":   {events: []hypervisor.Event{started, suspended, crashed}, wants: answer{false, true}, later: answer{false, true}},
+		"a copy that arrived and never ran":     {events: []hypervisor.Event{arrives, crashed}, wants: answer{false, true}, later: answer{false, true}},
+		"it was listed as running, and crashed": {listed: hypervisor.Running, events: []hypervisor.Event{crashed}, wants: answer{true, true}, later: answer{true, true}},
+		"it was listed as paused, and went":     {listed: hypervisor.PausedMigration, events: []hypervisor.Event{crashed}, wants: answer{false, true}, later: answer{false, true}},
+		"it ran, and no event tells":            {events: []hypervisor.Event{started}, wants: answer{false, false}, later: answer{true, true}},
+		"it stood still, and no event tells":    {events: []hypervisor.Event{suspended}, wants: answer{false, false}, later: answer{false, true}},
+		"events were missed":                    {events: []hypervisor.Event{started, crashed, gap}, wants: answer{false, true}, later: answer{false, true}},
+	} {
+		e, now := &endings{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		if tc.listed != "" {
+			e.listed([]hypervisor.Domain{{UUID: vm, State: tc.listed}}, e.missed(), now)
+		}
+		for _, event := range tc.events {
+			e.saw(event, now)
+		}
+		gone := sight{domain: hypervisor.Domain{UUID: vm, State: hypervisor.Absent}}
+		var got answer
+		if got.ended, got.sure = e.how(vm, gone, now); got != tc.wants {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.wants)
+		}
+		if got.ended, got.sure = e.how(vm, gone, now.Add(settled)); got != tc.later {
+			t.Errorf("%s, later: %+v, want %+v", name, got, tc.later)
+		}
+	}
+}
+
+func TestAListingFromBeforeAGapSaysNothing(t *testing.T) {
+	e, now := &endings{}, time.Now()
+	before := e.missed()
+	e.saw(hypervisor.Event{Kind: hypervisor.EventReconnected}, now)
+	e.listed([]hypervisor.Domain{{UUID: "u", State: hypervisor.Running}}, before, now)
+	e.saw(hypervisor.Event{UUID: "u", Kind: hypervisor.EventStopped, Detail: "crashed"}, now)
+	if ended, _ := e.how("u", sight{domain: hypervisor.Domain{State: hypervisor.Absent}}, now); ended {
+		t.Error("took a listing for what came after it")
+	}
+}
+
+func TestWhatEndedLongAgoIsForgotten(t *testing.T) {
+	e, now := &endings{}, time.Now()
+	for _, kind := range []string{hypervisor.EventStarted, hypervisor.EventStopped} {
+		e.saw(hypervisor.Event{UUID: "u", Kind: kind, Detail: "crashed"}, now)
+	}
+	e.saw(hypervisor.Event{UUID: "v", Kind: hypervisor.EventStarted}, now)
+	if e.forget(now.Add(keepAnswers)); len(e.guests) != 2 {
+		t.Errorf("kept %v", e.guests)
+	}
+	if e.forget(now.Add(keepAnswers + 1)); len(e.guests) != 1 {
+		t.Errorf("kept %v, want what runs", e.guests)
+	}
+}
+
+// The answer to a look says it, and only of what is gone.
+func TestALookTellsThatTheGuestEndedHere(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		go func() { _ = b.node.Subscribe(ctx, b.jobs.Saw) }()
+		synctest.Wait()
+		b.start(5)
+		if r := b.do(command("op1", 1, 5, inspectOrder)); r.GetDomain().GetEndedHere() {
+			b.Errorf("it runs: %+v", r)
+		}
+		if err := b.node.Destroy(b.Context(), vmID, 5); err != nil { // beside Berth
+			b.Fatal(err)
+		}
+		synctest.Wait()
+		b.want(b.do(command("op1", 2, 5, inspectOrder)), done_, "", absentState)
+		if r := b.do(command("op1", 3, 5, inspectOrder)); !r.GetDomain().GetEndedHere() {
+			b.Errorf("it was destroyed here: %+v", r)
+		}
+	})
+}
