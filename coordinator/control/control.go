@@ -77,7 +77,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.fences.fencer, c.fences.calls = NewFencer(c.Now(), c.newID), map[string]chan struct{}{}
 	c.fences.mu.Unlock()
 	operations, plans := c.takeUp()
-	c.Logger.Info("leading", "term", term, "live_operations", operations, "live_plans", plans)
+	c.Logger.Info("leading", "term", term, "state_index", c.Store.Snapshot().Index(), "live_operations", operations, "live_plans", plans)
 	var loops sync.WaitGroup
 	loops.Go(func() { c.keepPlaced(ctx) })
 	loops.Go(func() { c.follow(ctx) })
