@@ -14,16 +14,21 @@ import (
 func (s *Server) ListDecisions(
 	ctx context.Context, request *connect.Request[berthv1.ListDecisionsRequest],
 ) (*connect.Response[berthv1.ListDecisionsResponse], error) {
-	limit, err := limited(request.Msg.GetLimit(), defaultList, maxList)
+	page, err := extentOf(request.Msg, defaultList)
 	if err != nil {
-		return nil, invalid("", "leave it out, or give a number above 0", err)
+		return nil, err
 	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
 	}
+	decisions := p.DecisionsAbout(page.limit+1, page.after, about(request.Msg.GetVm()))
 	response := &berthv1.ListDecisionsResponse{SchemaVersion: wire.SchemaVersion}
-	for _, decision := range p.DecisionsAbout(limit, about(request.Msg.GetVm())) {
+	if len(decisions) > page.limit {
+		decisions = decisions[:page.limit]
+		response.NextPageToken = tokenOf(decisions[page.limit-1].ID)
+	}
+	for _, decision := range decisions {
 		response.Decisions = append(response.Decisions, wire.DecisionSummary(decision))
 	}
 	return connect.NewResponse(response), nil

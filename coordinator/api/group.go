@@ -24,6 +24,10 @@ const groupHelp = "see 'berth group create --help'"
 func (s *Server) ListGroups(
 	ctx context.Context, request *connect.Request[berthv1.ListGroupsRequest],
 ) (*connect.Response[berthv1.ListGroupsResponse], error) {
+	page, err := extentOf(request.Msg, maxList)
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
@@ -40,6 +44,9 @@ func (s *Server) ListGroups(
 			}
 		}
 	}
+	response.Groups, response.NextPageToken = cut(response.Groups, page, ascending, func(group *berthv1.Group) string {
+		return keyOf(group.GetCluster(), group.GetName())
+	})
 	return connect.NewResponse(response), nil
 }
 

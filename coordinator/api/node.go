@@ -58,15 +58,20 @@ func (p *picture) runningDrain(node string) cluster.Plan {
 
 // ListNodes answers with all nodes, by name. The capabilities document is left out: it is long, and GetNode has it.
 func (s *Server) ListNodes(
-	ctx context.Context, _ *connect.Request[berthv1.ListNodesRequest],
+	ctx context.Context, request *connect.Request[berthv1.ListNodesRequest],
 ) (*connect.Response[berthv1.ListNodesResponse], error) {
+	page, err := extentOf(request.Msg, maxList)
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
 	}
 	nodes := p.Nodes()
 	slices.SortFunc(nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
-	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion}
+	nodes, next := cut(nodes, page, ascending, func(node cluster.Node) string { return node.Name })
+	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
 	for _, node := range nodes {
 		response.Nodes = append(response.Nodes, wire.Brief(s.node(p, node.ID)))
 	}

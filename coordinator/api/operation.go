@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,34 +14,28 @@ import (
 	"berth/shared/rpc"
 )
 
-const (
-	defaultList = 50
-	maxList     = 500
-
-	// progressEvery is how often a watcher is told of a migration's progress. Agents report once a second.
-	progressEvery = 500 * time.Millisecond
-)
+// progressEvery is how often a watcher is told of a migration's progress. Agents report once a second.
+const progressEvery = 500 * time.Millisecond
 
 // ListOperations answers with the newest operations.
 func (s *Server) ListOperations(
 	ctx context.Context, request *connect.Request[berthv1.ListOperationsRequest],
 ) (*connect.Response[berthv1.ListOperationsResponse], error) {
-	limit, err := limited(request.Msg.GetLimit(), defaultList, maxList)
+	page, err := extentOf(request.Msg, defaultList)
 	if err != nil {
-		return nil, invalid("", "leave it out, or give a number above 0", err)
+		return nil, err
 	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.ListOperationsResponse{SchemaVersion: wire.SchemaVersion}
-	for _, op := range p.Operations() {
-		if request.Msg.GetRunningOnly() && !op.Live() {
-			continue
-		}
-		if len(response.Operations) == limit {
-			break
-		}
+	operations := p.Operations()
+	if request.Msg.GetRunningOnly() {
+		operations = slices.DeleteFunc(operations, func(op operation.Operation) bool { return !op.Live() })
+	}
+	operations, next := cut(operations, page, descending, operationKey)
+	response := &berthv1.ListOperationsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
+	for _, op := range operations {
 		response.Operations = append(response.Operations, wire.Operation(op))
 	}
 	return connect.NewResponse(response), nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,9 +93,9 @@ func (p *picture) drainOf(ref string) (cluster.Plan, error) {
 func (s *Server) ListPlans(
 	ctx context.Context, request *connect.Request[berthv1.ListPlansRequest],
 ) (*connect.Response[berthv1.ListPlansResponse], error) {
-	limit, err := limited(request.Msg.GetLimit(), defaultList, maxList)
+	page, err := extentOf(request.Msg, defaultList)
 	if err != nil {
-		return nil, invalid("", "leave it out, or give a number above 0", err)
+		return nil, err
 	}
 	p, err := s.verified(ctx)
 	if err != nil {
@@ -104,14 +105,12 @@ func (s *Server) ListPlans(
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.ListPlansResponse{SchemaVersion: wire.SchemaVersion}
-	for _, plan := range p.Plans() {
-		if inside != "" && plan.Cluster != inside || request.Msg.GetLiveOnly() && !plan.State.Live() {
-			continue
-		}
-		if len(response.Plans) == limit {
-			break
-		}
+	plans := slices.DeleteFunc(p.Plans(), func(plan cluster.Plan) bool {
+		return inside != "" && plan.Cluster != inside || request.Msg.GetLiveOnly() && !plan.State.Live()
+	})
+	plans, next := cut(plans, page, descending, planKey)
+	response := &berthv1.ListPlansResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
+	for _, plan := range plans {
 		response.Plans = append(response.Plans, p.planInShort(plan))
 	}
 	return connect.NewResponse(response), nil

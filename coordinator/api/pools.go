@@ -15,6 +15,10 @@ import (
 func (s *Server) ListPools(
 	ctx context.Context, request *connect.Request[berthv1.ListPoolsRequest],
 ) (*connect.Response[berthv1.ListPoolsResponse], error) {
+	page, err := extentOf(request.Msg, maxList)
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
@@ -34,19 +38,23 @@ func (s *Server) ListPools(
 		}
 		only = record.ID
 	}
-	disks, images := p.inPools()
-	response := &berthv1.ListPoolsResponse{SchemaVersion: wire.SchemaVersion}
+	var pools []cluster.PoolView
 	for _, pool := range p.view().Pools() {
-		if in != "" && pool.Cluster != in || only != "" && pool.Record.ID != only {
-			continue
+		if (in == "" || pool.Cluster == in) && (only == "" || pool.Record.ID == only) {
+			pools = append(pools, pool)
 		}
+	}
+	if only != "" && len(pools) == 0 {
+		return nil, refusal(rpc.NotFound, "pool/"+request.Msg.GetPool(), "leave the cluster out, or see 'berth pool list'",
+			"pool %q is not in cluster %q", request.Msg.GetPool(), in)
+	}
+	pools, next := cut(pools, page, ascending, func(pool cluster.PoolView) string { return keyOf(pool.Cluster, pool.Record.Name) })
+	disks, images := p.inPools()
+	response := &berthv1.ListPoolsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
+	for _, pool := range pools {
 		message := wire.Pool(pool, p.nodeName)
 		message.Disks, message.Images = disks[pool.Record.ID], images[pool.Record.ID]
 		response.Pools = append(response.Pools, message)
-	}
-	if only != "" && len(response.Pools) == 0 {
-		return nil, refusal(rpc.NotFound, "pool/"+request.Msg.GetPool(), "leave the cluster out, or see 'berth pool list'",
-			"pool %q is not in cluster %q", request.Msg.GetPool(), in)
 	}
 	return connect.NewResponse(response), nil
 }

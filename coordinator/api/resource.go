@@ -62,15 +62,24 @@ func (s *Server) ListResources(
 		}
 		forms = []estate.Form{form}
 	}
+	page, err := extentOf(request.Msg, maxList)
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.ListResourcesResponse{SchemaVersion: wire.SchemaVersion}
-	for _, form := range forms {
-		for _, r := range p.ofKind(form.Kind) {
-			response.Resources = append(response.Resources, p.resourceMessage(r))
-		}
+	var found []cluster.Resource
+	rank := make(map[cluster.Kind]int, len(forms))
+	for i, form := range forms {
+		rank[form.Kind] = i
+		found = append(found, p.ofKind(form.Kind)...)
+	}
+	found, next := cut(found, page, ascending, func(r cluster.Resource) string { return keyOf(fmt.Sprintf("%02d", rank[r.Kind]), r.Name) })
+	response := &berthv1.ListResourcesResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
+	for _, r := range found {
+		response.Resources = append(response.Resources, p.resourceMessage(r))
 	}
 	return connect.NewResponse(response), nil
 }

@@ -105,6 +105,10 @@ func (p *picture) placeIn(report *wire.VMReport, vdc cluster.Resource) {
 func (s *Server) ListVMs(
 	ctx context.Context, request *connect.Request[berthv1.ListVMsRequest],
 ) (*connect.Response[berthv1.ListVMsResponse], error) {
+	page, err := extentOf(request.Msg, maxList)
+	if err != nil {
+		return nil, err
+	}
 	p, err := s.verified(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +121,8 @@ func (s *Server) ListVMs(
 		}
 		vms = p.VMsOn(node.ID)
 	}
-	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion}
+	vms, next := cut(vms, page, ascending, func(vm cluster.VM) string { return vm.Name })
+	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
 	running := p.running()
 	for _, vm := range vms {
 		message := p.vm(vm, running)

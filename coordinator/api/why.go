@@ -76,7 +76,7 @@ func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool)
 	if ref == "" || vm.Holder != "" || vm.Operation != "" {
 		return placement.Decision{}, false
 	}
-	for _, decision := range p.DecisionsAbout(0, func(r *placement.Request) bool {
+	for _, decision := range p.DecisionsAbout(0, "", func(r *placement.Request) bool {
 		return about(ref)(r) || vm.ID != "" && r.VM == vm.ID
 	}) {
 		if !decision.DryRun {
@@ -93,7 +93,7 @@ func (p *picture) placing(vm cluster.VM) (placement.Decision, error) {
 	if err != nil || vm.Holder == "" || last.Winner == vm.Holder {
 		return last, err
 	}
-	for _, decision := range p.DecisionsAbout(0, func(r *placement.Request) bool { return r.VM == vm.ID }) {
+	for _, decision := range p.DecisionsAbout(0, "", func(r *placement.Request) bool { return r.VM == vm.ID }) {
 		if decision.Winner == vm.Holder && !decision.DryRun {
 			return decision, nil
 		}
@@ -190,7 +190,7 @@ func (p *picture) decisionAbout(ref, id string) (placement.Decision, error) {
 	if known && vm.Holder != "" {
 		return p.placing(vm)
 	}
-	newest := p.DecisionsAbout(1, func(r *placement.Request) bool {
+	newest := p.DecisionsAbout(1, "", func(r *placement.Request) bool {
 		return ref != "" && about(ref)(r) || known && r.VM == vm.ID
 	})
 	switch {

@@ -67,7 +67,7 @@ func (a *app) lookup(list func(context.Context, *session) ([]string, error)) cob
 
 func (a *app) vmNames() cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) (names []string, err error) {
-		answer, err := ask(ctx, s, repeatable, client.ListVMs, &berthv1.ListVMsRequest{})
+		answer, err := askAll(ctx, s, client.ListVMs, &berthv1.ListVMsRequest{}, everything)
 		for _, vm := range answer.GetVms() {
 			names = append(names, vm.GetName())
 		}
@@ -77,7 +77,7 @@ func (a *app) vmNames() cobra.CompletionFunc {
 
 func (a *app) nodeNames() cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) (names []string, err error) {
-		answer, err := ask(ctx, s, repeatable, client.ListNodes, &berthv1.ListNodesRequest{})
+		answer, err := askAll(ctx, s, client.ListNodes, &berthv1.ListNodesRequest{}, everything)
 		for _, node := range answer.GetNodes() {
 			names = append(names, node.GetName())
 		}
@@ -97,7 +97,7 @@ func (a *app) memberNames() cobra.CompletionFunc {
 
 func (a *app) operationIDs() cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) (ids []string, err error) {
-		answer, err := ask(ctx, s, repeatable, client.ListOperations, &berthv1.ListOperationsRequest{Limit: defaultLimit})
+		answer, err := askAll(ctx, s, client.ListOperations, &berthv1.ListOperationsRequest{}, defaultLimit)
 		for _, op := range answer.GetOperations() {
 			ids = append(ids, cobra.CompletionWithDesc(op.GetId(), op.GetKind()+" "+op.GetVm()))
 		}
@@ -107,7 +107,7 @@ func (a *app) operationIDs() cobra.CompletionFunc {
 
 func (a *app) decisionIDs() cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) (ids []string, err error) {
-		answer, err := ask(ctx, s, repeatable, client.ListDecisions, &berthv1.ListDecisionsRequest{Limit: defaultLimit})
+		answer, err := askAll(ctx, s, client.ListDecisions, &berthv1.ListDecisionsRequest{}, defaultLimit)
 		ids = append(ids, lastDecision)
 		for _, decision := range answer.GetDecisions() {
 			ids = append(ids, cobra.CompletionWithDesc(decision.GetId(), decision.GetPurpose()+" "+decision.GetVm()))

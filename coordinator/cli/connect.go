@@ -92,7 +92,7 @@ func (a *app) connect() (*session, error) {
 		return nil, err
 	}
 	client := rpc.NewHTTPClient(settings)
-	s := &session{addresses: addresses, origin: origin, patience: a.patience, tell: a.note}
+	s := &session{addresses: addresses, origin: origin, patience: a.patience, tell: a.note, budget: newBudget()}
 	for _, address := range addresses {
 		s.clients = append(s.clients, berthv1connect.NewBerthServiceClient(client, "https://"+address))
 	}

@@ -6,11 +6,7 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-const (
-	defaultLimit = 50
-	maxLimit     = 10000
-	lastDecision = "last"
-)
+const lastDecision = "last"
 
 func (a *app) decisionCommand() *cobra.Command {
 	return noun("decision COMMAND", "See why VMs were placed where they are", `
@@ -37,8 +33,8 @@ func (a *app) decisionListCommand() *cobra.Command {
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListDecisions,
-				&berthv1.ListDecisionsRequest{Limit: limit, Vm: vm})
+			answer, err := askAll(cmd.Context(), s, client.ListDecisions,
+				&berthv1.ListDecisionsRequest{Vm: vm}, limit)
 			if err != nil {
 				return err
 			}

@@ -159,7 +159,7 @@ func watch[Q, A any](
 			told = true
 			w.lost()
 		}
-		if !pause(ctx, roundPause) {
+		if !pause(ctx, jittered(roundPause)) {
 			return context.Cause(ctx)
 		}
 	}

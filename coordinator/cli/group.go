@@ -43,7 +43,7 @@ since when they do not.`,
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListGroups, &berthv1.ListGroupsRequest{Cluster: of, BrokenOnly: broken})
+			answer, err := askAll(cmd.Context(), s, client.ListGroups, &berthv1.ListGroupsRequest{Cluster: of, BrokenOnly: broken}, everything)
 			if err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func conflictLines(p *page, indent string, conflicts []*berthv1.Conflict) {
 
 func (a *app) groupNames() cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) ([]string, error) {
-		answer, err := ask(ctx, s, repeatable, client.ListGroups, &berthv1.ListGroupsRequest{})
+		answer, err := askAll(ctx, s, client.ListGroups, &berthv1.ListGroupsRequest{}, everything)
 		return prefixed("", answer.GetGroups(), (*berthv1.Group).GetName), err
 	})
 }

@@ -96,7 +96,7 @@ func (a *app) importImage(cmd *cobra.Command, path string, start *berthv1.Import
 	}
 	defer s.close()
 	// A client's stream cannot be begun again from the start, so it begins where somebody is known to answer.
-	pools, err := ask(cmd.Context(), s, repeatable, client.ListPools, &berthv1.ListPoolsRequest{Pool: start.GetPool()})
+	pools, err := askAll(cmd.Context(), s, client.ListPools, &berthv1.ListPoolsRequest{Pool: start.GetPool()}, everything)
 	if err != nil {
 		return err
 	}

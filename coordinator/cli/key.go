@@ -154,7 +154,7 @@ func (a *app) undeclared(cmd *cobra.Command, s *session, key *berthv1.Key) bool 
 	if !asks || key.GetWeight() == 0 {
 		return false
 	}
-	answer, err := ask(cmd.Context(), s, repeatable, client.ListResources, &berthv1.ListResourcesRequest{Kind: string(cluster.KindCluster)})
+	answer, err := askAll(cmd.Context(), s, client.ListResources, &berthv1.ListResourcesRequest{Kind: string(cluster.KindCluster)}, everything)
 	return err == nil && !slices.ContainsFunc(answer.GetResources(), func(r *berthv1.Resource) bool {
 		return slices.ContainsFunc(r.GetNodeKeys(), func(k *berthv1.NodeKey) bool { return k.GetName() == name })
 	})

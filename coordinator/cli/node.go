@@ -30,7 +30,7 @@ promised. MEM-FREE is what is physically free. AGE is that of the node's last te
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListNodes, &berthv1.ListNodesRequest{})
+			answer, err := askAll(cmd.Context(), s, client.ListNodes, &berthv1.ListNodesRequest{}, everything)
 			if err != nil {
 				return err
 			}

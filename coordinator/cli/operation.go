@@ -36,8 +36,8 @@ func (a *app) operationListCommand() *cobra.Command {
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListOperations,
-				&berthv1.ListOperationsRequest{RunningOnly: running, Limit: limit})
+			answer, err := askAll(cmd.Context(), s, client.ListOperations,
+				&berthv1.ListOperationsRequest{RunningOnly: running}, limit)
 			if err != nil {
 				return err
 			}

@@ -44,8 +44,8 @@ func (a *app) planListCommand() *cobra.Command {
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListPlans,
-				&berthv1.ListPlansRequest{Cluster: of, LiveOnly: live, Limit: limit})
+			answer, err := askAll(cmd.Context(), s, client.ListPlans,
+				&berthv1.ListPlansRequest{Cluster: of, LiveOnly: live}, limit)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func planName(plan *berthv1.Plan) []string {
 }
 
 func (a *app) planShowWaiting(cmd *cobra.Command, s *session) error {
-	answer, err := ask(cmd.Context(), s, repeatable, client.ListPlans, &berthv1.ListPlansRequest{LiveOnly: true, Limit: maxLimit})
+	answer, err := askAll(cmd.Context(), s, client.ListPlans, &berthv1.ListPlansRequest{LiveOnly: true}, maxLimit)
 	if err != nil {
 		return err
 	}
@@ -362,7 +362,7 @@ plan.`,
 
 func (a *app) planIDs() cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) (ids []string, err error) {
-		answer, err := ask(ctx, s, repeatable, client.ListPlans, &berthv1.ListPlansRequest{Limit: defaultLimit})
+		answer, err := askAll(ctx, s, client.ListPlans, &berthv1.ListPlansRequest{}, defaultLimit)
 		ids = append(ids, lastDecision)
 		for _, plan := range answer.GetPlans() {
 			ids = append(ids, cobra.CompletionWithDesc(plan.GetId(), plan.GetState()+" "+plan.GetKind()+" of "+planSubject(plan)))

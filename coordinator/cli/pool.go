@@ -44,7 +44,7 @@ func (a *app) pools(cmd *cobra.Command, request *berthv1.ListPoolsRequest) (*ber
 		return nil, err
 	}
 	defer s.close()
-	return ask(cmd.Context(), s, repeatable, client.ListPools, request)
+	return askAll(cmd.Context(), s, client.ListPools, request, everything)
 }
 
 func poolTable(p *page, pools []*berthv1.Pool, wide bool) {

@@ -30,8 +30,8 @@ func (a *app) resourceListCommand(form estate.Form) *cobra.Command {
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListResources,
-				&berthv1.ListResourcesRequest{Kind: string(form.Kind)})
+			answer, err := askAll(cmd.Context(), s, client.ListResources,
+				&berthv1.ListResourcesRequest{Kind: string(form.Kind)}, everything)
 			if err != nil {
 				return err
 			}
@@ -238,14 +238,14 @@ func (a *app) resourceText(p *page, form estate.Form, r *berthv1.Resource, wide 
 // resourceNames completes with the names of one kind, resourceRefs with kind/name of all that can have keys.
 func (a *app) resourceNames(kind cluster.Kind) cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) ([]string, error) {
-		answer, err := ask(ctx, s, repeatable, client.ListResources, &berthv1.ListResourcesRequest{Kind: string(kind)})
+		answer, err := askAll(ctx, s, client.ListResources, &berthv1.ListResourcesRequest{Kind: string(kind)}, everything)
 		return prefixed("", answer.GetResources(), (*berthv1.Resource).GetName), err
 	})
 }
 
 func (a *app) resourceRefs(withNodes bool) cobra.CompletionFunc {
 	return a.lookup(func(ctx context.Context, s *session) ([]string, error) {
-		resources, err := ask(ctx, s, repeatable, client.ListResources, &berthv1.ListResourcesRequest{})
+		resources, err := askAll(ctx, s, client.ListResources, &berthv1.ListResourcesRequest{}, everything)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +255,7 @@ func (a *app) resourceRefs(withNodes bool) cobra.CompletionFunc {
 				refs = append(refs, resourceRef(resource))
 			}
 		}
-		vms, err := ask(ctx, s, repeatable, client.ListVMs, &berthv1.ListVMsRequest{})
+		vms, err := askAll(ctx, s, client.ListVMs, &berthv1.ListVMsRequest{}, everything)
 		if err != nil {
 			return nil, err
 		}
@@ -263,7 +263,7 @@ func (a *app) resourceRefs(withNodes bool) cobra.CompletionFunc {
 		if !withNodes {
 			return refs, nil
 		}
-		nodes, err := ask(ctx, s, repeatable, client.ListNodes, &berthv1.ListNodesRequest{})
+		nodes, err := askAll(ctx, s, client.ListNodes, &berthv1.ListNodesRequest{}, everything)
 		return append(refs, prefixed("node/", nodes.GetNodes(), (*berthv1.Node).GetName)...), err
 	})
 }

@@ -27,7 +27,7 @@ import (
 const (
 	connectPatience = 5 * time.Second  // to find a coordinator that answers, all of them together
 	callLimit       = 10 * time.Second // for one answer, once connected
-	callRounds      = 3                // how often a request whose outcome is not known is repeated at most
+	callRounds      = 3                // how often all coordinators are asked at most
 	roundPause      = 300 * time.Millisecond
 )
 
@@ -41,6 +41,7 @@ type session struct {
 	clients   []client
 	preferred int
 	patience  time.Duration
+	budget    budget
 	tell      func(string) // what it does meanwhile, for people
 	close     func()
 }
@@ -86,12 +87,12 @@ var (
 )
 
 // call runs do against one coordinator after the other until one answers. A request whose outcome is not known, because
-// the connection broke, is repeated if that is safe.
+// the connection broke, is repeated if that is safe, as long as the budget allows it.
 func (s *session) call(ctx context.Context, safe safety, do func(context.Context, client) error) error {
-	began := time.Now()
+	began, tries := time.Now(), tries{session: s}
 	for round := 1; ; round++ {
-		misses, err := s.round(ctx, safe, do)
-		if wait, later := retryAfter(err); later && round < callRounds {
+		misses, err := s.round(ctx, safe, &tries, do)
+		if wait, later := retryAfter(err); later && round < callRounds && tries.left() {
 			s.tell(fmt.Sprintf("the coordinators are busy: asking again in %s", span(wait)))
 			if !pause(ctx, wait) {
 				return ctx.Err()
@@ -101,10 +102,10 @@ func (s *session) call(ctx context.Context, safe safety, do func(context.Context
 		if err != nil || misses == nil {
 			return err
 		}
-		if round == callRounds || time.Since(began) > callLimit || !worthRepeating(misses) {
+		if round == callRounds || time.Since(began) > callLimit || !worthRepeating(misses) || !tries.left() {
 			return s.unanswered(misses)
 		}
-		if !pause(ctx, roundPause) {
+		if !pause(ctx, jittered(roundPause)) {
 			return ctx.Err()
 		}
 	}
@@ -124,9 +125,11 @@ func retryAfter(err error) (wait time.Duration, later bool) {
 	if parsed != nil || seconds < 1 {
 		seconds = 1
 	}
-	wait = min(time.Duration(seconds)*time.Second, longestWait)
-	return wait + mathrand.N(wait/2), true
+	return jittered(min(time.Duration(seconds)*time.Second, longestWait)), true
 }
+
+// jittered is a wait of up to half as long again, so that not all come back at once.
+func jittered(wait time.Duration) time.Duration { return wait + mathrand.N(wait/2) }
 
 // miss is one coordinator that gave no useful answer.
 type miss struct {
@@ -135,23 +138,33 @@ type miss struct {
 	sent    bool // it may have got the request
 }
 
-// round asks every coordinator once. It returns either the answer's error, nil for a good one, or what it missed.
-func (s *session) round(ctx context.Context, safe safety, do func(context.Context, client) error) ([]miss, error) {
+// round asks every coordinator once, or as many as it may. It returns either the answer's error, nil for a good one, or what
+// it missed.
+func (s *session) round(ctx context.Context, safe safety, tries *tries, do func(context.Context, client) error) ([]miss, error) {
 	var misses []miss
 	left := s.patience
 	for n := range s.clients {
+		if !tries.another() {
+			break
+		}
 		i := (s.preferred + n) % len(s.clients)
 		sent, waited, err := attempt(ctx, s.clients[i], left/time.Duration(len(s.clients)-n), do)
 		left -= waited
 		switch {
 		case err == nil, answered(err):
 			s.preferred = i
+			if _, later := retryAfter(err); later {
+				tries.sent = true
+			} else {
+				s.budget.earn()
+			}
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
 		m := miss{address: s.addresses[i], err: err, sent: sent && !refusedIdentity(err)}
 		misses = append(misses, m)
+		tries.sent = tries.sent || m.sent && rpc.Detail(err).GetCode() != rpc.NoLeader
 		if m.sent && safe == onlyOnce && rpc.Detail(err).GetCode() != rpc.NoLeader {
 			return nil, failf(rpc.Unavailable, "look at what is there before you repeat it",
 				"the connection to %s broke: it is not known whether this was done: %s", m.address, reason(err))

@@ -34,7 +34,7 @@ func (a *app) vmListCommand() *cobra.Command {
 				return err
 			}
 			defer s.close()
-			answer, err := ask(cmd.Context(), s, repeatable, client.ListVMs, &berthv1.ListVMsRequest{Node: node})
+			answer, err := askAll(cmd.Context(), s, client.ListVMs, &berthv1.ListVMsRequest{Node: node}, everything)
 			if err != nil {
 				return err
 			}

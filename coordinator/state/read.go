@@ -184,11 +184,17 @@ func (x *Snapshot) Decisions(limit int) []placement.Decision {
 }
 
 // DecisionsAbout are the last decisions whose request is wanted, newest first, at most limit of them; 0 or less means all
-// that are kept. The request is only to be looked at. Others are not copied: a decision keeps the figures of many nodes.
-func (x *Snapshot) DecisionsAbout(limit int, wanted func(*placement.Request) bool) []placement.Decision {
+// that are kept. After is the ID of a decision: only those before it are meant, and none if it is no longer kept, because
+// the oldest go first. The request is only to be looked at. Others are not copied: a decision keeps the figures of many nodes.
+func (x *Snapshot) DecisionsAbout(limit int, after string, wanted func(*placement.Request) bool) []placement.Decision {
 	kept := each[decisionRow](x.db.Txn(false).GetReverse(string(Decisions), byAge))
 	return take(func(yield func(*decisionRow) bool) {
+		begun := after == ""
 		for row := range kept {
+			if !begun {
+				begun = row.Decision.ID == after
+				continue
+			}
 			if wanted(&row.Decision.Request) && !yield(row) {
 				return
 			}

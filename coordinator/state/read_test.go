@@ -63,8 +63,10 @@ func TestReads(t *testing.T) {
 	check(t, "live operations by VM", names(x.LiveOperations(), operationID), "ov2", "ov3")
 	check(t, "decisions, newest first", names(x.Decisions(2), decisionID), "02", "01AB")
 	about := func(r *placement.Request) bool { return r.VMName == "db" }
-	check(t, "decisions about a VM, newest first", names(x.DecisionsAbout(0, about), decisionID), "02", "01AB")
-	check(t, "the last decision about a VM", names(x.DecisionsAbout(1, about), decisionID), "02")
+	check(t, "decisions about a VM, newest first", names(x.DecisionsAbout(0, "", about), decisionID), "02", "01AB")
+	check(t, "the last decision about a VM", names(x.DecisionsAbout(1, "", about), decisionID), "02")
+	check(t, "the decisions about a VM before one", names(x.DecisionsAbout(0, "02", about), decisionID), "01AB")
+	check(t, "the decisions before one that is not kept", names(x.DecisionsAbout(0, "99", about), decisionID))
 
 	if byID, _ := x.VMByRef("v2"); byID.Name != "db" {
 		t.Errorf("v2 is %q: an ID goes before a name", byID.Name)

@@ -165,13 +165,18 @@ func (o *failover) lost(ctx context.Context, c *coordinators, f *fleet) (lost []
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.members[0].api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
-	if err != nil {
-		return nil, err
-	}
 	known := map[string]*berthv1.VM{}
-	for _, vm := range answer.Msg.GetVms() {
-		known[vm.GetId()] = vm
+	for question := (&berthv1.ListVMsRequest{}); ; {
+		answer, err := c.members[0].api.ListVMs(ctx, connect.NewRequest(question))
+		if err != nil {
+			return nil, err
+		}
+		for _, vm := range answer.Msg.GetVms() {
+			known[vm.GetId()] = vm
+		}
+		if question.PageToken = answer.Msg.GetNextPageToken(); question.PageToken == "" {
+			break
+		}
 	}
 	for _, a := range o.acked {
 		switch vm := known[a.id]; {

@@ -224,6 +224,8 @@ func (x *StatusResponse) GetStale() bool {
 
 type ListNodesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`                         // how many at most, in every list up to 500; 0: 500, and of what has happened 50
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"` // next_page_token of the page before; empty: the first page. The rest of the request has to stay the same
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,10 +260,25 @@ func (*ListNodesRequest) Descriptor() ([]byte, []int) {
 	return file_berth_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
+func (x *ListNodesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListNodesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListNodesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Nodes         []*Node                `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"` // by name
+	Nodes         []*Node                `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // by name
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // empty: this is the last page
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,6 +325,13 @@ func (x *ListNodesResponse) GetNodes() []*Node {
 		return x.Nodes
 	}
 	return nil
+}
+
+func (x *ListNodesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetNodeRequest struct {
@@ -945,6 +969,8 @@ func (x *RemoveNodeResponse) GetSchemaVersion() string {
 type ListResourcesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // cluster, billing-entity, ...; empty: all
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -986,10 +1012,25 @@ func (x *ListResourcesRequest) GetKind() string {
 	return ""
 }
 
+func (x *ListResourcesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListResourcesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListResourcesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Resources     []*Resource            `protobuf:"bytes,2,rep,name=resources,proto3" json:"resources,omitempty"` // by kind, in the order of the hierarchy, and name
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1036,6 +1077,13 @@ func (x *ListResourcesResponse) GetResources() []*Resource {
 		return x.Resources
 	}
 	return nil
+}
+
+func (x *ListResourcesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetResourceRequest struct {
@@ -2521,6 +2569,8 @@ func (x *ExportEstateResponse) GetDocument() []byte {
 type ListVMsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // only those of one node
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2562,10 +2612,25 @@ func (x *ListVMsRequest) GetNode() string {
 	return ""
 }
 
+func (x *ListVMsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListVMsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListVMsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Vms           []*VM                  `protobuf:"bytes,2,rep,name=vms,proto3" json:"vms,omitempty"` // by name
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2612,6 +2677,13 @@ func (x *ListVMsResponse) GetVms() []*VM {
 		return x.Vms
 	}
 	return nil
+}
+
+func (x *ListVMsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetVMRequest struct {
@@ -4115,6 +4187,8 @@ type ListGroupsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"` // name; empty: all
 	BrokenOnly    bool                   `protobuf:"varint,2,opt,name=broken_only,json=brokenOnly,proto3" json:"broken_only,omitempty"`
+	Limit         int32                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4163,10 +4237,25 @@ func (x *ListGroupsRequest) GetBrokenOnly() bool {
 	return false
 }
 
+func (x *ListGroupsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListGroupsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListGroupsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Groups        []*Group               `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"` // by cluster and name
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4213,6 +4302,13 @@ func (x *ListGroupsResponse) GetGroups() []*Group {
 		return x.Groups
 	}
 	return nil
+}
+
+func (x *ListGroupsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetGroupRequest struct {
@@ -5150,6 +5246,7 @@ type ListPlansRequest struct {
 	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`                    // name; empty: all
 	LiveOnly      bool                   `protobuf:"varint,2,opt,name=live_only,json=liveOnly,proto3" json:"live_only,omitempty"` // proposed and running ones
 	Limit         int32                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5205,10 +5302,18 @@ func (x *ListPlansRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListPlansRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListPlansResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Plans         []*Plan                `protobuf:"bytes,2,rep,name=plans,proto3" json:"plans,omitempty"` // newest first, without moves of those that have ended
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5255,6 +5360,13 @@ func (x *ListPlansResponse) GetPlans() []*Plan {
 		return x.Plans
 	}
 	return nil
+}
+
+func (x *ListPlansResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetPlanRequest struct {
@@ -5893,6 +6005,7 @@ type ListOperationsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunningOnly   bool                   `protobuf:"varint,1,opt,name=running_only,json=runningOnly,proto3" json:"running_only,omitempty"`
 	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5941,10 +6054,18 @@ func (x *ListOperationsRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *ListOperationsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListOperationsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Operations    []*Operation           `protobuf:"bytes,2,rep,name=operations,proto3" json:"operations,omitempty"` // newest first
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5991,6 +6112,13 @@ func (x *ListOperationsResponse) GetOperations() []*Operation {
 		return x.Operations
 	}
 	return nil
+}
+
+func (x *ListOperationsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetOperationRequest struct {
@@ -6737,6 +6865,7 @@ type ListDecisionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6785,10 +6914,18 @@ func (x *ListDecisionsRequest) GetVm() string {
 	return ""
 }
 
+func (x *ListDecisionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListDecisionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Decisions     []*Decision            `protobuf:"bytes,2,rep,name=decisions,proto3" json:"decisions,omitempty"` // newest first, without their nodes
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6835,6 +6972,13 @@ func (x *ListDecisionsResponse) GetDecisions() []*Decision {
 		return x.Decisions
 	}
 	return nil
+}
+
+func (x *ListDecisionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetDecisionRequest struct {
@@ -8905,6 +9049,8 @@ type ListPoolsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"` // empty: all
 	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`       // empty: all
+	Limit         int32                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8953,10 +9099,25 @@ func (x *ListPoolsRequest) GetPool() string {
 	return ""
 }
 
+func (x *ListPoolsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListPoolsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListPoolsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Pools         []*Pool                `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"` // by cluster and name
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -9003,6 +9164,13 @@ func (x *ListPoolsResponse) GetPools() []*Pool {
 		return x.Pools
 	}
 	return nil
+}
+
+func (x *ListPoolsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // Pool is a storage pool as it is now.
@@ -9535,11 +9703,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bproblems\x18\r \x03(\tR\bproblems\x12\x1f\n" +
 	"\vanswered_by\x18\x0e \x01(\tR\n" +
 	"answeredBy\x12\x14\n" +
-	"\x05stale\x18\x0f \x01(\bR\x05stale\"\x12\n" +
-	"\x10ListNodesRequest\"`\n" +
+	"\x05stale\x18\x0f \x01(\bR\x05stale\"G\n" +
+	"\x10ListNodesRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x88\x01\n" +
 	"\x11ListNodesResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
-	"\x05nodes\x18\x02 \x03(\v2\x0e.berth.v1.NodeR\x05nodes\"$\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x0e.berth.v1.NodeR\x05nodes\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"$\n" +
 	"\x0eGetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"\x88\x01\n" +
 	"\x0fGetNodeResponse\x12%\n" +
@@ -9598,12 +9770,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\";\n" +
 	"\x12RemoveNodeResponse\x12%\n" +
-	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"*\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"_\n" +
 	"\x14ListResourcesRequest\x12\x12\n" +
-	"\x04kind\x18\x01 \x01(\tR\x04kind\"p\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x98\x01\n" +
 	"\x15ListResourcesResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
-	"\tresources\x18\x02 \x03(\v2\x12.berth.v1.ResourceR\tresources\"<\n" +
+	"\tresources\x18\x02 \x03(\v2\x12.berth.v1.ResourceR\tresources\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"<\n" +
 	"\x12GetResourceRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"l\n" +
@@ -9737,12 +9913,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x04seed\x18\x02 \x01(\x04R\x04seed\"Y\n" +
 	"\x14ExportEstateResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1a\n" +
-	"\bdocument\x18\x02 \x01(\fR\bdocument\"$\n" +
+	"\bdocument\x18\x02 \x01(\fR\bdocument\"Y\n" +
 	"\x0eListVMsRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\"X\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x80\x01\n" +
 	"\x0fListVMsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1e\n" +
-	"\x03vms\x18\x02 \x03(\v2\f.berth.v1.VMR\x03vms\"\x1e\n" +
+	"\x03vms\x18\x02 \x03(\v2\f.berth.v1.VMR\x03vms\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x1e\n" +
 	"\fGetVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\"\x87\x01\n" +
 	"\rGetVMResponse\x12%\n" +
@@ -9883,14 +10063,18 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12+\n" +
 	"\x05error\x18\x04 \x01(\v2\x15.berth.v1.ErrorDetailR\x05error\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12\x12\n" +
-	"\x04unit\x18\x06 \x03(\tR\x04unit\"N\n" +
+	"\x04unit\x18\x06 \x03(\tR\x04unit\"\x83\x01\n" +
 	"\x11ListGroupsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1f\n" +
 	"\vbroken_only\x18\x02 \x01(\bR\n" +
-	"brokenOnly\"d\n" +
+	"brokenOnly\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\x8c\x01\n" +
 	"\x12ListGroupsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
-	"\x06groups\x18\x02 \x03(\v2\x0f.berth.v1.GroupR\x06groups\"'\n" +
+	"\x06groups\x18\x02 \x03(\v2\x0f.berth.v1.GroupR\x06groups\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"'\n" +
 	"\x0fGetGroupRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\"`\n" +
 	"\x10GetGroupResponse\x12%\n" +
@@ -9975,14 +10159,17 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x13UndrainNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12\"\n" +
-	"\x04plan\x18\x03 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"_\n" +
+	"\x04plan\x18\x03 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"~\n" +
 	"\x10ListPlansRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1b\n" +
 	"\tlive_only\x18\x02 \x01(\bR\bliveOnly\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"`\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\x88\x01\n" +
 	"\x11ListPlansResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
-	"\x05plans\x18\x02 \x03(\v2\x0e.berth.v1.PlanR\x05plans\" \n" +
+	"\x05plans\x18\x02 \x03(\v2\x0e.berth.v1.PlanR\x05plans\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\" \n" +
 	"\x0eGetPlanRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\\\n" +
 	"\x0fGetPlanResponse\x12%\n" +
@@ -10023,15 +10210,18 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x10WatchPlanRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"7\n" +
 	"\x11WatchPlanResponse\x12\"\n" +
-	"\x04plan\x18\x01 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"P\n" +
+	"\x04plan\x18\x01 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"o\n" +
 	"\x15ListOperationsRequest\x12!\n" +
 	"\frunning_only\x18\x01 \x01(\bR\vrunningOnly\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x05R\x05limit\"t\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x9c\x01\n" +
 	"\x16ListOperationsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x123\n" +
 	"\n" +
 	"operations\x18\x02 \x03(\v2\x13.berth.v1.OperationR\n" +
-	"operations\"%\n" +
+	"operations\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"%\n" +
 	"\x13GetOperationRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"p\n" +
 	"\x14GetOperationResponse\x12%\n" +
@@ -10082,13 +10272,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"s\n" +
 	"\x17CancelOperationResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"<\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"[\n" +
 	"\x14ListDecisionsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x0e\n" +
-	"\x02vm\x18\x02 \x01(\tR\x02vm\"p\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x98\x01\n" +
 	"\x15ListDecisionsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
-	"\tdecisions\x18\x02 \x03(\v2\x12.berth.v1.DecisionR\tdecisions\"$\n" +
+	"\tdecisions\x18\x02 \x03(\v2\x12.berth.v1.DecisionR\tdecisions\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"$\n" +
 	"\x12GetDecisionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"l\n" +
 	"\x13GetDecisionResponse\x12%\n" +
@@ -10243,13 +10436,17 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x03 \x01(\tR\trequestId\"a\n" +
 	"\x10GrowDiskResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12&\n" +
-	"\x04disk\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\x04disk\"@\n" +
+	"\x04disk\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\x04disk\"u\n" +
 	"\x10ListPoolsRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
-	"\x04pool\x18\x02 \x01(\tR\x04pool\"`\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\x88\x01\n" +
 	"\x11ListPoolsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
-	"\x05pools\x18\x02 \x03(\v2\x0e.berth.v1.PoolR\x05pools\"\xea\x01\n" +
+	"\x05pools\x18\x02 \x03(\v2\x0e.berth.v1.PoolR\x05pools\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xea\x01\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x14\n" +

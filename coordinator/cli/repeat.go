@@ -1,0 +1,51 @@
+package cli
+
+const (
+	// mostRepeats is how often one request is repeated at most.
+	mostRepeats = 3
+	// repeatShare is what a request that was answered earns of a repetition, so that in the long run no more than a tenth of the
+	// requests are repetitions. Coordinators that fail all requests would else get each of them several times.
+	repeatShare = 0.1
+	// mostSaved is how many repetitions can be saved up.
+	mostSaved = 10
+)
+
+// budget is how many requests may still be repeated, after Marc Brooker's token bucket for retries ("Fixing retries with token
+// buckets and circuit breakers", 2022). A new one is enough for one request. The command line is the one layer that repeats.
+type budget struct{ repeats float64 }
+
+func newBudget() budget { return budget{repeats: mostRepeats} }
+
+// earn counts a request that was answered.
+func (b *budget) earn() { b.repeats = min(b.repeats+repeatShare, mostSaved) }
+
+// spend takes a repetition off. It is false when none is left.
+func (b *budget) spend() bool {
+	if b.repeats < 1 {
+		return false
+	}
+	b.repeats--
+	return true
+}
+
+// tries are those of one request.
+type tries struct {
+	session *session
+	sent    bool // a coordinator may have got it
+	repeats int
+}
+
+// another tells whether the request may be sent now: for the first time, or once more.
+func (t *tries) another() bool {
+	if !t.sent {
+		return true
+	}
+	if t.repeats == mostRepeats || !t.session.budget.spend() {
+		return false
+	}
+	t.repeats++
+	return true
+}
+
+// left tells whether the request could be sent once more.
+func (t *tries) left() bool { return !t.sent || t.repeats < mostRepeats && t.session.budget.repeats >= 1 }
