@@ -287,3 +287,27 @@ func TestEventsAreFollowedAcrossCoordinators(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
+
+// Who starts a VM on a busy node is told that it waits, what for, and when its turn has come.
+func TestAStartThatWaitsForItsTurn(t *testing.T) {
+	f := steady()
+	queued := cannedOperation("start", running)
+	queued.Phase, queued.Message = "queued", "waits for its turn: 5 other starts come first on node2"
+	f.startVM = func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		return &berthv1.StartVMResponse{Operation: queued}, nil
+	}
+	f.watchOp = func(_ context.Context, _ *berthv1.WatchOperationRequest, send send) error {
+		for _, op := range []*berthv1.Operation{queued, cannedOperation("start", running), cannedOperation("start", done)} {
+			if err := send(&berthv1.WatchOperationResponse{Operation: op}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w, _ := newWorld(t, f)
+	said := w.run("vm", "start", "web1")
+	want := "vm/web1: to start on node2; waits for its turn: 5 other starts come first on node2 (operation 3nqk7d2m0x1ab)\nvm/web1: starting on node2\n"
+	if said.exit != Done || said.errOut != want {
+		t.Errorf("exit %d, got %q, want %q", said.exit, said.errOut, want)
+	}
+}

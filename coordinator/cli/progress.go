@@ -52,6 +52,8 @@ type lines struct {
 	out  io.Writer
 	now  func() time.Time
 	last time.Time
+
+	queued bool // it was, when it was last seen
 }
 
 func (l *lines) update(seen *berthv1.WatchOperationResponse) {
@@ -60,6 +62,10 @@ func (l *lines) update(seen *berthv1.WatchOperationResponse) {
 	switch {
 	case l.last.IsZero():
 		fmt.Fprintf(l.out, "vm/%s: %s (operation %s)\n", clean(op.GetVm()), clean(beginning(op)), clean(op.GetId()))
+		l.queued = isQueued(op)
+	case l.queued && !isQueued(op) && !ended(op):
+		fmt.Fprintf(l.out, "vm/%s: %s\n", clean(op.GetVm()), clean(beginning(op)))
+		l.queued = false
 	case stats.GetDataTotalBytes() == 0 || now.Sub(l.last) < lineEvery:
 		return
 	default:
@@ -72,11 +78,16 @@ func (l *lines) note(text string) { fmt.Fprintf(l.out, "note: %s\n", text) }
 
 func (l *lines) end(bool) {}
 
+// isQueued tells whether an operation waits for its turn.
+func isQueued(op *berthv1.Operation) bool { return op.GetPhase() == "queued" }
+
 // beginning says what an operation sets out to do.
 func beginning(op *berthv1.Operation) string {
 	switch {
 	case op.GetKind() == "migrate":
 		return fmt.Sprintf("migrating from %s to %s", op.GetSource(), op.GetTarget())
+	case isQueued(op):
+		return fmt.Sprintf("to start on %s; %s", op.GetTarget(), op.GetMessage())
 	case op.GetKind() == "start" && op.GetTarget() != "":
 		return "starting on " + op.GetTarget()
 	case op.GetKind() == "stop" && op.GetSource() != "":

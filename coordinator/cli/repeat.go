@@ -48,4 +48,6 @@ func (t *tries) another() bool {
 }
 
 // left tells whether the request could be sent once more.
-func (t *tries) left() bool { return !t.sent || t.repeats < mostRepeats && t.session.budget.repeats >= 1 }
+func (t *tries) left() bool {
+	return !t.sent || t.repeats < mostRepeats && t.session.budget.repeats >= 1
+}

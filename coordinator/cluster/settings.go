@@ -51,6 +51,7 @@ const (
 	SettingBalanceWindow  = "balance_window"
 	SettingCooldown       = "cooldown"
 	SettingParallelMoves  = "parallel_moves"
+	SettingParallelStarts = "parallel_starts"
 	SettingSpareNodes     = "spare_nodes"
 	SettingFenceAfter     = "fence_after"
 	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
@@ -156,6 +157,9 @@ const (
 	DefaultParallelMoves = 2 // of a plan, out of one node, and into one
 	MaxParallelMoves     = 16
 
+	DefaultParallelStarts = 5 // on one node
+	MaxParallelStarts     = 64
+
 	DefaultFenceAfter = time.Minute // of silence; a node that is only on its way to a new leader is back long before
 	MinFenceAfter     = UnreachableAfter
 	MaxFenceAfter     = 24 * time.Hour
@@ -176,6 +180,8 @@ type Settings struct {
 	BalanceWindow Window        // when balancing may move VMs; zero: always
 	Cooldown      time.Duration // before balancing or a soft repair moves a VM again
 	ParallelMoves int           // of one plan out of a node, and into one
+	// ParallelStarts is how many VMs start on a node at a time; further ones wait for their turn.
+	ParallelStarts int
 
 	// SpareNodes is how many nodes may fail at a time so that all their highly available VMs can be restarted on the others:
 	// every decision keeps that. 0: nothing is kept free.
@@ -201,7 +207,8 @@ func DefaultSettings() Settings {
 		InitialMSAV: DefaultInitialMSAV, FinalMSAV: DefaultFinalMSAV, MSAVSteps: DefaultMSAVSteps,
 		KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
 		Enforcement: Automatic, Balancing: Manual, Cooldown: DefaultCooldown, ParallelMoves: DefaultParallelMoves,
-		FenceAfter: DefaultFenceAfter,
+		ParallelStarts: DefaultParallelStarts,
+		FenceAfter:     DefaultFenceAfter,
 	}
 }
 
@@ -256,6 +263,9 @@ func (s *Settings) readLoops(record *Resource) {
 	}
 	if moves, err := strconv.Atoi(record.Settings[SettingParallelMoves]); err == nil {
 		s.ParallelMoves = moves
+	}
+	if starts, err := strconv.Atoi(record.Settings[SettingParallelStarts]); err == nil {
+		s.ParallelStarts = starts
 	}
 	if spare, err := strconv.Atoi(record.Settings[SettingSpareNodes]); err == nil {
 		s.SpareNodes = spare

@@ -102,6 +102,9 @@ func (r *runner) load() (operation.Picture, bool) {
 			picture.Fenced = append(picture.Fenced, id)
 		}
 	}
+	if op.Phase == operation.Queued {
+		picture.Turn = mayBegin(snapshot, &op)
+	}
 	return picture, true
 }
 
@@ -180,6 +183,7 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm clu
 	if err != nil {
 		return abandon("and " + err.Error())
 	}
+	target.Behind = behind(snapshot, target.Node, 0)
 	next := operation.Place(op, vm, target, at)
 	r.commit(ctx, op, vm, next, append(search.unchanged(snapshot, decision), unmoved(snapshot, decision.Winner)), decision)
 	return decided
@@ -216,6 +220,8 @@ func (r *runner) commit(
 		case <-ctx.Done():
 		case <-time.After(operation.LookEvery):
 		}
+	case err == nil && result.Refusal == nil && leavesStart(&op, &next.Operation):
+		c.callUp(op.Target)
 	case err == nil && result.Refusal != nil && result.Refusal.Code != state.Stale:
 		c.Logger.Error("an operation's step was refused", "operation", op.ID, "refusal", result.Refusal.Message)
 		select {

@@ -18,6 +18,9 @@ func (c *Control) event(op operation.Operation, caller, kind, message string) cl
 func beginText(op operation.Operation) string {
 	switch op.Kind {
 	case operation.Start:
+		if op.Phase == operation.Queued {
+			return fmt.Sprintf("is to start on %s, and %s", op.TargetName, op.Message)
+		}
 		return "starts on " + op.TargetName
 	case operation.Stop:
 		return "stops on " + op.SourceName
@@ -46,8 +49,12 @@ func (c *Control) eventsOf(before operation.Operation, next operation.Next) []cl
 		return add("vm.parked", op.Message+": a person has to decide")
 	case op.Phase == operation.Ended:
 		return add(endEvent(op))
+	case op.Phase == operation.Queued && before.Phase == operation.Placing:
+		return add("vm.placed", fmt.Sprintf("is to start on %s after: %s; %s", op.TargetName, before.Message, op.Message))
 	case op.Phase == operation.Dispatched && before.Phase == operation.Placing:
 		return add("vm.placed", fmt.Sprintf("starts on %s after: %s", op.TargetName, op.Message))
+	case op.Phase == operation.Dispatched && before.Phase == operation.Queued:
+		return add("vm.start", fmt.Sprintf("starts on %s, after waiting %s for its turn", op.TargetName, op.UpdatedAt.Sub(before.UpdatedAt).Round(time.Millisecond)))
 	case op.Phase == operation.HandedOver:
 		return add("vm.handed-over", fmt.Sprintf("%s has it; %s is done", op.TargetName, op.SourceName))
 	case op.Phase == operation.Marking:

@@ -51,15 +51,16 @@ func (c *Control) startOnce(ctx context.Context, request startRequest) (started 
 // scene is what a decision looks at.
 type scene struct {
 	snapshot *state.Snapshot
-	view     *cluster.View // of the snapshot, and of what was decided on it before
-	settled  bool          // nobody is missing only because this leader is new
+	view     *cluster.View  // of the snapshot, and of what was decided on it before
+	settled  bool           // nobody is missing only because this leader is new
+	starting map[string]int // starts that were decided on it before, by node ID
 }
 
 // look is the scene as it is now.
 func (c *Control) look() scene {
 	snapshot := c.Store.Snapshot()
 	settled := c.settled(snapshot)
-	return scene{snapshot: snapshot, settled: settled, view: c.Inventory.View(snapshot, c.Now())}
+	return scene{snapshot: snapshot, settled: settled, view: c.Inventory.View(snapshot, c.Now()), starting: map[string]int{}}
 }
 
 // decidedStart is what the decision about a start came to: an answer, or something to commit.
@@ -124,6 +125,7 @@ func (c *Control) decideStart(now scene, request startRequest) decidedStart {
 	if err != nil || request.DryRun {
 		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: err}
 	}
+	target.Behind = behind(snapshot, target.Node, now.starting[target.Node])
 	expected, at := vm.Revision, c.Now()
 	if request.restart {
 		Restarted(&vm, at)

@@ -127,6 +127,7 @@ func (c *Control) placeTogether(waiting []*waitingStart) (left []*waitingStart) 
 		}
 		starts, firsts = append(starts, one), append(firsts, made.first)
 		taken.add(claimsOf(now.snapshot, &one.request))
+		now.starting[made.first.Operation.Target]++
 		held, _ := made.first.Operation.Reservation()
 		planned, can := now.view.With(made.first.VM, held)
 		if !can {

@@ -140,6 +140,7 @@ var forms = []Form{
 			{Name: cluster.SettingBalanceWindow, Doc: `when balancing may move VMs, in UTC: "Sat,Sun 22:00-06:00"; left out: always`, check: window},
 			{Name: cluster.SettingCooldown, Doc: "how long balancing and soft repairs leave a VM that has moved, 0s to 720h", Default: "30m", check: duration(cluster.SettingCooldown, 0, cluster.MaxCooldown)},
 			{Name: cluster.SettingParallelMoves, Doc: "moves of a plan at a time out of a node, and into one, 1 to 16", Default: "2", check: whole(cluster.SettingParallelMoves, 1, cluster.MaxParallelMoves)},
+			{Name: cluster.SettingParallelStarts, Doc: "VMs that start on a node at a time, 1 to 64; further ones wait for their turn", Default: "5", check: whole(cluster.SettingParallelStarts, 1, cluster.MaxParallelStarts)},
 			{Name: cluster.SettingSpareNodes, Doc: "nodes that may fail at a time so that all their VMs with ha can be restarted on the others, 0 to 8: every decision keeps that; 0 for none", Default: "0", check: whole(cluster.SettingSpareNodes, 0, cluster.MaxSpareNodes)},
 			{Name: cluster.SettingFenceAfter, Doc: "how long a node may be silent before it is fenced for VMs with ha, 30s to 24h", Default: "1m", check: duration(cluster.SettingFenceAfter, cluster.MinFenceAfter, cluster.MaxFenceAfter)},
 			{Name: cluster.SettingCPUModel, Doc: "CPU model of its VMs; left out: the best one that all its nodes can run", check: word64(cluster.SettingCPUModel)},

@@ -19,6 +19,7 @@ type Picture struct {
 	Operation Operation
 	VM        cluster.VM
 	Fenced    []string // IDs of nodes that are proven to be off
+	Turn      bool     // of a queued start: it may begin
 }
 
 // Todo is what a leader does next about an operation: end its work when it is over; place it; commit; or send the orders and
@@ -54,6 +55,8 @@ func (d *Driver) Look(picture Picture, at time.Time) Todo {
 		return Todo{Over: true}
 	case op.Phase == Placing:
 		return Todo{Place: true}
+	case op.Phase == Queued:
+		return d.queued(at)
 	}
 	d.round++
 	if next, moved := d.proven(at); moved {
@@ -72,6 +75,25 @@ func (d *Driver) Look(picture Picture, at time.Time) Todo {
 		todo.Cancels = todo.Orders
 	}
 	return todo
+}
+
+// queued is what becomes of a start that waits for its turn. No order of it is out, so it can be ended at once.
+func (d *Driver) queued(at time.Time) Todo {
+	op, vm := d.picture.Operation, d.picture.VM
+	var next Next
+	switch {
+	case op.Cancel:
+		next = Abandon(op, vm, "cancelled while it waited for its turn", at)
+	case d.isFenced(op.Target):
+		t := newTransition(op, vm, at)
+		t.startFailed("", t.name(op.Target)+" "+off)
+		next = t.Next
+	case d.picture.Turn:
+		next = Dispatch(op, vm, at)
+	default:
+		return Todo{Pause: ResendEvery}
+	}
+	return Todo{Commit: &next}
 }
 
 // Answer takes an agent's answer. It reports false when nothing follows from it yet.

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -94,9 +95,54 @@ func TestADriverSaysWhatIsToBeDone(t *testing.T) {
 	if todo = NewDriver(0).Look(Picture{Operation: op, VM: vm}, noon); !todo.Place {
 		t.Errorf("a start without a node: %+v", todo)
 	}
-	op.Phase = Judging
-	op.Result = Parked
+	op.Phase, op.Result = Judging, Parked
 	if todo = NewDriver(0).Look(Picture{Operation: op, VM: vm}, noon.Add(time.Hour)); !todo.Over {
 		t.Errorf("a parked operation: %+v", todo)
+	}
+}
+
+// A start that is queued sends nothing until its turn comes. Until then it can be ended, or sent elsewhere, at once: no order of
+// it is out.
+func TestAQueuedStartWaitsForItsTurn(t *testing.T) {
+	place := func(behind int) Picture {
+		op := Operation{ID: "op1", Kind: Start, VM: "vm1", VMName: "web", Memory: 1, VCPUs: 1, Created: true, CreatedAt: noon}
+		next := Place(op, cluster.VM{ID: "vm1", Name: "web", Desired: cluster.Running, Operation: "op1"}, Target{Node: "n1", Name: "node1", Behind: behind}, noon)
+		return Picture{Operation: next.Operation, VM: next.VM}
+	}
+	look := func(picture Picture) Todo { return NewDriver(0).Look(picture, noon.Add(time.Hour)) }
+	if free := place(0); free.Operation.Phase != Dispatched || free.Operation.Message != "" || len(look(free).Orders) != 1 {
+		t.Errorf("a start on a free node: %+v", free.Operation)
+	}
+	queued := place(7)
+	if op := queued.Operation; op.Phase != Queued || op.Message != "waits for its turn: 7 other starts come first on node1" {
+		t.Errorf("a start behind seven others: %+v", op)
+	}
+	if reserved, holds := queued.Operation.Reservation(); !holds || reserved.Node != "n1" {
+		t.Error("a queued start holds no room")
+	}
+	if todo := look(queued); todo.Commit != nil || len(todo.Orders) != 0 || todo.Over || todo.Place || todo.Pause != ResendEvery {
+		t.Errorf("before its turn: %+v", todo)
+	}
+	answer := Answer{Operation: "op1", Node: "n1", Step: queued.Operation.Step, Outcome: OutcomeDone}
+	if _, moved := Step(queued.Operation, queued.VM, answer, noon); moved {
+		t.Error("an answer to an order that was never given led somewhere")
+	}
+
+	turn := queued
+	turn.Turn = true
+	todo := look(turn)
+	if todo.Commit == nil || todo.Commit.Operation.Phase != Dispatched || todo.Commit.Operation.Message != "" || todo.Commit.Operation.Step <= queued.Operation.Step {
+		t.Fatalf("its turn: %+v", todo)
+	}
+	if orders := Orders(todo.Commit.Operation, todo.Commit.VM, 0); len(orders) != 1 || orders[0].Action != ActStart || orders[0].Epoch != queued.Operation.Epoch {
+		t.Errorf("it is started by %+v", orders)
+	}
+	turn.Operation.Cancel = true
+	if todo := look(turn); todo.Commit == nil || todo.Commit.Operation.Result != Failed || !todo.Commit.DeleteVM || todo.Commit.VM.Desired != cluster.Stopped {
+		t.Errorf("cancelled: %+v", todo)
+	}
+	queued.Fenced = []string{"n1"}
+	if todo := look(queued); todo.Commit == nil || todo.Commit.Operation.Phase != Placing || !slices.Contains(todo.Commit.Operation.Excluded, "n1") {
+		t.Errorf("behind others on a node that is off: %+v", todo)
 	}
 }

@@ -23,11 +23,13 @@ const (
 // Phase is how far an operation has come.
 type Phase string
 
-// Phases. Start: dispatched, (placing, dispatched)*, ended. Stop: dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over,
+// Phases. Start: dispatched, (placing, dispatched)*, ended, with queued before each dispatched whose node is busy. Stop:
+// dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over,
 // ended; with CopyStorage: preparing before, clearing after. Delete: clearing, ended. Adopt, release: dispatched, ended. Any order whose end is in doubt leads
 // to judging, and from there on or back; a start that made volumes goes back by way of clearing.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order is out
+	Queued     Phase = "queued"      // start: other starts come first on the node; no order is out
 	Placing    Phase = "placing"     // start: the last node failed, positively; the placer picks the next one
 	Copying    Phase = "copying"     // migrate: the source works
 	Judging    Phase = "judging"     // the last order's end is in doubt; the nodes are asked what they see

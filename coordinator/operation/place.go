@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"fmt"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -11,6 +12,7 @@ type Target struct {
 	Node     string // ID
 	Name     string
 	Decision string        // ID
+	Behind   int           // how many other starts come first there; 0: it is its turn
 	Sticky   []cluster.Key // what the VM takes along from there
 
 	// Resident are the customer keys that the decision was made with, and Owner whose they are. From now on others meet
@@ -34,12 +36,24 @@ func Place(op Operation, vm cluster.VM, target Target, at time.Time) Next {
 	op.Attempt++
 	op.Step++
 	op.Phase = Dispatched
+	if target.Behind > 0 {
+		op.Phase = Queued
+		op.Message = fmt.Sprintf("waits for its turn: %d other starts come first on %s", target.Behind, target.Name)
+	}
 	op.UpdatedAt = at
 	vm.Decision, vm.Resident, vm.Owner = target.Decision, target.Resident, target.Owner
 	return Next{Operation: op, VM: vm}
 }
 
-// Abandon ends a start in phase Placing for which no node is left.
+// Dispatch lets a queued start begin.
+func Dispatch(op Operation, vm cluster.VM, at time.Time) Next {
+	t := newTransition(op, vm, at)
+	t.Operation.Message = ""
+	t.enter(Dispatched)
+	return t.Next
+}
+
+// Abandon ends a start of which no order is out: one that is queued, or for which no node is left.
 func Abandon(op Operation, vm cluster.VM, why string, at time.Time) Next {
 	t := newTransition(op, vm, at)
 	t.notStarted()

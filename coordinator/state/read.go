@@ -124,6 +124,22 @@ func (x *Snapshot) LiveOperations() []operation.Operation {
 	return list(x, string(Operations), byLiveVM, cloneOperation)
 }
 
+// StartsOn is how many starts the node with this ID works on, and the IDs of those that wait for their turn there, in the
+// order in which they came.
+func (x *Snapshot) StartsOn(node string) (working int, queue []string) {
+	if node == "" {
+		return 0, nil
+	}
+	for op := range each[operation.Operation](x.db.Txn(false).Get(string(Operations), byStart+prefix, node+"\x00")) {
+		if op.Phase == operation.Queued {
+			queue = append(queue, op.ID)
+		} else {
+			working++
+		}
+	}
+	return working, queue
+}
+
 // LiveOperationOf is the operation that works on this VM, if there is one.
 func (x *Snapshot) LiveOperationOf(vm string) (operation.Operation, bool) {
 	return one(x, string(Operations), byLiveVM, vm, cloneOperation)

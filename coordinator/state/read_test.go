@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -145,5 +146,43 @@ func TestAReaderMayChangeWhatItGot(t *testing.T) {
 	got.Spec.Networks[0] = "changed"
 	if again, _ := m.store.Snapshot().VM("v1"); again.Spec.Networks[0] != "default" {
 		t.Error("a reader changed the state")
+	}
+}
+
+// The starts of a node are those that are dispatched, and those that wait in the order in which they came.
+func TestStartsOnANode(t *testing.T) {
+	m := newMember(t)
+	put := func(id, node string, change func(*operation.Operation)) {
+		op := start(id, "vm-"+id)
+		op.Target, op.Phase = node, operation.Queued
+		change(&op)
+		before, known := m.store.Snapshot().Operation(id)
+		if !known {
+			m.stored(putVM(0, vm("vm-"+id, id, 1)))
+		}
+		m.stored(putOperation(before.Revision, op))
+	}
+	queued := func(*operation.Operation) {}
+	dispatched := func(op *operation.Operation) { op.Phase = operation.Dispatched }
+	put("z", "n1", queued)
+	put("b", "n1", dispatched)
+	put("a", "n1", queued)
+	put("c", "n10", queued)
+	put("d", "n1", func(op *operation.Operation) { op.Phase = operation.Judging })
+	put("e", "n1", func(op *operation.Operation) { op.Kind, op.Phase = operation.Migrate, operation.Copying })
+	want := func(working int, queue ...string) {
+		t.Helper()
+		is, waiting := m.store.Snapshot().StartsOn("n1")
+		if is != working || !slices.Equal(waiting, queue) {
+			t.Errorf("%d start, %v wait; want %d and %v", is, waiting, working, queue)
+		}
+	}
+	want(1, "z", "a")
+	put("z", "n1", dispatched)
+	want(2, "a")
+	put("b", "n1", func(op *operation.Operation) { *op = ended(*op) })
+	want(1, "a")
+	if working, queue := m.store.Snapshot().StartsOn(""); working != 0 || queue != nil {
+		t.Errorf("no node starts %d, and %v", working, queue)
 	}
 }

@@ -32,6 +32,7 @@ const (
 	byMember  = "member"  // resources by the VMs and nodes among their members
 	byPlan    = "plan"    // operations by the plan that they carry out, oldest first
 	byLiveVM  = "live"    // live operations by VM
+	byStart   = "start"   // starts that are dispatched or queued, by node, the last to be changed last
 	byLive    = "living"  // live plans, oldest first
 	byEnded   = "ended"   // ended operations, first ended first; ended plans, oldest first
 )
@@ -209,6 +210,10 @@ func newSchema() *memdb.DBSchema {
 				return append(text(o.Plan), moment(o.CreatedAt)...), o.Plan != ""
 			}),
 			shared(byLiveVM, func(o *operation.Operation) ([]byte, bool) { return text(o.VM), o.Live() }),
+			shared(byStart, func(o *operation.Operation) ([]byte, bool) {
+				starts := o.Kind == operation.Start && (o.Phase == operation.Dispatched || o.Phase == operation.Queued)
+				return append(text(o.Target), number(o.Revision)...), starts
+			}),
 			shared(byEnded, func(o *operation.Operation) ([]byte, bool) { return number(o.Revision), !o.Live() })),
 		table(string(Decisions),
 			unique(byID, func(d *decisionRow) ([]byte, bool) { return text(d.Decision.ID), true }),

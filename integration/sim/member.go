@@ -392,7 +392,7 @@ func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm clus
 	case node == nil:
 		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))
 	default:
-		r.commit(op, vm, operation.Place(op, vm, operation.Target{Node: node.ID, Name: node.Name}, m.now()))
+		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, node), m.now()))
 	}
 }
 
@@ -422,6 +422,28 @@ func (m *member) choose(snapshot *state.Snapshot, vm cluster.VM, pinned string, 
 		return nil
 	}
 	return &fit[m.world.random.IntN(len(fit))]
+}
+
+// parallelStarts is how many starts a host works on at a time: few, so that many runs have a queue.
+const parallelStarts = 2
+
+// target is a node for a start, with how many starts come before it there.
+func (m *member) target(snapshot *state.Snapshot, node *cluster.Node) operation.Target {
+	working, queue := snapshot.StartsOn(node.ID)
+	all := working + len(queue)
+	for _, p := range m.pending {
+		for i := range p.command.Operations {
+			op := &p.command.Operations[i]
+			if was, _ := snapshot.Operation(op.ID); op.Kind == operation.Start && op.Live() && op.Target == node.ID && was.Target != node.ID {
+				all++
+			}
+		}
+	}
+	target := operation.Target{Node: node.ID, Name: node.Name}
+	if all >= parallelStarts {
+		target.Behind = all
+	}
+	return target
 }
 
 // usage is the memory that is promised on each node.
@@ -466,7 +488,7 @@ func (m *member) start(name string, memory units.Bytes) {
 		ID: w.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: !exists,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
 	}
-	next := operation.Place(op, vm, operation.Target{Node: node.ID, Name: node.Name}, at)
+	next := operation.Place(op, vm, m.target(snapshot, node), at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
 	m.begin(next, vm.Revision)
 }

@@ -14,9 +14,10 @@ import (
 // like change the record and not the phase.
 var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 	operation.Start: {
+		operation.Queued:     {operation.Dispatched, operation.Placing, operation.Ended},
 		operation.Dispatched: {operation.Judging, operation.Placing, operation.Clearing, operation.Ended},
 		operation.Judging:    {operation.Placing, operation.Clearing, operation.Ended},
-		operation.Placing:    {operation.Dispatched, operation.Ended},
+		operation.Placing:    {operation.Queued, operation.Dispatched, operation.Ended},
 		operation.Clearing:   {operation.Placing, operation.Ended},
 	},
 	operation.Stop: {
@@ -57,6 +58,9 @@ func (w *World) checkStep(before *state.Snapshot, op *operation.Operation) {
 	switch {
 	case op.Kind == operation.Start && op.Phase == operation.Dispatched && (!known || was.Step != op.Step):
 		w.checkStart(op)
+		if working, _ := w.store.Snapshot().StartsOn(op.Target); working > parallelStarts {
+			w.broken("overload", op.ID, "is one of %d starts on %s, which are to be %d", working, op.Target, parallelStarts)
+		}
 	case op.Phase == operation.HandedOver && (!known || was.Phase != op.Phase):
 		w.checkHandOver(op)
 	case op.Result == operation.Parked && was.Result != operation.Parked:

@@ -45,7 +45,7 @@ type World struct {
 // Breach is a broken invariant.
 type Breach struct {
 	At   time.Duration `json:"at"`
-	Rule string        `json:"rule"` // I1 to I9 of reliability.md 5.2; lost, record, stuck, parked, refused, key
+	Rule string        `json:"rule"` // I1 to I9 of reliability.md 5.2; lost, record, stuck, parked, refused, overload, key
 	Text string        `json:"text"`
 }
 
@@ -197,6 +197,11 @@ func (w *World) apply(command state.Command) state.Result {
 }
 
 // picture is what a driver has to know. No node is fenced here.
-func (w *World) picture(_ *state.Snapshot, op operation.Operation, vm cluster.VM) operation.Picture {
-	return operation.Picture{Operation: op, VM: vm}
+func (w *World) picture(snapshot *state.Snapshot, op operation.Operation, vm cluster.VM) operation.Picture {
+	picture := operation.Picture{Operation: op, VM: vm}
+	if op.Phase == operation.Queued {
+		working, queue := snapshot.StartsOn(op.Target)
+		picture.Turn = working+slices.Index(queue, op.ID) < parallelStarts
+	}
+	return picture
 }
