@@ -179,7 +179,7 @@ func TestQuestionsSendWhatWasAsked(t *testing.T) {
 		line string
 		want proto.Message
 	}{
-		{"vdc list", &berthv1.ListResourcesRequest{Kind: "vdc"}},
+		{"vdc list", &berthv1.ListResourcesRequest{Kind: "vdc", Limit: pageLimit}},
 		{"vdc show acme-prod", &berthv1.GetResourceRequest{Kind: "vdc", Name: "acme-prod"}},
 		{"key list vm/web1", &berthv1.ListKeysRequest{Kind: "vm", Name: "web1"}},
 		{"key list node/node1", &berthv1.ListKeysRequest{Kind: "node", Name: "node1"}},
