@@ -99,7 +99,8 @@ const (
 type Session struct {
 	Config
 	events   chan hypervisor.Event
-	resync   chan struct{}
+	resync   chan struct{} // gets one when the inventory may have changed
+	whole    chan struct{} // gets one when the coordinator asks for all of it
 	sequence uint64
 	round    []string                   // the addresses in the order in which they are asked
 	troubles map[string]*rate.Sometimes // of the log, by address, since the last session
@@ -117,6 +118,7 @@ func New(config Config) *Session {
 		// A burst of events beyond this becomes one full inventory.
 		events:   make(chan hypervisor.Event, 256),
 		resync:   make(chan struct{}, 1),
+		whole:    make(chan struct{}, 1),
 		troubles: make(map[string]*rate.Sometimes),
 		slots:    make(chan struct{}, tasksAtOnce),
 		consoles: make(chan struct{}, consolesAtOnce),
@@ -216,9 +218,11 @@ func (s *Session) deliver(event hypervisor.Event) {
 	}
 }
 
-func (s *Session) askInventory() {
+func (s *Session) askInventory() { ask(s.resync) }
+
+func ask(c chan<- struct{}) {
 	select {
-	case s.resync <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -229,6 +233,7 @@ type connection struct {
 	address string
 	stream  *connect.BidiStreamForClient[berthv1.SessionRequest, berthv1.SessionResponse]
 	outbox  chan *berthv1.SessionRequest
+	digests bool // the coordinator takes them
 }
 
 // connect opens one stream and serves it to its end. Served tells whether the leader welcomed it.
@@ -292,6 +297,7 @@ func (c *connection) reason(err error) error {
 }
 
 func (c *connection) run(ctx context.Context, cancel func(), welcome *berthv1.Welcome) (*berthv1.Redirect, error) {
+	c.digests = welcome.GetDigests()
 	workers := []func(context.Context) error{
 		c.pump,
 		func(ctx context.Context) error {
@@ -343,7 +349,7 @@ func (c *connection) receive(ctx context.Context) (*berthv1.Redirect, error) {
 			c.do(ctx, message.GetTask())
 		case message.GetResync() != nil:
 			c.Logger.Debug("the coordinator asks for an inventory", "reason", message.GetResync().GetReason())
-			c.askInventory()
+			ask(c.whole)
 		case message.GetLease() != nil:
 			c.leased(message.GetLease())
 		case message.GetRedirect() != nil:
@@ -439,15 +445,17 @@ func (c *connection) watch(ctx context.Context, every time.Duration) error {
 		case event := <-c.events:
 			c.report(ctx, event)
 		case <-c.resync:
-			c.reportInventory(ctx)
+			c.reportInventory(ctx, inShort)
+		case <-c.whole:
+			c.reportInventory(ctx, inFull)
 		case <-pulse.C:
 			if is, _ := c.Hypervisor.Connected(); is != was {
 				was = c.reportLibvirt(ctx)
-				c.reportInventory(ctx)
+				c.reportInventory(ctx, inShort)
 			}
 		case <-ticker.C:
 			was = c.reportLibvirt(ctx)
-			c.reportInventory(ctx)
+			c.reportInventory(ctx, inShort)
 		}
 	}
 }
@@ -462,15 +470,10 @@ func (c *connection) reportLibvirt(ctx context.Context) (up bool) {
 	return connected
 }
 
-func (c *connection) reportInventory(ctx context.Context) {
-	report := c.Collector.Inventory(ctx)
-	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: report}}, false)
-}
-
 func (c *connection) report(ctx context.Context, event hypervisor.Event) {
 	if event.UUID == "" {
 		c.reportLibvirt(ctx)
-		c.reportInventory(ctx)
+		c.reportInventory(ctx, inShort)
 		return
 	}
 	// The event is a hint. What is true is what a look shows now.

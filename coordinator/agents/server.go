@@ -148,15 +148,6 @@ func (s *Server) Cancel(node, operation string, step uint32) {
 	}
 }
 
-// Resync asks a node's agent for a full inventory, if it has a session.
-func (s *Server) Resync(node, reason string) {
-	if x := s.session(node); x != nil {
-		x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Resync{
-			Resync: &berthv1.ResyncRequest{Reason: reason},
-		}})
-	}
-}
-
 // Disconnect ends a node's session, for instance when the node is removed.
 func (s *Server) Disconnect(node, reason string) {
 	if x := s.session(node); x != nil {
@@ -262,6 +253,7 @@ func (s *Server) welcome(term uint64, pace cluster.Pace) *berthv1.SessionRespons
 		InventoryIntervalSeconds: pace.Inventory().Seconds(),
 		AgentAddresses:           all,
 		Now:                      timestamppb.Now(),
+		Digests:                  true,
 	}}}
 }
 

@@ -191,6 +191,13 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 		x.taken.Store(message.GetSequence())
 	case *berthv1.SessionRequest_TaskResult:
 		x.finish(m.TaskResult)
+	case *berthv1.SessionRequest_InventoryDigest:
+		if !x.reports.Has(m.InventoryDigest.GetDigest()) {
+			x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Resync{
+				Resync: &berthv1.ResyncRequest{Reason: "it is not as it was known"},
+			}})
+		}
+		return s.enrolled(x.node, "node/"+x.node)
 	case *berthv1.SessionRequest_Inventory:
 		return s.enrolled(x.node, "node/"+x.node) // a removed node is gone at its next inventory at the latest
 	}

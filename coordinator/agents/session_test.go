@@ -111,7 +111,7 @@ func TestTheLeaderWelcomesAndTheInventoryHears(t *testing.T) {
 		synctest.Wait()
 		want := &berthv1.Welcome{
 			ClusterId: testCluster, Term: 7, TelemetryIntervalSeconds: 2, InventoryIntervalSeconds: 30,
-			AgentAddresses: []string{"m1:7421", "m2:7421"},
+			AgentAddresses: []string{"m1:7421", "m2:7421"}, Digests: true,
 		}
 		heard := a.heard()
 		if len(heard) != 1 {
@@ -480,4 +480,43 @@ func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
 	if diff := cmp.Diff(wantStats, got.Migration); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
 	}
+}
+
+// An agent is asked for its whole inventory when its digest is not of the one that is known, and only then.
+func TestAWholeInventoryIsAskedForWhenItHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "n1")
+		r.Lead(7)
+		a := r.dial("n1")
+		a.hello()
+		asked := func() (times int) { // since it was looked last
+			synctest.Wait()
+			for _, response := range a.heard() {
+				if response.GetResync() != nil {
+					times++
+				}
+			}
+			return times
+		}
+		digest := func(text string) {
+			a.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{Digest: []byte(text)}}})
+		}
+		digest("one")
+		if n := asked(); n != 1 {
+			t.Fatalf("a new leader asked %d times", n)
+		}
+		a.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+			Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30}, Digest: []byte("one"),
+		}}})
+		digest("one")
+		if n := asked(); n != 0 {
+			t.Errorf("an inventory that is known was asked for %d times", n)
+		}
+		digest("two")
+		if n := asked(); n != 1 {
+			t.Errorf("one that has changed was asked for %d times", n)
+		}
+		a.hangUp()
+		<-a.result
+	})
 }

@@ -82,6 +82,10 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Inventory:
 		s.reportInventory(x.node, n, m.Inventory, now)
+	case *berthv1.SessionRequest_InventoryDigest:
+		if n.has(m.InventoryDigest.GetDigest()) {
+			s.reportInventory(x.node, n, n.inventoryWith(m.InventoryDigest), now)
+		}
 	case *berthv1.SessionRequest_Telemetry:
 		n.reportTelemetry(m.Telemetry, now)
 	case *berthv1.SessionRequest_DomainChange:
@@ -106,7 +110,9 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 		n.around = surroundingsOf(report.GetNode())
 	}
 	n.domainsKnown = !report.GetDomainsUnknown()
+	n.digest = string(report.GetDigest())
 	if !n.domainsKnown {
+		n.digest = ""
 		s.log.Warn("the node's domains could not be listed", "node", id, "error", report.GetDomainsError())
 		return
 	}
@@ -162,6 +168,7 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 	if uuid == "" {
 		return
 	}
+	n.digest = "" // what the agent lists next is compared with nothing before this
 	was := cluster.DomainAbsent
 	known, there := n.domains[uuid]
 	if there {

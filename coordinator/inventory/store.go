@@ -55,6 +55,7 @@ type node struct {
 	telemetry     *berthv1.NodeTelemetry
 	telemetryAt   time.Time
 
+	digest       string            // that the agent made of the inventory and these domains; empty: they have changed since
 	domains      map[string]domain // by UUID
 	domainsKnown bool              // listed since the session opened, and the last listing succeeded
 	shown        []cluster.Domain  // the same for readers, sorted by UUID; replaced, never changed

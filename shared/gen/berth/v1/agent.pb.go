@@ -190,6 +190,7 @@ type SessionRequest struct {
 	//	*SessionRequest_Progress
 	//	*SessionRequest_Libvirt
 	//	*SessionRequest_TaskResult
+	//	*SessionRequest_InventoryDigest
 	Message       isSessionRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -311,6 +312,15 @@ func (x *SessionRequest) GetTaskResult() *TaskResult {
 	return nil
 }
 
+func (x *SessionRequest) GetInventoryDigest() *InventoryDigest {
+	if x != nil {
+		if x, ok := x.Message.(*SessionRequest_InventoryDigest); ok {
+			return x.InventoryDigest
+		}
+	}
+	return nil
+}
+
 type isSessionRequest_Message interface {
 	isSessionRequest_Message()
 }
@@ -347,6 +357,10 @@ type SessionRequest_TaskResult struct {
 	TaskResult *TaskResult `protobuf:"bytes,9,opt,name=task_result,json=taskResult,proto3,oneof"`
 }
 
+type SessionRequest_InventoryDigest struct {
+	InventoryDigest *InventoryDigest `protobuf:"bytes,10,opt,name=inventory_digest,json=inventoryDigest,proto3,oneof"`
+}
+
 func (*SessionRequest_Hello) isSessionRequest_Message() {}
 
 func (*SessionRequest_Inventory) isSessionRequest_Message() {}
@@ -362,6 +376,8 @@ func (*SessionRequest_Progress) isSessionRequest_Message() {}
 func (*SessionRequest_Libvirt) isSessionRequest_Message() {}
 
 func (*SessionRequest_TaskResult) isSessionRequest_Message() {}
+
+func (*SessionRequest_InventoryDigest) isSessionRequest_Message() {}
 
 type Hello struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -454,6 +470,7 @@ type InventoryReport struct {
 	Domains        []*Domain              `protobuf:"bytes,2,rep,name=domains,proto3" json:"domains,omitempty"`
 	DomainsUnknown bool                   `protobuf:"varint,3,opt,name=domains_unknown,json=domainsUnknown,proto3" json:"domains_unknown,omitempty"` // the listing failed: the list says nothing
 	DomainsError   string                 `protobuf:"bytes,4,opt,name=domains_error,json=domainsError,proto3" json:"domains_error,omitempty"`
+	Digest         []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"` // of what an InventoryDigest leaves out; empty: the agent makes none
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -516,6 +533,75 @@ func (x *InventoryReport) GetDomainsError() string {
 	return ""
 }
 
+func (x *InventoryReport) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+// InventoryDigest stands for an inventory. A coordinator that was not told the same digest with the last one, or was told of a
+// change since, asks for the whole. It is sent only to one whose welcome says that it does.
+type InventoryDigest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	CollectedAt   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=collected_at,json=collectedAt,proto3" json:"collected_at,omitempty"`
+	StoragePools  []*StoragePool         `protobuf:"bytes,3,rep,name=storage_pools,json=storagePools,proto3" json:"storage_pools,omitempty"` // how much is in them changes all the time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InventoryDigest) Reset() {
+	*x = InventoryDigest{}
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InventoryDigest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InventoryDigest) ProtoMessage() {}
+
+func (x *InventoryDigest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InventoryDigest.ProtoReflect.Descriptor instead.
+func (*InventoryDigest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *InventoryDigest) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *InventoryDigest) GetCollectedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CollectedAt
+	}
+	return nil
+}
+
+func (x *InventoryDigest) GetStoragePools() []*StoragePool {
+	if x != nil {
+		return x.StoragePools
+	}
+	return nil
+}
+
 // DomainChange is sent at once on a lifecycle event.
 type DomainChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -527,7 +613,7 @@ type DomainChange struct {
 
 func (x *DomainChange) Reset() {
 	*x = DomainChange{}
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -539,7 +625,7 @@ func (x *DomainChange) String() string {
 func (*DomainChange) ProtoMessage() {}
 
 func (x *DomainChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -552,7 +638,7 @@ func (x *DomainChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainChange.ProtoReflect.Descriptor instead.
 func (*DomainChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DomainChange) GetDomain() *Domain {
@@ -579,7 +665,7 @@ type LibvirtStatus struct {
 
 func (x *LibvirtStatus) Reset() {
 	*x = LibvirtStatus{}
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +677,7 @@ func (x *LibvirtStatus) String() string {
 func (*LibvirtStatus) ProtoMessage() {}
 
 func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +690,7 @@ func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibvirtStatus.ProtoReflect.Descriptor instead.
 func (*LibvirtStatus) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LibvirtStatus) GetConnected() bool {
@@ -632,7 +718,7 @@ type CommandProgress struct {
 
 func (x *CommandProgress) Reset() {
 	*x = CommandProgress{}
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +730,7 @@ func (x *CommandProgress) String() string {
 func (*CommandProgress) ProtoMessage() {}
 
 func (x *CommandProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +743,7 @@ func (x *CommandProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
 func (*CommandProgress) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CommandProgress) GetOperationId() string {
@@ -699,7 +785,7 @@ type CommandResult struct {
 
 func (x *CommandResult) Reset() {
 	*x = CommandResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +797,7 @@ func (x *CommandResult) String() string {
 func (*CommandResult) ProtoMessage() {}
 
 func (x *CommandResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +810,7 @@ func (x *CommandResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandResult.ProtoReflect.Descriptor instead.
 func (*CommandResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CommandResult) GetOperationId() string {
@@ -809,7 +895,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +907,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +920,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SessionResponse) GetMessage() isSessionResponse_Message {
@@ -965,7 +1051,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1063,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1076,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Lease) GetSeconds() float64 {
@@ -1015,13 +1101,14 @@ type Welcome struct {
 	InventoryIntervalSeconds float64                `protobuf:"fixed64,4,opt,name=inventory_interval_seconds,json=inventoryIntervalSeconds,proto3" json:"inventory_interval_seconds,omitempty"`
 	AgentAddresses           []string               `protobuf:"bytes,5,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"` // all members, to remember
 	Now                      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=now,proto3" json:"now,omitempty"`
+	Digests                  bool                   `protobuf:"varint,7,opt,name=digests,proto3" json:"digests,omitempty"` // an InventoryDigest will do where the inventory is as it was
 	unknownFields            protoimpl.UnknownFields
 	sizeCache                protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1120,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1133,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Welcome) GetClusterId() string {
@@ -1091,6 +1178,13 @@ func (x *Welcome) GetNow() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Welcome) GetDigests() bool {
+	if x != nil {
+		return x.Digests
+	}
+	return false
+}
+
 // Redirect sends the agent to the leader. No leader: both are empty, try again later.
 type Redirect struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1102,7 +1196,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1208,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1221,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Redirect) GetLeaderAddress() string {
@@ -1153,7 +1247,7 @@ type ResyncRequest struct {
 
 func (x *ResyncRequest) Reset() {
 	*x = ResyncRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1259,7 @@ func (x *ResyncRequest) String() string {
 func (*ResyncRequest) ProtoMessage() {}
 
 func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1272,7 @@ func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResyncRequest.ProtoReflect.Descriptor instead.
 func (*ResyncRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResyncRequest) GetReason() string {
@@ -1198,7 +1292,7 @@ type CancelCommand struct {
 
 func (x *CancelCommand) Reset() {
 	*x = CancelCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1304,7 @@ func (x *CancelCommand) String() string {
 func (*CancelCommand) ProtoMessage() {}
 
 func (x *CancelCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1317,7 @@ func (x *CancelCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommand.ProtoReflect.Descriptor instead.
 func (*CancelCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CancelCommand) GetOperationId() string {
@@ -1268,7 +1362,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1374,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1387,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Command) GetOperationId() string {
@@ -1511,7 +1605,7 @@ type StartCommand struct {
 
 func (x *StartCommand) Reset() {
 	*x = StartCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1617,7 @@ func (x *StartCommand) String() string {
 func (*StartCommand) ProtoMessage() {}
 
 func (x *StartCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1630,7 @@ func (x *StartCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartCommand.ProtoReflect.Descriptor instead.
 func (*StartCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartCommand) GetSpec() *VMSpec {
@@ -1571,7 +1665,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1677,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1690,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -1632,7 +1726,7 @@ type MigrateCommand struct {
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1738,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1751,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -1739,7 +1833,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1845,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1858,7 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
@@ -1777,7 +1871,7 @@ type DiscardCommand struct {
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +1883,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1896,7 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DiscardCommand) GetVolumes() []*Volume {
@@ -1821,7 +1915,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1927,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1940,7 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 // PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
@@ -1860,7 +1954,7 @@ type PrepareCommand struct {
 
 func (x *PrepareCommand) Reset() {
 	*x = PrepareCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1966,7 @@ func (x *PrepareCommand) String() string {
 func (*PrepareCommand) ProtoMessage() {}
 
 func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1979,7 @@ func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
 func (*PrepareCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PrepareCommand) GetVolumes() []*Volume {
@@ -1912,7 +2006,7 @@ type ClearCommand struct {
 
 func (x *ClearCommand) Reset() {
 	*x = ClearCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2018,7 @@ func (x *ClearCommand) String() string {
 func (*ClearCommand) ProtoMessage() {}
 
 func (x *ClearCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2031,7 @@ func (x *ClearCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
 func (*ClearCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ClearCommand) GetVolumes() []*Volume {
@@ -1957,7 +2051,7 @@ type AdoptCommand struct {
 
 func (x *AdoptCommand) Reset() {
 	*x = AdoptCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2063,7 @@ func (x *AdoptCommand) String() string {
 func (*AdoptCommand) ProtoMessage() {}
 
 func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2076,7 @@ func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptCommand.ProtoReflect.Descriptor instead.
 func (*AdoptCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 // ReleaseCommand takes the mark away again. The guest does not notice.
@@ -1994,7 +2088,7 @@ type ReleaseCommand struct {
 
 func (x *ReleaseCommand) Reset() {
 	*x = ReleaseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2100,7 @@ func (x *ReleaseCommand) String() string {
 func (*ReleaseCommand) ProtoMessage() {}
 
 func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2113,7 @@ func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseCommand.ProtoReflect.Descriptor instead.
 func (*ReleaseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 // Volume is one volume of a storage pool. Names are libvirt's.
@@ -2042,7 +2136,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2148,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2161,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -2161,7 +2255,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2267,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2280,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Task) GetId() string {
@@ -2338,7 +2432,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2444,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2457,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -2390,7 +2484,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2402,7 +2496,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2415,7 +2509,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -2438,7 +2532,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2544,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2557,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -2507,7 +2601,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2613,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2626,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -2574,7 +2668,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2680,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2693,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -2627,7 +2721,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +2733,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +2746,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -2674,7 +2768,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +2780,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +2793,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -2728,7 +2822,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2834,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2847,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -2785,7 +2879,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +2891,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +2904,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TaskResult) GetId() string {
@@ -2864,7 +2958,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"$\n" +
 	"\x0eTunnelResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"\xed\x03\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\xb5\x04\n" +
 	"\x0eSessionRequest\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12'\n" +
 	"\x05hello\x18\x02 \x01(\v2\x0f.berth.v1.HelloH\x00R\x05hello\x129\n" +
@@ -2875,7 +2969,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\bprogress\x18\a \x01(\v2\x19.berth.v1.CommandProgressH\x00R\bprogress\x123\n" +
 	"\alibvirt\x18\b \x01(\v2\x17.berth.v1.LibvirtStatusH\x00R\alibvirt\x127\n" +
 	"\vtask_result\x18\t \x01(\v2\x14.berth.v1.TaskResultH\x00R\n" +
-	"taskResultB\t\n" +
+	"taskResult\x12F\n" +
+	"\x10inventory_digest\x18\n" +
+	" \x01(\v2\x19.berth.v1.InventoryDigestH\x00R\x0finventoryDigestB\t\n" +
 	"\amessage\"\xd5\x01\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12 \n" +
@@ -2884,12 +2980,17 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x04 \x01(\tR\tclusterId\x12-\n" +
 	"\x12running_operations\x18\x05 \x03(\tR\x11runningOperations\x12)\n" +
-	"\x10watchdog_seconds\x18\x06 \x01(\x01R\x0fwatchdogSeconds\"\xb8\x01\n" +
+	"\x10watchdog_seconds\x18\x06 \x01(\x01R\x0fwatchdogSeconds\"\xd0\x01\n" +
 	"\x0fInventoryReport\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.berth.v1.NodeInventoryR\x04node\x12*\n" +
 	"\adomains\x18\x02 \x03(\v2\x10.berth.v1.DomainR\adomains\x12'\n" +
 	"\x0fdomains_unknown\x18\x03 \x01(\bR\x0edomainsUnknown\x12#\n" +
-	"\rdomains_error\x18\x04 \x01(\tR\fdomainsError\"N\n" +
+	"\rdomains_error\x18\x04 \x01(\tR\fdomainsError\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\fR\x06digest\"\xa4\x01\n" +
+	"\x0fInventoryDigest\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\fR\x06digest\x12=\n" +
+	"\fcollected_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\vcollectedAt\x12:\n" +
+	"\rstorage_pools\x18\x03 \x03(\v2\x15.berth.v1.StoragePoolR\fstoragePools\"N\n" +
 	"\fDomainChange\x12(\n" +
 	"\x06domain\x18\x01 \x01(\v2\x10.berth.v1.DomainR\x06domain\x12\x14\n" +
 	"\x05event\x18\x02 \x01(\tR\x05event\"C\n" +
@@ -2922,7 +3023,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\amessage\"=\n" +
 	"\x05Lease\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\x01R\aseconds\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\x8f\x02\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xa9\x02\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -2930,7 +3031,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x1atelemetry_interval_seconds\x18\x03 \x01(\x01R\x18telemetryIntervalSeconds\x12<\n" +
 	"\x1ainventory_interval_seconds\x18\x04 \x01(\x01R\x18inventoryIntervalSeconds\x12'\n" +
 	"\x0fagent_addresses\x18\x05 \x03(\tR\x0eagentAddresses\x12,\n" +
-	"\x03now\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"Z\n" +
+	"\x03now\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
+	"\adigests\x18\a \x01(\bR\adigests\"Z\n" +
 	"\bRedirect\x12%\n" +
 	"\x0eleader_address\x18\x01 \x01(\tR\rleaderAddress\x12'\n" +
 	"\x0fagent_addresses\x18\x02 \x03(\tR\x0eagentAddresses\"'\n" +
@@ -3078,7 +3180,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
 	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
@@ -3086,108 +3188,113 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*SessionRequest)(nil),        // 3: berth.v1.SessionRequest
 	(*Hello)(nil),                 // 4: berth.v1.Hello
 	(*InventoryReport)(nil),       // 5: berth.v1.InventoryReport
-	(*DomainChange)(nil),          // 6: berth.v1.DomainChange
-	(*LibvirtStatus)(nil),         // 7: berth.v1.LibvirtStatus
-	(*CommandProgress)(nil),       // 8: berth.v1.CommandProgress
-	(*CommandResult)(nil),         // 9: berth.v1.CommandResult
-	(*SessionResponse)(nil),       // 10: berth.v1.SessionResponse
-	(*Lease)(nil),                 // 11: berth.v1.Lease
-	(*Welcome)(nil),               // 12: berth.v1.Welcome
-	(*Redirect)(nil),              // 13: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 14: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 15: berth.v1.CancelCommand
-	(*Command)(nil),               // 16: berth.v1.Command
-	(*StartCommand)(nil),          // 17: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 18: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 19: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 20: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 21: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 22: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 23: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 24: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),          // 25: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),        // 26: berth.v1.ReleaseCommand
-	(*Volume)(nil),                // 27: berth.v1.Volume
-	(*Task)(nil),                  // 28: berth.v1.Task
-	(*GrowTask)(nil),              // 29: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 30: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 31: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 32: berth.v1.ConsoleTask
-	(*SuspendTask)(nil),           // 33: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 34: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 35: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 36: berth.v1.UndefineTask
-	(*TaskResult)(nil),            // 37: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 38: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 39: berth.v1.NodeInventory
-	(*Domain)(nil),                // 40: berth.v1.Domain
-	(*MigrationStats)(nil),        // 41: berth.v1.MigrationStats
+	(*InventoryDigest)(nil),       // 6: berth.v1.InventoryDigest
+	(*DomainChange)(nil),          // 7: berth.v1.DomainChange
+	(*LibvirtStatus)(nil),         // 8: berth.v1.LibvirtStatus
+	(*CommandProgress)(nil),       // 9: berth.v1.CommandProgress
+	(*CommandResult)(nil),         // 10: berth.v1.CommandResult
+	(*SessionResponse)(nil),       // 11: berth.v1.SessionResponse
+	(*Lease)(nil),                 // 12: berth.v1.Lease
+	(*Welcome)(nil),               // 13: berth.v1.Welcome
+	(*Redirect)(nil),              // 14: berth.v1.Redirect
+	(*ResyncRequest)(nil),         // 15: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),         // 16: berth.v1.CancelCommand
+	(*Command)(nil),               // 17: berth.v1.Command
+	(*StartCommand)(nil),          // 18: berth.v1.StartCommand
+	(*StopCommand)(nil),           // 19: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 20: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 21: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 22: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 23: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 24: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 25: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),          // 26: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),        // 27: berth.v1.ReleaseCommand
+	(*Volume)(nil),                // 28: berth.v1.Volume
+	(*Task)(nil),                  // 29: berth.v1.Task
+	(*GrowTask)(nil),              // 30: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 31: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 32: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 33: berth.v1.ConsoleTask
+	(*SuspendTask)(nil),           // 34: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 35: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 36: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 37: berth.v1.UndefineTask
+	(*TaskResult)(nil),            // 38: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 39: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 40: berth.v1.NodeInventory
+	(*Domain)(nil),                // 41: berth.v1.Domain
 	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
-	(*VMSpec)(nil),                // 43: berth.v1.VMSpec
+	(*StoragePool)(nil),           // 43: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 44: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 45: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	38, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
-	6,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
-	9,  // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
-	8,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
-	7,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	37, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	39, // 8: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	40, // 9: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	40, // 10: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	41, // 11: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
-	0,  // 12: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	40, // 13: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	41, // 14: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
-	12, // 15: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	13, // 16: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	16, // 17: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	14, // 18: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	15, // 19: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	28, // 20: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	11, // 21: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	42, // 22: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	17, // 23: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	18, // 24: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	19, // 25: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	20, // 26: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	21, // 27: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	22, // 28: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	23, // 29: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	24, // 30: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	25, // 31: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	26, // 32: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	43, // 33: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	27, // 34: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	43, // 35: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	27, // 36: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	27, // 37: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	27, // 38: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	27, // 39: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	43, // 40: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	27, // 41: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	29, // 42: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	30, // 43: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	31, // 44: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	32, // 45: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	33, // 46: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	34, // 47: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	35, // 48: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	36, // 49: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	27, // 50: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	27, // 51: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	27, // 52: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 53: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 54: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	10, // 55: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 56: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	55, // [55:57] is the sub-list for method output_type
-	53, // [53:55] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	39, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	7,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
+	10, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
+	9,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
+	8,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
+	38, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	6,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
+	40, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	41, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	42, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	43, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	41, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	44, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	0,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
+	41, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	44, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	13, // 18: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	14, // 19: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	17, // 20: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	15, // 21: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	16, // 22: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	29, // 23: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	12, // 24: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	42, // 25: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	18, // 26: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	19, // 27: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	20, // 28: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	21, // 29: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	22, // 30: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	23, // 31: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	24, // 32: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	25, // 33: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	26, // 34: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	27, // 35: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	45, // 36: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	28, // 37: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	45, // 38: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	28, // 39: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	28, // 40: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	28, // 41: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	28, // 42: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	45, // 43: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	28, // 44: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	30, // 45: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	31, // 46: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	32, // 47: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	33, // 48: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	34, // 49: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	35, // 50: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	36, // 51: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	37, // 52: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	28, // 53: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	28, // 54: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	28, // 55: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 56: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 57: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	11, // 58: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 59: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	58, // [58:60] is the sub-list for method output_type
+	56, // [56:58] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3205,8 +3312,9 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionRequest_Progress)(nil),
 		(*SessionRequest_Libvirt)(nil),
 		(*SessionRequest_TaskResult)(nil),
+		(*SessionRequest_InventoryDigest)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[10].OneofWrappers = []any{
 		(*SessionResponse_Welcome)(nil),
 		(*SessionResponse_Redirect)(nil),
 		(*SessionResponse_Command)(nil),
@@ -3215,7 +3323,7 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionResponse_Task)(nil),
 		(*SessionResponse_Lease)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[15].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[16].OneofWrappers = []any{
 		(*Command_Start)(nil),
 		(*Command_Stop)(nil),
 		(*Command_Migrate)(nil),
@@ -3227,7 +3335,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Adopt)(nil),
 		(*Command_Release)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[27].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[28].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -3243,7 +3351,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
