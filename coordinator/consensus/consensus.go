@@ -84,7 +84,7 @@ type Consensus struct {
 	ready      atomic.Uint64 // the term in which this member has led past a barrier
 	slots      chan struct{}
 	outgoing   outgoing
-	reports    reports
+	reports    heard[Report]
 
 	fatal func(error)
 	tasks sync.WaitGroup

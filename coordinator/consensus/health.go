@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -65,50 +64,17 @@ func (c *Consensus) Heard(member string, report Report) {
 	c.reports.put(raft.ServerID(member), report)
 }
 
-// reports are the last ones of the members, by their ID.
-type reports struct {
-	mu   sync.Mutex
-	last map[raft.ServerID]heardReport
-}
-
-type heardReport struct {
-	Report
-	at time.Time
-}
-
-func (r *reports) put(id raft.ServerID, report Report) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last == nil {
-		r.last = make(map[raft.ServerID]heardReport)
-	}
-	r.last[id] = heardReport{Report: report, at: time.Now()}
-}
-
-func (r *reports) of(id raft.ServerID) (heardReport, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	report, known := r.last[id]
-	return report, known
-}
-
-func (r *reports) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.last)
-}
-
 // reportOf is the last report of a member, this one's own included, if it still counts.
 func (c *Consensus) reportOf(id raft.ServerID) (Report, bool) {
 	if string(id) == c.cfg.MemberID {
 		own := c.Report()
 		if told, known := c.reports.of(id); known {
-			own.Backup = told.Backup
+			own.Backup = told.what.Backup
 		}
 		return own, true
 	}
-	heard, known := c.reports.of(id)
-	return heard.Report, known && time.Since(heard.at) < reportLife
+	last, known := c.reports.of(id)
+	return last.what, known && time.Since(last.at) < reportLife
 }
 
 // sameness is how a member's state compares with this one's.
@@ -248,14 +214,14 @@ func (c *Consensus) health(id raft.ServerID) string {
 	if string(id) == c.cfg.MemberID {
 		return ""
 	}
-	seen, known := c.transport.sightingOf(id)
+	seen, known := c.transport.ends.of(id)
 	switch last := c.raft.Load().LastIndex(); {
 	case !known:
 		return "does not answer"
 	case time.Since(seen.at) >= reachable:
 		return fmt.Sprintf("does not answer since %s", time.Since(seen.at).Round(time.Second))
-	case seen.lastIndex+maxBehind < last:
-		return fmt.Sprintf("is %d entries behind", last-seen.lastIndex)
+	case seen.what+maxBehind < last:
+		return fmt.Sprintf("is %d entries behind", last-seen.what)
 	}
 	if report, told := c.reportOf(id); told && c.compare(report) == parted {
 		return "has another state than the leader"

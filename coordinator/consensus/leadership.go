@@ -91,7 +91,7 @@ func (c *Consensus) startLead(term uint64) (end func()) {
 
 // lead is what this package itself does as the leader, until ctx ends with the leadership.
 func (c *Consensus) lead(ctx context.Context, term uint64) {
-	c.transport.forget()
+	c.transport.ends.forget()
 	c.reports.forget()
 	if err := c.Barrier(ctx); err != nil {
 		return

@@ -171,7 +171,7 @@ func (c *Consensus) checkQuorumWithout(id raft.ServerID) error {
 			continue
 		}
 		voters++
-		seen, known := c.transport.sightingOf(server.ID)
+		seen, known := c.transport.ends.of(server.ID)
 		if string(server.ID) == c.cfg.MemberID || known && time.Since(seen.at) < reachable {
 			answering++
 		}

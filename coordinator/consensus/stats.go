@@ -56,10 +56,10 @@ func (c *Consensus) Stats() Stats {
 	for _, server := range c.servers() {
 		member := MemberStats{Reachable: true, LastIndex: stats.LastIndex}
 		if string(server.ID) != c.cfg.MemberID {
-			seen, _ := c.transport.sightingOf(server.ID)
-			member.LastContact, member.LastIndex = since(seen.at), seen.lastIndex
+			seen, _ := c.transport.ends.of(server.ID)
+			member.LastContact, member.LastIndex = since(seen.at), seen.what
 			member.Reachable = member.LastContact >= 0 && member.LastContact < reachable
-			member.Behind = stats.LastIndex - min(stats.LastIndex, seen.lastIndex)
+			member.Behind = stats.LastIndex - min(stats.LastIndex, seen.what)
 			member.Trouble = c.health(server.ID)
 		}
 		if report, told := c.reportOf(server.ID); told {

@@ -34,14 +34,7 @@ type transport struct {
 	closing sync.Once
 	closed  chan struct{}
 
-	mu   sync.Mutex
-	seen map[raft.ServerID]sighting
-}
-
-// sighting is the last answer of a member to this one.
-type sighting struct {
-	at        time.Time
-	lastIndex uint64 // of its log
+	ends heard[uint64] // of the members' logs, by their last answers: indexes
 }
 
 func overNetwork(cfg *Config, stream *listener) link {
@@ -54,7 +47,7 @@ func overNetwork(cfg *Config, stream *listener) link {
 func newTransport(below link, applied func() (index, term uint64), follows func(term uint64) (lastIndex uint64, yes bool)) *transport {
 	return &transport{
 		link: below, applied: applied, follows: follows,
-		arrived: make(chan raft.RPC), closed: make(chan struct{}), seen: make(map[raft.ServerID]sighting),
+		arrived: make(chan raft.RPC), closed: make(chan struct{}),
 	}
 }
 
@@ -169,23 +162,6 @@ func (t *transport) AppendEntries(
 	if err := t.link.AppendEntries(id, target, request, answer); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.seen[id] = sighting{at: time.Now(), lastIndex: answer.LastLog}
+	t.ends.put(id, answer.LastLog)
 	return nil
-}
-
-// sightingOf is what is known of a member, and whether anything is.
-func (t *transport) sightingOf(id raft.ServerID) (sighting, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	seen, known := t.seen[id]
-	return seen, known
-}
-
-// forget drops what was learnt as the leader of another term.
-func (t *transport) forget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.seen)
 }
