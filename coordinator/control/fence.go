@@ -172,7 +172,7 @@ func (c *Control) endFencing(ctx context.Context, node cluster.Node, message str
 			c.Logger.Warn("what came of a fencing could not be kept", "node", node.Name, "error", err)
 			return
 		case result.Refusal == nil:
-			c.Logger.Warn("a fencing has ended", "node", node.Name, "proven", proven, "message", message)
+			c.Logger.Warn("a fencing has ended", "node", node.Name, "proven", command.Nodes[0].Fenced(), "message", message)
 			if proven {
 				c.AgentConnected(node.ID) // whatever waits for it goes on
 			}

@@ -319,6 +319,70 @@ func TestANewBootBringsANodeBack(t *testing.T) {
 	})
 }
 
+// A device may take minutes, and say that it has switched the machine off when that is up again and has new VMs. What was
+// proven is of the boot before.
+func TestANodeThatBootsAnewWhileItIsFencedIsNotOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		d.takes = 50 * time.Second
+		vm := w.available("web1")
+		dead := vm.Holder
+		w.silence(dead)
+		for w.host(dead).Fencing.Phase != cluster.FencingAsked {
+			time.Sleep(time.Second)
+		}
+		w.facts.change(dead, func(f *cluster.NodeFacts) { f.Domains = nil })
+		w.speak(dead, "b2")
+		time.Sleep(10 * time.Second)
+		started, err := w.StartVM(t.Context(), StartVM{
+			Name: "new", Node: dead, Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "new", HA: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute)
+		if after := w.host(dead); after.Fencing != (cluster.Fencing{}) || after.Boot != "b2" || d.asked() != 1 {
+			t.Errorf("the node counts as off: %+v", after)
+		}
+		if after := w.guest(started.VM.ID); after.Holder != dead || after.Restarts != 0 {
+			t.Errorf("the VM that runs there was taken from it: %+v", after)
+		}
+
+		d.takes = 5 * time.Second
+		d.off = func() { w.speak(dead, "b3") }
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: dead, Force: true, Caller: "ann"}); !isCode(err, Conflict) || d.asked() != 2 {
+			t.Errorf("switched off by force, and on again by itself: %v after %d calls", err, d.asked())
+		}
+	})
+}
+
+// A proof is over as soon as the node is heard under another boot, and not only when its record tells of that.
+func TestAProofEndsWithTheNextBoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		dead := vm.Holder
+		w.silence(dead)
+		for !w.isFenced(dead) {
+			time.Sleep(time.Second)
+		}
+		if !w.isOff(w.Store.Snapshot(), dead) {
+			t.Error("it does not count as off")
+		}
+		w.facts.change(dead, func(f *cluster.NodeFacts) { f.Liveness, f.HeardAt, f.Boot = cluster.Up, time.Now(), "b2" })
+		if !w.isFenced(dead) || w.isOff(w.Store.Snapshot(), dead) {
+			t.Error("it counts as off, and answers under another boot")
+		}
+		w.silence(dead)
+		time.Sleep(10 * time.Second)
+		if after := w.host(dead); after.Fenced() || after.Boot != "b2" {
+			t.Errorf("it was heard under another boot, if only for a moment: %+v", after)
+		}
+	})
+}
+
 // Row 21: a node that was frozen, fenced by a device that lied, and thawed. It stays out, and no VM that it shows is started
 // again, by nobody.
 func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {
@@ -344,6 +408,9 @@ func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {
 		time.Sleep(time.Minute)
 		if node := w.host(dead); !node.Fenced() || w.Contradicted(dead) == "" {
 			t.Fatalf("it counts again: %+v", node.Fencing)
+		}
+		if seen := w.observed(w.Store.Snapshot(), dead, plain.ID); seen.State != cluster.DomainRunning {
+			t.Errorf("of a VM that it shows is seen %+v", seen)
 		}
 		if _, err := w.StartVM(t.Context(), StartVM{Name: "plain", RequestID: "again"}); !isCode(err, Conflict) {
 			t.Errorf("a VM that it shows: %v", err)

@@ -149,10 +149,17 @@ func (c *Control) awaitDevice(ctx context.Context, node cluster.Node, caller str
 			return ctx.Err()
 		}
 	}
-	if after, known := c.Store.Snapshot().Node(node.ID); known && after.Fencing.Phase == cluster.FencingFailed {
+	after, known := c.Store.Snapshot().Node(node.ID)
+	switch {
+	case known && after.Fencing.Phase == cluster.FencingFailed:
 		return &Error{
 			Code: Unavailable, Subject: "node/" + node.Name, Message: fmt.Sprintf("no proof that node %s is off: %s", node.Name, after.Fencing.Message),
 			NextStep: fmt.Sprintf("look at its fence device with 'berth node fence %s --check'", node.Name),
+		}
+	case known && !after.Fenced() && (after.Boot != node.Boot || isAnew(c.Inventory.Facts(node.ID, c.Now()), node.Boot)):
+		return &Error{
+			Code: Conflict, Subject: "node/" + node.Name, Message: fmt.Sprintf("node %s has booted anew while it was switched off", node.Name),
+			NextStep: fmt.Sprintf("nothing of its earlier boot runs any more; keep the machine from switching on by itself, or leave it on: see 'berth node show %s'", node.Name),
 		}
 	}
 	return nil

@@ -178,7 +178,8 @@ func (f *Fencer) ByHand(node cluster.Node, caller string, at time.Time) cluster.
 }
 
 // End says what is to be committed when a fencing has ended: the proof, or that there is none. Node is the record that the
-// fencing began with. It reports false if the records tell of another one by now.
+// fencing began with. It reports false if the records tell of another one by now. A node that has booted anew meanwhile is not
+// proven to be off: what was asked for is of a boot that is over, and what the device says may be so, too.
 func (f *Fencer) End(p Picture, node cluster.Node, message string, proven bool) (state.Command, bool) {
 	fencing := node.Fencing
 	asked := fencing.Phase == cluster.FencingAsked
@@ -188,7 +189,11 @@ func (f *Fencer) End(p Picture, node cluster.Node, message string, proven bool) 
 	}
 	fencing.EndedAt, fencing.Message, fencing.Phase = p.At, message, cluster.FencingFailed
 	event := cluster.Event{At: p.At, Kind: "node.fence-failed", Subject: "node/" + node.Name, Caller: fencing.Caller, Message: "no proof that it is off: " + message}
-	if proven {
+	switch {
+	case now.Boot != fencing.Boot || isAnew(p.Facts(node.ID), fencing.Boot):
+		fencing = cluster.Fencing{}
+		event.Kind, event.Message = "node.returned", "booted anew while it was fenced: it counts as it did ("+message+")"
+	case proven:
 		fencing.Phase = cluster.FencingProven
 		event.Kind, event.Message = "node.fenced", "proven to be off: "+message
 		f.proven[node.ID] = p.At
@@ -234,9 +239,15 @@ func (f *Fencer) Release(p Picture) []state.Command {
 	return commands
 }
 
-// Off tells whether a node counts as off: that is proven, and nothing contradicts it.
+// Off tells whether a node counts as off: that is proven, nothing contradicts it, and it was not heard under another boot,
+// which its record tells of a moment later only.
 func (f *Fencer) Off(p Picture, node *cluster.Node) bool {
-	return node.Fenced() && f.Contradicted(p, node) == ""
+	return node.Fenced() && f.Contradicted(p, node) == "" && !isAnew(p.Facts(node.ID), node.Fencing.Boot)
+}
+
+// isAnew tells whether a node was heard under another boot than one that was known.
+func isAnew(facts cluster.NodeFacts, boot string) bool {
+	return !facts.HeardAt.IsZero() && facts.Boot != "" && boot != "" && facts.Boot != boot
 }
 
 // Contradicted says that a node answers which is proven to be off, and has not booted since; empty: it does not. Either its
@@ -257,7 +268,7 @@ func (f *Fencer) Contradicted(p Picture, node *cluster.Node) string {
 // nodes that contradict the proof that they are off, others do not count: what they show may be older than the record.
 func (f *Fencer) Showing(p Picture, vm string, contradicting bool) string {
 	for _, node := range p.Nodes() {
-		if lies := f.Contradicted(p, &node) != ""; node.Fenced() && !lies || contradicting && !lies {
+		if f.Off(p, &node) || contradicting && f.Contradicted(p, &node) == "" {
 			continue
 		}
 		facts := p.Facts(node.ID)
@@ -307,15 +318,18 @@ func (f *Fencer) Notice(p Picture) []Notice {
 // noticedNode is a node's record after it was heard, with what is to be told.
 func noticedNode(one *Silence, facts cluster.NodeFacts) (after cluster.Node, event cluster.Event) {
 	after = one.Node
-	if facts.HeardAt.IsZero() || facts.Boot == "" || facts.Liveness == cluster.Unreachable {
+	if facts.HeardAt.IsZero() || facts.Boot == "" {
 		return after, event
 	}
 	if after.Boot != facts.Boot {
 		after.Boot, after.Watchdog = facts.Boot, 0
-		if after.Fenced() && after.Fencing.Boot != "" && after.Fencing.Boot != facts.Boot {
+		if after.Fenced() && isAnew(facts, after.Fencing.Boot) {
 			event = cluster.Event{Kind: "node.returned", Message: "booted anew since it was proven to be off: it counts again"}
 			after.Fencing = cluster.Fencing{}
 		}
+	}
+	if facts.Liveness == cluster.Unreachable {
+		return after, event
 	}
 	if facts.Watchdog > 0 && one.Leases && after.Fence.Method == cluster.FenceWatchdog {
 		after.Watchdog = facts.Watchdog

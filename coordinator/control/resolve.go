@@ -82,7 +82,7 @@ func (c *Control) ResolveOperation(ctx context.Context, request ResolveOperation
 
 // observed is what a node shows of a VM. One that does not tell shows it unknown; one that is proven to be off does not have it.
 func (c *Control) observed(snapshot *state.Snapshot, node, vm string) operation.Observation {
-	if record, known := snapshot.Node(node); known && record.Fenced() {
+	if c.isOff(snapshot, node) {
 		return operation.Observation{State: cluster.DomainAbsent}
 	}
 	facts := c.Inventory.Facts(node, c.Now())

@@ -266,6 +266,14 @@ var mutants = []mutant{
 		is: "case leading < FenceGrace:", becomes: "case leading < 0:",
 	},
 	{
+		name: "proof-outlives-its-boot", file: "coordinator/control/fencer.go", suite: inControl.only("BootsAnewWhileItIsFenced"),
+		is: "case now.Boot != fencing.Boot || isAnew(p.Facts(node.ID), fencing.Boot):", becomes: "case fencing.Boot == \"?\":",
+	},
+	{
+		name: "count-on-a-node-that-is-back", file: "coordinator/control/fencer.go", suite: inControl.only("AProofEndsWithTheNextBoot"),
+		is: "== \"\" && !isAnew(p.Facts(node.ID), node.Fencing.Boot)", becomes: "== \"\"",
+	},
+	{
 		name: "restart-what-has-a-holder", file: "coordinator/control/restart.go", suite: inControl.only("TheLargestVMIsRestartedFirst"),
 		is: "|| vm.Holder != \"\" || vm.Operation", becomes: "|| vm.Operation",
 	},
