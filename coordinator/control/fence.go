@@ -142,6 +142,12 @@ func (c *Control) askDevice(ctx context.Context, node cluster.Node, caller, why 
 	c.Logger.Warn("a node is fenced", "node", node.Name, "program", node.Fence.Program, "attempt", node.Fencing.Attempt, "why", why)
 	c.fences.work.Go(func() {
 		defer end()
+		late := ""
+		c.fencing(func(f *Fencer) { late = f.TooLate(&node, c.Now()) })
+		if late != "" {
+			c.endFencing(leading, node, late, false)
+			return
+		}
 		err := c.Fences.Off(leading, node.Fence)
 		if leading.Err() != nil {
 			return // the next leader lets it come to its end, and asks again

@@ -383,6 +383,43 @@ func TestAProofEndsWithTheNextBoot(t *testing.T) {
 	})
 }
 
+// Of a node that was never heard nobody knows which boot was proven to be over: the one that is heard then may be it.
+func TestANodeThatWasNeverHeardComesBackWithItsNextBoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		w.store(state.Command{Nodes: []cluster.Node{{ID: "n9", Name: "n9", Cluster: cluster.DefaultCluster}}}, state.Expectation{Table: state.Nodes, ID: "n9"})
+		w.facts.change("n9", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: "n9", ConfirmedOff: true, Caller: "ann"}); err != nil || !w.isFenced("n9") {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		w.speak("n9", "b1")
+		time.Sleep(10 * time.Second)
+		if !w.isFenced("n9") || w.Contradicted("n9") == "" {
+			t.Errorf("it counts again: %+v", w.host("n9").Fencing)
+		}
+		w.speak("n9", "b2")
+		time.Sleep(10 * time.Second)
+		if after := w.host("n9"); after.Fencing != (cluster.Fencing{}) || after.Boot != "b2" {
+			t.Errorf("after it has booted anew: %+v", after)
+		}
+	})
+}
+
+// A leader that stood still after it had written down that a device is asked does not ask it then: the next one may be at it.
+func TestADeviceIsNotAskedLate(t *testing.T) {
+	at := time.Now()
+	f := NewFencer(at, func() string { return "id" })
+	_, node, free := f.Ask(cluster.Node{ID: "n1"}, berth, "it is silent", at)
+	if early := f.TooLate(&node, at.Add(fenceHaste)); !free || early != "" {
+		t.Errorf("free %t, too early: %s", free, early)
+	}
+	if late := f.TooLate(&node, at.Add(fenceHaste+time.Second)); !strings.Contains(late, "stood still for 6s") {
+		t.Errorf("late: %q", late)
+	}
+}
+
 // Row 21: a node that was frozen, fenced by a device that lied, and thawed. It stays out, and no VM that it shows is started
 // again, by nobody.
 func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {

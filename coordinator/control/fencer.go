@@ -155,6 +155,14 @@ func (f *Fencer) Ask(node cluster.Node, caller, why string, at time.Time) (comma
 	}, node, true
 }
 
+// TooLate says why a device that was to be asked is not called any more; empty: it is. Node is the record that Ask gave.
+func (f *Fencer) TooLate(node *cluster.Node, at time.Time) string {
+	if stood := at.Sub(node.Fencing.AskedAt); stood > fenceHaste {
+		return fmt.Sprintf("its device was not asked: this coordinator stood still for %s before it could", stood.Round(time.Second))
+	}
+	return ""
+}
+
 // Answered tells that the call of a node's device has ended. One that gave no proof is left alone for a while.
 func (f *Fencer) Answered(node *cluster.Node, proven bool, at time.Time) {
 	if !proven {
@@ -326,6 +334,9 @@ func noticedNode(one *Silence, facts cluster.NodeFacts) (after cluster.Node, eve
 		if after.Fenced() && isAnew(facts, after.Fencing.Boot) {
 			event = cluster.Event{Kind: "node.returned", Message: "booted anew since it was proven to be off: it counts again"}
 			after.Fencing = cluster.Fencing{}
+		}
+		if after.Fenced() && after.Fencing.Boot == "" {
+			after.Fencing.Boot = facts.Boot // it may have been on all the time, and was never heard before: the next boot tells
 		}
 	}
 	if facts.Liveness == cluster.Unreachable {

@@ -166,5 +166,12 @@ func fenceRest(attempt int) time.Duration {
 	return min(first<<min(max(attempt-1, 0), 10), most)
 }
 
-// fenceCall is the longest that a fencing by a device can take: two calls of the program, and what it takes to end them.
-func fenceCall(device cluster.FenceDevice) time.Duration { return 2*device.Within() + 10*time.Second }
+// fenceHaste is how soon a device is called once that is committed, or not at all: whoever stood still meanwhile may lead no
+// more, and the next leader counts on calls that have begun by then.
+const fenceHaste = 5 * time.Second
+
+// fenceCall is the longest that a fencing by a device can take: until it begins, two calls of the program, and what it takes to
+// end them.
+func fenceCall(device cluster.FenceDevice) time.Duration {
+	return fenceHaste + 2*device.Within() + 5*time.Second
+}
