@@ -37,10 +37,7 @@ type rig struct {
 
 func newRig(t *testing.T, nodes ...string) *rig {
 	t.Helper()
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := state.NewStore()
 	r := &rig{store: store, inventory: inventory.New(time.Now, hclog.NewNullLogger())}
 	r.Server = New(Config{
 		ClusterID: testCluster, Member: "m1", Records: store, Inventory: r.inventory,

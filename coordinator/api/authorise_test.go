@@ -89,8 +89,7 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 func newGate(t *testing.T, members ...cluster.Member) (*cloud, string) {
 	t.Helper()
 	c := newAuthority(t)
-	store, err := state.NewStore()
-	c.check(err)
+	store := state.NewStore()
 	if len(members) > 0 {
 		store = storeWith(t, members...)
 	}

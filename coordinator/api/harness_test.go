@@ -119,8 +119,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	if first {
 		c.check(consensus.Bootstrap(settings))
 	}
-	m.store, err = state.NewStore()
-	c.check(err)
+	m.store = state.NewStore()
 	m.consensus, err = consensus.Open(settings, m.store)
 	c.check(err)
 	go func() {
@@ -518,10 +517,7 @@ func freeAddress(t *testing.T) string {
 // storeWith is a state with these members, without any consensus.
 func storeWith(t *testing.T, members ...cluster.Member) *state.Store {
 	t.Helper()
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := state.NewStore()
 	command := state.Command{Key: "members", Kind: "test", At: time.Now(), Members: members}
 	for _, member := range members {
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Members, ID: member.ID})

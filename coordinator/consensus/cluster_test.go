@@ -116,10 +116,7 @@ func (l testLog) Write(b []byte) (int, error) {
 
 func (p *peer) start() {
 	p.t.Helper()
-	store, err := state.NewStore()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	store := state.NewStore()
 	c, err := Open(p.cfg, store)
 	if err != nil {
 		p.t.Fatal(err)

@@ -169,12 +169,9 @@ func TestLeadershipIsToldInTurns(t *testing.T) {
 	if err := Bootstrap(p.cfg); err != nil {
 		t.Fatal(err)
 	}
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.store = store
-	if p.Consensus, err = Open(p.cfg, store); err != nil {
+	p.store = state.NewStore()
+	var err error
+	if p.Consensus, err = Open(p.cfg, p.store); err != nil {
 		t.Fatal(err)
 	}
 	leadership := p.Leadership()

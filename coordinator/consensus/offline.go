@@ -111,7 +111,7 @@ func (s *stored) loadSnapshots(found *Inspection) (*state.Store, error) {
 		}
 	}
 	if newest == nil {
-		return state.NewStore()
+		return state.NewStore(), nil
 	}
 	return newest, nil
 }
@@ -278,10 +278,7 @@ func Recover(cfg Config) error {
 	if owner := found.State.Meta(state.MetaClusterID); owner != cfg.ClusterID {
 		return fmt.Errorf("%w: the store has the state of cluster %q, this coordinator belongs to %q", ErrForeign, owner, cfg.ClusterID)
 	}
-	scratch, err := state.NewStore()
-	if err != nil {
-		return err
-	}
+	scratch := state.NewStore()
 	_, nowhere := raft.NewInmemTransport(raft.ServerAddress(cfg.Advertise))
 	defer nowhere.Close()
 	alone := raft.Configuration{Servers: []raft.Server{{

@@ -201,10 +201,7 @@ func runMember(dir, moment string, at uint64, from int) error {
 		return err
 	}
 	disk.armed = true
-	store, err := state.NewStore()
-	if err != nil {
-		return err
-	}
+	store := state.NewStore()
 	c, err := Open(cfg, store)
 	if err != nil {
 		return err
@@ -301,10 +298,7 @@ func (m *mortalMember) compare() error {
 		return err
 	}
 	defer logs.Close()
-	reference, err := state.NewStore()
-	if err != nil {
-		return err
-	}
+	reference := state.NewStore()
 	machine := reference.FSM()
 	last, err := logs.LastIndex()
 	if err != nil {

@@ -352,10 +352,7 @@ func TestOpenTellsAboutADamagedLog(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), `"name":"precious"`, `"name":"previous"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := state.NewStore()
 	_, err = Open(p.cfg, store)
 	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "entry ") || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
@@ -383,10 +380,7 @@ func TestAStateOfAnotherClusterIsNotOpened(t *testing.T) {
 	}
 	p.kill()
 	p.cfg.ClusterID = "c2"
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := state.NewStore()
 	if _, err := Open(p.cfg, store); !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v", err)
 	}

@@ -189,11 +189,7 @@ func (h *host) run() {
 	if h.running() != nil {
 		return
 	}
-	store, err := state.NewStore()
-	if err != nil {
-		h.world.violated("%v", err)
-		return
-	}
+	store := state.NewStore()
 	in := &incarnation{host: h, store: store, reaped: make(chan struct{})}
 	in.handle = h.disk.open(func() { h.end(in) })
 	in.alive, in.kill = context.WithCancel(context.Background())

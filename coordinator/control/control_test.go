@@ -381,10 +381,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *world {
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := state.NewStore()
 	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}, volumes: map[string]string{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
 	w.agents.facts = w.facts
 	var random atomic.Uint64

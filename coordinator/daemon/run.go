@@ -112,9 +112,7 @@ func (d *daemon) assemble() (err error) {
 		return err
 	}
 	d.peers = rpc.NewHTTPClient(asPeer)
-	if d.store, err = state.NewStore(); err != nil {
-		return err
-	}
+	d.store = state.NewStore()
 	if err := d.backupBeforeUpgrade(); err != nil {
 		return err
 	}

@@ -14,10 +14,7 @@ import (
 // What a decision pays for its picture when something has changed since the last one: 20 VMs a node.
 func BenchmarkView(b *testing.B) {
 	for _, nodes := range []int{100, 1000} {
-		records, err := state.NewStore()
-		if err != nil {
-			b.Fatal(err)
-		}
+		records := state.NewStore()
 		store := newStore()
 		for n := range nodes {
 			node := fmt.Sprintf("n%04d", n)

@@ -433,10 +433,7 @@ func TestProgressIsKeptUntilTheResult(t *testing.T) {
 
 func TestAViewJoinsStateAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		records, err := state.NewStore()
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := state.NewStore()
 		const migrating = "00000000-0000-4000-8000-000000000001"
 		spec := cluster.VMSpec{Memory: 4 * units.GiB, VCPUs: 2}
 		command := state.Command{

@@ -36,10 +36,7 @@ func enrol(id string) state.Command {
 // Whatever changes what a view shows ends its being shared; and so does time.
 func TestAViewIsSharedUntilSomethingIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		records, err := state.NewStore()
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := state.NewStore()
 		apply(t, records, enrol("n1"))
 		store := newStore()
 		a := connect(t, store, "n1")
@@ -81,10 +78,7 @@ func TestAViewIsSharedUntilSomethingIsHeard(t *testing.T) {
 // Views are shared, so what-ifs must leave them as they are.
 func TestWhatIfsLeaveASharedViewAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		records, err := state.NewStore()
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := state.NewStore()
 		apply(t, records, enrol("n1"))
 		guest := cluster.VM{
 			ID: "u1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1,

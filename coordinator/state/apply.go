@@ -16,9 +16,10 @@ func (s *Store) apply(commands []*Command, index uint64) []Result {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	present := s.now.Load()
-	if index <= present.applied.Index {
+	rows, applied := present.draft(), present.applied
+	if index <= applied.Index {
 		halt("entry %d of the Raft log comes after entry %d; this coordinator must stop: "+
-			"its log or its snapshot is damaged", index, present.applied.Index)
+			"its log or its snapshot is damaged", index, applied.Index)
 	}
 	results := make([]Result, len(commands))
 	var history uint32 // rows of it that the entry has made
@@ -26,11 +27,12 @@ func (s *Store) apply(commands []*Command, index uint64) []Result {
 		if command.Check != nil {
 			s.compare(command.Check, index)
 		}
-		present, results[i] = s.applyOne(present, command, entryPlace{index, uint32(i), history})
+		applied, results[i] = applyOne(rows, applied, command, entryPlace{index, uint32(i), history})
 		if results[i].Refusal == nil {
 			history += uint32(len(command.Events) + len(command.Decisions))
 		}
 	}
+	present = newSnapshot(rows, applied)
 	s.publish(present)
 	s.hashes = s.hashes.add(present)
 	return results
@@ -43,27 +45,25 @@ type entryPlace struct {
 	history uint32 // where its events and its decisions begin in the entry
 }
 
-func (s *Store) applyOne(present *Snapshot, command *Command, at entryPlace) (*Snapshot, Result) {
-	w := begin(present, command, at)
+func applyOne(rows *draft, applied appliedRow, command *Command, at entryPlace) (appliedRow, Result) {
+	w := begin(rows, applied, command, at)
 	result, repeated := w.repeat(command)
 	if !repeated {
 		result = Result{Index: at.index}
 		if result.Refusal = w.store(command); result.Refusal != nil {
 			// Whatever was stored before the refusal goes.
-			w.txn.Abort()
-			w = begin(present, command, at)
+			w.takeBack(w.begun)
+			w = begin(rows, applied, command, at)
 		} else {
 			w.remember(command)
 		}
 	}
-	w.seal(result)
-	w.txn.Commit()
-	return newSnapshot(present.live, &w.applied), result
+	return w.seal(result), result
 }
 
 // repeat finds the answer that an earlier command with this key got.
 func (w *write) repeat(command *Command) (Result, bool) {
-	row, found := get[keyRow](w, tableKeys, command.Key)
+	row, found := get[keyRow](w.tables, tableKeys, command.Key)
 	if !found {
 		return Result{}, false
 	}
@@ -74,8 +74,8 @@ func (w *write) repeat(command *Command) (Result, bool) {
 	return Result{Index: row.Index}, true
 }
 
-// store checks the command against the state, stores it and checks what came out. After a refusal the transaction has
-// to be thrown away.
+// store checks the command against the state, stores it and checks what came out. After a refusal the draft has to be taken
+// back.
 func (w *write) store(command *Command) *Refusal {
 	for _, check := range []func(*Command) *Refusal{checkShape, w.checkExpectations, w.checkChanges} {
 		if refusal := check(command); refusal != nil {
@@ -95,7 +95,7 @@ func (w *write) store(command *Command) *Refusal {
 // deleteRecords runs before putRecords, so that a name is free for a record of the same command.
 func (w *write) deleteRecords(command *Command) {
 	for _, record := range command.Delete {
-		if vm, ok := w.before.VM(record.ID); ok && record.Table == VMs && vm.EpochsGiven() > 0 {
+		if vm, ok := get[cluster.VM](w.tables, string(VMs), record.ID); ok && record.Table == VMs && vm.EpochsGiven() > 0 {
 			put(w, tableEpochs, vm.ID, &epochRow{VM: vm.ID, Epoch: vm.EpochsGiven(), Index: w.index})
 			w.applied.Epochs++
 		}
@@ -115,7 +115,7 @@ func (w *write) putRecords(command *Command) {
 		vm := &command.VMs[i]
 		vm.Revision = w.index
 		put(w, string(VMs), vm.ID, vm)
-		if epoch, deletedBefore := get[epochRow](w, tableEpochs, vm.ID); deletedBefore {
+		if epoch, deletedBefore := get[epochRow](w.tables, tableEpochs, vm.ID); deletedBefore {
 			w.remove(tableEpochs, vm.ID, epoch)
 			w.applied.Epochs--
 		}
@@ -149,7 +149,7 @@ func (w *write) putRecords(command *Command) {
 	for i := range command.Plans {
 		plan := &command.Plans[i]
 		plan.Revision = w.index
-		if before, exists := get[cluster.Plan](w, string(Plans), plan.ID); !plan.State.Live() && (!exists || before.State.Live()) {
+		if before, exists := get[cluster.Plan](w.tables, string(Plans), plan.ID); !plan.State.Live() && (!exists || before.State.Live()) {
 			w.applied.Plans++
 		}
 		put(w, string(Plans), plan.ID, plan)
@@ -175,7 +175,7 @@ func (w *write) remember(command *Command) {
 	put(w, tableKeys, command.Key, &keyRow{Key: command.Key, Kind: command.Kind, At: command.At, Index: w.index, Sequence: w.command})
 	w.applied.Keys++
 	for w.applied.Keys > MinKeys {
-		oldest, found := first[keyRow](w, tableKeys, byAge)
+		oldest, found := first[keyRow](w.tables, tableKeys, byAge)
 		if !found || w.applied.Keys <= MaxKeys && w.applied.Clock.Sub(oldest.At) <= KeyAge {
 			return
 		}
@@ -187,26 +187,26 @@ func (w *write) remember(command *Command) {
 // trim drops the oldest of what is kept for people.
 func (w *write) trim() {
 	for ; w.applied.Decisions > 0; w.applied.Decisions-- {
-		oldest, _ := first[decisionRow](w, string(Decisions), byAge)
+		oldest, _ := first[decisionRow](w.tables, string(Decisions), byAge)
 		if w.applied.Decisions <= MaxDecisions && w.applied.Clock.Sub(oldest.Decision.At) <= DecisionAge {
 			break
 		}
 		w.remove(string(Decisions), oldest.Decision.ID, oldest)
 	}
 	for ; w.applied.Events > MaxEvents; w.applied.Events-- {
-		oldest, _ := first[eventRow](w, tableEvents, byID)
+		oldest, _ := first[eventRow](w.tables, tableEvents, byID)
 		w.remove(tableEvents, fmt.Sprint(oldest.Event.Index, "/", oldest.Sequence), oldest)
 	}
 	for ; w.applied.Ended > MaxOperations; w.applied.Ended-- {
-		oldest, _ := first[operation.Operation](w, string(Operations), byEnded)
+		oldest, _ := first[operation.Operation](w.tables, string(Operations), byEnded)
 		w.remove(string(Operations), oldest.ID, oldest)
 	}
 	for ; w.applied.Epochs > MaxEpochs; w.applied.Epochs-- {
-		oldest, _ := first[epochRow](w, tableEpochs, byAge)
+		oldest, _ := first[epochRow](w.tables, tableEpochs, byAge)
 		w.remove(tableEpochs, oldest.VM, oldest)
 	}
 	for ; w.applied.Plans > MaxPlans; w.applied.Plans-- {
-		oldest, _ := first[cluster.Plan](w, string(Plans), byEnded)
+		oldest, _ := first[cluster.Plan](w.tables, string(Plans), byEnded)
 		w.remove(string(Plans), oldest.ID, oldest)
 	}
 }

@@ -225,9 +225,9 @@ func TestARefusedCommandLeavesItsKeyFree(t *testing.T) {
 // ran once does not run again.
 func TestClocksThatJumpForgetNothing(t *testing.T) {
 	m := newMember(t)
-	live := m.store.now.Load().live
+	rows := m.store.Snapshot().draft()
 	m.index = MinKeys // so many that a key goes as soon as it is too old
-	m.store.now.Store(newSnapshot(live, &appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
+	m.store.now.Store(newSnapshot(rows, appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
 	first := m.stored(Command{Key: "first", At: noon, Decisions: []placement.Decision{decision("d1")}})
 	for i, jump := range []time.Duration{time.Hour, -time.Hour, 2 * time.Hour, -3 * time.Hour, 23 * time.Hour, -24 * time.Hour} {
 		m.stored(Command{Key: fmt.Sprint("jump-", i), At: noon.Add(jump)})
@@ -245,16 +245,12 @@ func TestClocksThatJumpForgetNothing(t *testing.T) {
 
 func TestKeysAreForgottenByAgeButNeverTooFew(t *testing.T) {
 	m := newMember(t)
-	live := m.store.Snapshot().live
-	txn := live.Txn(true)
+	rows := m.store.Snapshot().draft()
 	for i := range uint64(MinKeys) {
 		row := &keyRow{Key: "old-" + string(number(i+1)), Kind: "x", At: noon, Index: i + 1}
-		if err := txn.Insert(tableKeys, row); err != nil {
-			t.Fatal(err)
-		}
+		rows.insert(tableKeys, row)
 	}
-	txn.Commit()
-	m.store.now.Store(newSnapshot(live, &appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
+	m.store.now.Store(newSnapshot(rows, appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
 	m.index = MinKeys
 
 	m.stored(Command{At: noon.Add(KeyAge)})
@@ -341,12 +337,9 @@ func TestTheHashFollowsTheOutcomeNotTheBytes(t *testing.T) {
 	}
 	// A planted divergence: b has lost the node, so the same command comes out differently.
 	x := b.store.Snapshot()
-	txn := x.live.Txn(true)
-	if err := txn.Delete(string(Nodes), &cluster.Node{ID: "n1"}); err != nil {
-		t.Fatal(err)
-	}
-	txn.Commit()
-	b.store.now.Store(newSnapshot(x.live, &x.applied))
+	rows := x.draft()
+	rows.remove(string(Nodes), &cluster.Node{ID: "n1"})
+	b.store.now.Store(newSnapshot(rows, x.applied))
 	a.apply(putNode(1, node("n1", "alpha2")))
 	b.apply(putNode(1, node("n1", "alpha2")))
 	if a.store.Hash() == b.store.Hash() {

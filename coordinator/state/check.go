@@ -213,29 +213,29 @@ func (w *write) revision(table Table, id string) uint64 {
 func (w *write) checkChanges(command *Command) *Refusal {
 	for i := range command.VMs {
 		vm := &command.VMs[i]
-		if before, exists := w.before.VM(vm.ID); exists && vm.Epoch < before.Epoch {
+		if before, exists := get[cluster.VM](w.tables, string(VMs), vm.ID); exists && vm.Epoch < before.Epoch {
 			return invalid(VMs, vm.ID, "the epoch of VM %q cannot go from %d to %d", vm.Name, before.Epoch, vm.Epoch)
 		}
-		if last := w.before.LastEpoch(vm.ID); vm.EpochsGiven() < last {
+		if last := w.lastEpoch(vm.ID); vm.EpochsGiven() < last {
 			return invalid(VMs, vm.ID, "the epochs given to VM %q cannot go from %d to %d", vm.Name, last, vm.EpochsGiven())
 		}
 	}
 	for i := range command.Operations {
 		op := &command.Operations[i]
-		before, exists := get[operation.Operation](w, string(Operations), op.ID)
+		before, exists := get[operation.Operation](w.tables, string(Operations), op.ID)
 		if exists && !before.Live() {
 			return invalid(Operations, op.ID, "operation %q has ended and cannot change", op.ID)
 		}
 	}
 	for i := range command.Resources {
 		resource := &command.Resources[i]
-		if before, exists := get[cluster.Resource](w, string(Resources), resource.ID); exists && before.Kind != resource.Kind {
+		if before, exists := get[cluster.Resource](w.tables, string(Resources), resource.ID); exists && before.Kind != resource.Kind {
 			return invalid(Resources, resource.ID, "%s %q cannot become a %s", before.Kind, before.Name, resource.Kind)
 		}
 	}
 	for i := range command.Plans {
 		plan := &command.Plans[i]
-		if before, exists := get[cluster.Plan](w, string(Plans), plan.ID); exists && !before.State.Live() && plan.State.Live() {
+		if before, exists := get[cluster.Plan](w.tables, string(Plans), plan.ID); exists && !before.State.Live() && plan.State.Live() {
 			return invalid(Plans, plan.ID, "plan %q has ended (%s) and cannot be %s again", plan.ID, before.State, plan.State)
 		}
 	}
@@ -276,7 +276,7 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 				refusal = w.checkResource(record.ID)
 			}
 		case Operations:
-			if op, _ := get[operation.Operation](w, string(Operations), record.ID); op.Live() {
+			if op, _ := get[operation.Operation](w.tables, string(Operations), record.ID); op.Live() {
 				refusal = w.checkOperationOf(op.VM)
 			}
 		}
@@ -296,15 +296,15 @@ func (w *write) checkNodeGone(id string) *Refusal {
 	needed := func(what string, args ...any) *Refusal {
 		return &Refusal{Code: Stale, Table: Nodes, ID: id, Message: fmt.Sprintf("node %q "+what, append([]any{id}, args...)...)}
 	}
-	for vm := range each[cluster.VM](w.txn.Get(string(VMs), byHolder+prefix, id+"\x00")) {
+	for vm := range each[cluster.VM](w.tables, string(VMs), byHolder, text(id)) {
 		return needed("holds VM %q", vm.Name)
 	}
-	for op := range each[operation.Operation](w.txn.Get(string(Operations), byLiveVM)) {
+	for op := range each[operation.Operation](w.tables, string(Operations), byLiveVM, "") {
 		if op.Source == id || op.Target == id {
 			return needed("is needed by operation %q", op.ID)
 		}
 	}
-	for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byID)) {
+	for resource := range each[cluster.Resource](w.tables, string(Resources), byID, "") {
 		if slices.Contains(volumeNodes(resource), id) {
 			return needed("has the volume of %s", called(string(resource.Kind), resource.Name))
 		}
@@ -314,12 +314,12 @@ func (w *write) checkNodeGone(id string) *Refusal {
 
 // oneName refuses a name that two records have.
 func oneName[Row any](w *write, table Table, id string, identify func(*Row) (id, name string)) *Refusal {
-	row, exists := get[Row](w, string(table), id)
+	row, exists := get[Row](w.tables, string(table), id)
 	if !exists {
 		return nil
 	}
 	_, name := identify(row)
-	for other := range each[Row](w.txn.Get(string(table), byName, name)) {
+	for other := range each[Row](w.tables, string(table), byName, text(name)) {
 		if otherID, _ := identify(other); otherID != id {
 			return &Refusal{
 				Code: NameTaken, Table: table, ID: otherID,
@@ -333,7 +333,7 @@ func oneName[Row any](w *write, table Table, id string, identify func(*Row) (id,
 // checkOperationOf refuses a second live operation on a VM, and one on no VM.
 func (w *write) checkOperationOf(vm string) *Refusal {
 	var live []string
-	for op := range each[operation.Operation](w.txn.Get(string(Operations), byLiveVM, vm)) {
+	for op := range each[operation.Operation](w.tables, string(Operations), byLiveVM, text(vm)) {
 		live = append(live, op.ID)
 	}
 	switch {

@@ -14,12 +14,9 @@ import (
 func part(t *testing.T, m *member, node string) {
 	t.Helper()
 	x := m.store.Snapshot()
-	txn := x.live.Txn(true)
-	if err := txn.Delete(string(Nodes), &cluster.Node{ID: node}); err != nil {
-		t.Fatal(err)
-	}
-	txn.Commit()
-	m.store.now.Store(newSnapshot(x.live, &x.applied))
+	rows := x.draft()
+	rows.remove(string(Nodes), &cluster.Node{ID: node})
+	m.store.now.Store(newSnapshot(rows, x.applied))
 }
 
 func checkOf(m *member) Command {

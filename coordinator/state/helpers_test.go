@@ -27,10 +27,7 @@ type member struct {
 
 func newMember(t testing.TB) *member {
 	t.Helper()
-	store, err := NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := NewStore()
 	return &member{t: t, store: store, fsm: store.FSM()}
 }
 

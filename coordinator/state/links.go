@@ -62,7 +62,7 @@ func (w *write) dangling(of string, links []string) *Refusal {
 
 // checkLinksOfVM refuses links to nowhere, and a disk or NIC that another VM has.
 func (w *write) checkLinksOfVM(id string) *Refusal {
-	vm, exists := get[cluster.VM](w, string(VMs), id)
+	vm, exists := get[cluster.VM](w.tables, string(VMs), id)
 	if !exists {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 		}
 	}
 	for _, part := range partsOf(vm) {
-		for other := range each[cluster.VM](w.txn.Get(string(VMs), byLink, part)) {
+		for other := range each[cluster.VM](w.tables, string(VMs), byLink, text(part)) {
 			if other.ID != id && slices.Contains(partsOf(other), part) {
 				return w.inUse(part, called("VM", other.Name))
 			}
@@ -86,7 +86,7 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 
 // checkResource refuses links to nowhere of a resource that was put, and the end of one that something names.
 func (w *write) checkResource(id string) *Refusal {
-	resource, exists := get[cluster.Resource](w, string(Resources), id)
+	resource, exists := get[cluster.Resource](w.tables, string(Resources), id)
 	if exists {
 		if refusal := w.dangling(called(string(resource.Kind), resource.Name), linksOfResource(resource)); refusal != nil {
 			return refusal
@@ -102,10 +102,10 @@ func (w *write) checkResource(id string) *Refusal {
 			}
 		}
 	} else {
-		for other := range each[cluster.Resource](w.txn.Get(string(Resources), byLink, id)) {
+		for other := range each[cluster.Resource](w.tables, string(Resources), byLink, text(id)) {
 			return w.inUse(id, called(string(other.Kind), other.Name))
 		}
-		for other := range each[cluster.VM](w.txn.Get(string(VMs), byLink, id)) {
+		for other := range each[cluster.VM](w.tables, string(VMs), byLink, text(id)) {
 			return w.inUse(id, called("VM", other.Name))
 		}
 	}
@@ -114,11 +114,11 @@ func (w *write) checkResource(id string) *Refusal {
 
 // checkClusterGone refuses to take a cluster's name from the nodes that name it, by deletion or by another name.
 func (w *write) checkClusterGone(id string) *Refusal {
-	before, existed := w.before.Resource(id)
+	before, existed := w.before(w.begun, string(Resources), id).(*cluster.Resource)
 	if !existed || before.Kind != cluster.KindCluster || w.declared(before.Name) {
 		return nil
 	}
-	for node := range each[cluster.Node](w.txn.Get(string(Nodes), byCluster, before.Name)) {
+	for node := range each[cluster.Node](w.tables, string(Nodes), byCluster, text(before.Name)) {
 		return w.inUse(id, called("node", node.Name))
 	}
 	return nil
@@ -126,7 +126,7 @@ func (w *write) checkClusterGone(id string) *Refusal {
 
 // checkClusterOf refuses a node in a cluster that does not exist. The default cluster is there without a record.
 func (w *write) checkClusterOf(id string) *Refusal {
-	node, exists := get[cluster.Node](w, string(Nodes), id)
+	node, exists := get[cluster.Node](w.tables, string(Nodes), id)
 	if !exists || node.Cluster == "" || node.Cluster == cluster.DefaultCluster || w.declared(node.Cluster) {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (w *write) checkClusterOf(id string) *Refusal {
 
 // declared tells whether a cluster of that name has a record.
 func (w *write) declared(name string) bool {
-	for range each[cluster.Resource](w.txn.Get(string(Resources), byName, resourceName(cluster.KindCluster, name))) {
+	for range each[cluster.Resource](w.tables, string(Resources), byName, text(resourceName(cluster.KindCluster, name))) {
 		return true
 	}
 	return false
@@ -147,7 +147,7 @@ func (w *write) declared(name string) bool {
 // inUse refuses to take a resource from what has it.
 func (w *write) inUse(id, by string) *Refusal {
 	what := fmt.Sprintf("resource %q", id)
-	if resource, known := w.before.Resource(id); known {
+	if resource, known := w.before(w.begun, string(Resources), id).(*cluster.Resource); known {
 		what = called(string(resource.Kind), resource.Name)
 	}
 	return &Refusal{Code: InUse, Table: Resources, ID: id, Message: fmt.Sprintf("%s is in use by %s", what, by)}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-
-	"github.com/hashicorp/go-memdb"
 )
 
 // ErrSnapshot reports a snapshot that cannot be restored: damaged, cut short, of another format, or with something that
@@ -19,23 +17,17 @@ var ErrSnapshot = errors.New("snapshot of the state cannot be restored")
 // Load reads what Save wrote into a store of its own, and checks all of it: every sum, every count, every invariant.
 // It reads r to its end. The error is ErrSnapshot, or that of r.
 func Load(r io.Reader) (*Store, error) {
-	store, err := NewStore()
-	if err != nil {
-		return nil, err
-	}
+	store, rows := NewStore(), newTables().draft()
 	in := &checking{from: bufio.NewReaderSize(r, 1<<16)}
-	txn := store.Snapshot().live.Txn(true)
-	defer txn.Abort()
 	release, err := in.header()
 	if err != nil {
 		return nil, err
 	}
-	applied, err := in.sections(txn)
+	applied, err := in.sections(rows)
 	if err != nil {
 		return nil, fmt.Errorf("%w (written by release %s)", err, release)
 	}
-	txn.Commit()
-	store.now.Store(newSnapshot(store.Snapshot().live, applied))
+	store.now.Store(newSnapshot(rows, applied))
 	if level := store.Snapshot().FeatureLevel(); level > FeatureLevel {
 		return nil, fmt.Errorf("%w: %w (written by release %s)", ErrSnapshot, tooHigh(level), release)
 	}
@@ -125,45 +117,41 @@ func (c *checking) header() (release string, err error) {
 }
 
 // sections reads all of them, the end and nothing more.
-func (c *checking) sections(txn *memdb.Txn) (*appliedRow, error) {
+func (c *checking) sections(rows *draft) (applied appliedRow, err error) {
 	seen := make(map[string]bool)
 	for {
 		mark, err := c.number(1)
 		if err != nil {
-			return nil, err
+			return applied, err
 		}
 		if mark == markEnd {
 			break
 		}
 		if mark != markSection {
-			return nil, refuse("a section begins with %d", mark)
+			return applied, refuse("a section begins with %d", mark)
 		}
 		name, err := c.text()
 		if err != nil {
-			return nil, err
+			return applied, err
 		}
 		if seen[name] {
-			return nil, refuse("it has two sections %q", name)
+			return applied, refuse("it has two sections %q", name)
 		}
 		seen[name] = true
-		if err := c.section(txn, name); err != nil {
-			return nil, err
+		if err := c.section(rows, name); err != nil {
+			return applied, err
 		}
 	}
 	if err := c.end(len(seen)); err != nil {
-		return nil, err
+		return applied, err
 	}
-	row, err := txn.First(tableApplied, byID)
-	if err != nil {
-		return nil, err
+	if row, stored := first[appliedRow](rows.tables, tableApplied, byID); stored {
+		return *row, nil
 	}
-	if applied, ok := row.(*appliedRow); ok {
-		return applied, nil
-	}
-	return &appliedRow{}, nil
+	return applied, nil
 }
 
-func (c *checking) section(txn *memdb.Txn, name string) error {
+func (c *checking) section(rows *draft, name string) error {
 	var reads func([]byte) (any, error)
 	for _, section := range sections {
 		if section.name == name {
@@ -178,28 +166,20 @@ func (c *checking) section(txn *memdb.Txn, name string) error {
 		return err
 	}
 	for range count {
-		if err := c.record(txn, name, reads); err != nil {
+		if err := c.record(rows, name, reads); err != nil {
 			return err
 		}
 	}
 	if err := c.sum("section " + name); err != nil {
 		return err
 	}
-	var stored uint64
-	rows, err := txn.Get(name, byID)
-	if err != nil {
-		return err
-	}
-	for rows.Next() != nil {
-		stored++
-	}
-	if stored != count {
+	if stored := uint64(rows.count(name)); stored != count {
 		return refuse("%d of %d records of section %q have an ID twice", count-stored, count, name)
 	}
 	return nil
 }
 
-func (c *checking) record(txn *memdb.Txn, section string, reads func([]byte) (any, error)) error {
+func (c *checking) record(rows *draft, section string, reads func([]byte) (any, error)) error {
 	length, err := c.number(4)
 	if err != nil {
 		return err
@@ -215,7 +195,8 @@ func (c *checking) record(txn *memdb.Txn, section string, reads func([]byte) (an
 	if err != nil {
 		return refuse("a record of section %q: %v", section, err)
 	}
-	return txn.Insert(section, row)
+	rows.insert(section, row)
+	return nil
 }
 
 func (c *checking) end(sections int) error {

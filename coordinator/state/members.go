@@ -27,7 +27,7 @@ func (w *write) forget(deleted []Record) {
 		}
 		gone[record.ID] = true
 		nodes = nodes || record.Table == Nodes
-		for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byMember, record.ID)) {
+		for resource := range each[cluster.Resource](w.tables, string(Resources), byMember, text(record.ID)) {
 			resources[resource.ID] = resource
 		}
 	}
@@ -57,7 +57,7 @@ func (w *write) forget(deleted []Record) {
 // a volume stays, and so is not deleted.
 func (w *write) forgetCopies(isGone func(node string) bool) {
 	var copies []*cluster.Resource
-	for resource := range each[cluster.Resource](w.txn.Get(string(Resources), byID)) {
+	for resource := range each[cluster.Resource](w.tables, string(Resources), byID, "") {
 		for volume := range resource.Volumes() {
 			if shrinks(volume, isGone) {
 				copies = append(copies, resource)
@@ -85,7 +85,7 @@ func shrinks(volume *cluster.Volume, isGone func(node string) bool) bool {
 // forgetPreferred looks at every VM: nodes go rarely, and an index would cost every start.
 func (w *write) forgetPreferred(isGone func(node string) bool) {
 	var prefer []*cluster.VM
-	for vm := range each[cluster.VM](w.txn.Get(string(VMs), byID)) {
+	for vm := range each[cluster.VM](w.tables, string(VMs), byID, "") {
 		if slices.ContainsFunc(vm.Preferred, isGone) {
 			prefer = append(prefer, vm)
 		}

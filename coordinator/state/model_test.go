@@ -391,7 +391,7 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel()
-		a, b := newFSM(t), newFSM(t) // b is restored from a's snapshots now and then
+		a, b := NewStore(), NewStore() // b is restored from a's snapshots now and then
 		var log []*raft.Log
 		entries := rapid.Uint64Range(1, 60).Draw(t, "entries")
 		for index := uint64(1); index <= entries; index++ {
@@ -421,7 +421,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 		}
-		late := newFSM(t)
+		late := NewStore()
 		for _, entry := range log {
 			late.FSM().Apply(entry)
 		}
@@ -434,14 +434,6 @@ func TestModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-}
-
-func newFSM(t *rapid.T) *Store {
-	store, err := NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
 }
 
 func save(t *rapid.T, s *Store) []byte {

@@ -51,10 +51,10 @@ func (s *Store) quarantine(present *Snapshot, members []cluster.Member, reason, 
 	backup := s.now.Load()
 	// Below the index at which Raft will put the restored state, above everything that either state has.
 	index := max(backup.Index(), present.Index()) + 1
-	w := begin(backup, &Command{At: at}, entryPlace{index: index})
-	w.parkOperations(at, reason)
-	w.jumpEpochs(present)
-	w.takeMembers(members)
+	w := begin(backup.draft(), backup.applied, &Command{At: at}, entryPlace{index: index})
+	w.parkOperations(backup.LiveOperations(), at, reason)
+	w.jumpEpochs(backup, present)
+	w.takeMembers(backup.Members(), members)
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
 	}
@@ -65,13 +65,10 @@ func (s *Store) quarantine(present *Snapshot, members []cluster.Member, reason, 
 		At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller,
 	}}})
 	w.trim()
-	w.seal(Result{Index: index})
-	w.txn.Commit()
-	s.publish(newSnapshot(backup.live, &w.applied))
+	s.publish(newSnapshot(w.draft, w.seal(Result{Index: index})))
 }
 
-func (w *write) parkOperations(at time.Time, reason string) {
-	live := w.before.LiveOperations()
+func (w *write) parkOperations(live []operation.Operation, at time.Time, reason string) {
 	for i := range live {
 		live[i].Phase, live[i].Result = operation.Ended, operation.Parked
 		live[i].Message = "the state was " + reason + " while this operation was at work"
@@ -80,36 +77,38 @@ func (w *write) parkOperations(at time.Time, reason string) {
 	w.putRecords(&Command{Operations: live})
 }
 
-func (w *write) jumpEpochs(present *Snapshot) {
-	vms := w.before.VMs()
+func (w *write) jumpEpochs(backup, present *Snapshot) {
+	vms := backup.VMs()
 	for i := range vms {
 		// The epoch that the guest runs under is a fact of its node; only the next one has to be above everything.
 		vms[i].LastEpoch = max(vms[i].EpochsGiven(), present.LastEpoch(vms[i].ID)) + epochJump
 	}
 	w.putRecords(&Command{VMs: vms})
-	gone := append(w.before.deletedEpochs(), present.deletedEpochs()...)
+	gone := append(backup.deletedEpochs(), present.deletedEpochs()...)
 	for _, vm := range present.VMs() {
 		gone = append(gone, epochRow{VM: vm.ID})
 	}
 	for _, row := range gone {
-		if _, known := w.before.VM(row.VM); known {
+		if _, known := backup.VM(row.VM); known {
 			continue
 		}
-		if jumped, ok := get[epochRow](w, tableEpochs, row.VM); !ok {
+		if jumped, ok := get[epochRow](w.tables, tableEpochs, row.VM); !ok {
 			w.applied.Epochs++
 		} else if jumped.Index == w.index {
 			continue
 		}
-		last := max(w.before.LastEpoch(row.VM), present.LastEpoch(row.VM))
+		last := max(backup.LastEpoch(row.VM), present.LastEpoch(row.VM))
 		put(w, tableEpochs, row.VM, &epochRow{VM: row.VM, Epoch: last + epochJump, Index: w.index})
 	}
 }
 
-func (w *write) takeMembers(members []cluster.Member) {
-	for _, member := range w.before.Members() {
+func (w *write) takeMembers(before, members []cluster.Member) {
+	for _, member := range before {
 		w.remove(string(Members), member.ID, &member)
 	}
 	w.putRecords(&Command{Members: members})
 }
 
-func (x *Snapshot) deletedEpochs() []epochRow { return list(x, tableEpochs, byID, copied[epochRow]) }
+func (x *Snapshot) deletedEpochs() []epochRow {
+	return list(x, tableEpochs, byID, "", copied[epochRow])
+}

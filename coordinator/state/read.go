@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-memdb"
-
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
@@ -17,8 +15,7 @@ import (
 
 // Snapshot is one immutable moment of the state. Records that it returns are copies: the caller may change them.
 type Snapshot struct {
-	db      *memdb.MemDB // this moment
-	live    *memdb.MemDB // what the next command is applied to
+	tables
 	applied appliedRow
 	moved   chan struct{} // closed by the store when this is no longer the present
 }
@@ -31,7 +28,7 @@ func (x *Snapshot) Index() uint64 { return x.applied.Index }
 func (x *Snapshot) Changed() <-chan struct{} { return x.moved }
 
 // Nodes are all nodes, by ID.
-func (x *Snapshot) Nodes() []cluster.Node { return list(x, string(Nodes), byID, cloneNode) }
+func (x *Snapshot) Nodes() []cluster.Node { return list(x, string(Nodes), byID, "", cloneNode) }
 
 // Node is the node with this ID.
 func (x *Snapshot) Node(id string) (cluster.Node, bool) {
@@ -49,7 +46,7 @@ func (x *Snapshot) NodeByRef(ref string) (cluster.Node, bool) {
 }
 
 // VMs are all VMs, by name.
-func (x *Snapshot) VMs() []cluster.VM { return list(x, string(VMs), byName, cloneVM) }
+func (x *Snapshot) VMs() []cluster.VM { return list(x, string(VMs), byName, "", cloneVM) }
 
 // VM is the VM with this ID.
 func (x *Snapshot) VM(id string) (cluster.VM, bool) { return one(x, string(VMs), byID, id, cloneVM) }
@@ -67,7 +64,7 @@ func (x *Snapshot) VMsOn(node string) []cluster.VM {
 	if node == "" {
 		return nil
 	}
-	return list(x, string(VMs), byHolder+prefix, cloneVM, node+"\x00")
+	return list(x, string(VMs), byHolder, text(node), cloneVM)
 }
 
 // VMsLinkedTo are the VMs that name the resource with this ID.
@@ -75,22 +72,26 @@ func (x *Snapshot) VMsLinkedTo(resource string) []cluster.VM {
 	if resource == "" || strings.ContainsRune(resource, 0) {
 		return nil
 	}
-	return list(x, string(VMs), byLink, cloneVM, resource)
+	return list(x, string(VMs), byLink, text(resource), cloneVM)
 }
 
 // LastEpoch is the highest epoch that a VM with this ID has had, a deleted one included; 0 if there was none. A VM that
 // is made with a used ID has to go on from there.
-func (x *Snapshot) LastEpoch(vm string) uint64 {
-	if row, ok := one(x, string(VMs), byID, vm, copied[cluster.VM]); ok {
+func (x *Snapshot) LastEpoch(vm string) uint64 { return x.lastEpoch(vm) }
+
+func (t tables) lastEpoch(vm string) uint64 {
+	if row, ok := get[cluster.VM](t, string(VMs), vm); ok {
 		return row.EpochsGiven()
 	}
-	row, _ := one(x, tableEpochs, byID, vm, copied[epochRow])
-	return row.Epoch
+	if row, ok := get[epochRow](t, tableEpochs, vm); ok {
+		return row.Epoch
+	}
+	return 0
 }
 
 // Resources are all resources of a kind, by name.
 func (x *Snapshot) Resources(kind cluster.Kind) []cluster.Resource {
-	return list(x, string(Resources), byName+prefix, cloneResource, resourceName(kind, ""))
+	return list(x, string(Resources), byName, resourceName(kind, ""), cloneResource)
 }
 
 // Clusters are the declared clusters, by name.
@@ -121,7 +122,7 @@ func (x *Snapshot) Operation(id string) (operation.Operation, bool) {
 
 // LiveOperations are the operations that have not ended, by VM ID. There is at most one for each VM.
 func (x *Snapshot) LiveOperations() []operation.Operation {
-	return list(x, string(Operations), byLiveVM, cloneOperation)
+	return list(x, string(Operations), byLiveVM, "", cloneOperation)
 }
 
 // StartsOn is how many starts the node with this ID works on, and the IDs of those that wait for their turn there, in the
@@ -130,7 +131,7 @@ func (x *Snapshot) StartsOn(node string) (working int, queue []string) {
 	if node == "" {
 		return 0, nil
 	}
-	for op := range each[operation.Operation](x.db.Txn(false).Get(string(Operations), byStart+prefix, node+"\x00")) {
+	for op := range each[operation.Operation](x.tables, string(Operations), byStart, text(node)) {
 		if op.Phase == operation.Queued {
 			queue = append(queue, op.ID)
 		} else {
@@ -150,7 +151,7 @@ func (x *Snapshot) OperationByRequest(request string) (operation.Operation, bool
 	if request == "" || strings.ContainsRune(request, 0) {
 		return operation.Operation{}, false
 	}
-	made := list(x, string(Operations), byRequest, cloneOperation, request)
+	made := list(x, string(Operations), byRequest, text(request), cloneOperation)
 	return newest(made, func(o *operation.Operation) time.Time { return o.CreatedAt })
 }
 
@@ -170,7 +171,7 @@ func (x *Snapshot) OperationsOfPlan(plan string) []operation.Operation {
 	if plan == "" || strings.ContainsRune(plan, 0) {
 		return nil
 	}
-	found := list(x, string(Operations), byPlan+prefix, cloneOperation, plan+"\x00")
+	found := list(x, string(Operations), byPlan, text(plan), cloneOperation)
 	slices.Reverse(found)
 	return found
 }
@@ -184,14 +185,14 @@ func (x *Snapshot) Plan(id string) (cluster.Plan, bool) {
 }
 
 // LivePlans are the plans that are proposed or running, oldest first.
-func (x *Snapshot) LivePlans() []cluster.Plan { return list(x, string(Plans), byLive, clonePlan) }
+func (x *Snapshot) LivePlans() []cluster.Plan { return list(x, string(Plans), byLive, "", clonePlan) }
 
 // PlanByRequest is the newest plan that was made by this request, named by its idempotency key.
 func (x *Snapshot) PlanByRequest(request string) (cluster.Plan, bool) {
 	if request == "" || strings.ContainsRune(request, 0) {
 		return cluster.Plan{}, false
 	}
-	return newest(list(x, string(Plans), byRequest, clonePlan, request), func(p *cluster.Plan) time.Time { return p.CreatedAt })
+	return newest(list(x, string(Plans), byRequest, text(request), clonePlan), func(p *cluster.Plan) time.Time { return p.CreatedAt })
 }
 
 // Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.
@@ -203,7 +204,7 @@ func (x *Snapshot) Decisions(limit int) []placement.Decision {
 // that are kept. After is the ID of a decision: only those before it are meant, and none if it is no longer kept, because
 // the oldest go first. The request is only to be looked at. Others are not copied: a decision keeps the figures of many nodes.
 func (x *Snapshot) DecisionsAbout(limit int, after string, wanted func(*placement.Request) bool) []placement.Decision {
-	kept := each[decisionRow](x.db.Txn(false).GetReverse(string(Decisions), byAge))
+	kept := backwards[decisionRow](x.tables, string(Decisions), byAge)
 	return take(func(yield func(*decisionRow) bool) {
 		begun := after == ""
 		for row := range kept {
@@ -233,7 +234,7 @@ func (x *Snapshot) Decision(id string) (placement.Decision, bool) {
 	if found, ok := one(x, string(Decisions), byID, id, cloneDecision); ok {
 		return found, true
 	}
-	if like := list(x, string(Decisions), byID+prefix, cloneDecision, id); len(like) == 1 {
+	if like := list(x, string(Decisions), byID, id, cloneDecision); len(like) == 1 {
 		return like[0], true
 	}
 	return none, false
@@ -241,7 +242,7 @@ func (x *Snapshot) Decision(id string) (placement.Decision, bool) {
 
 // Members are all coordinators, by name.
 func (x *Snapshot) Members() []cluster.Member {
-	return list(x, string(Members), byName, copied[cluster.Member])
+	return list(x, string(Members), byName, "", copied[cluster.Member])
 }
 
 // Member is the coordinator with this ID.
@@ -256,7 +257,7 @@ func (x *Snapshot) MemberByName(name string) (cluster.Member, bool) {
 
 // Tokens are all enrolment tokens, by hash.
 func (x *Snapshot) Tokens() []cluster.Token {
-	return list(x, string(Tokens), byID, copied[cluster.Token])
+	return list(x, string(Tokens), byID, "", copied[cluster.Token])
 }
 
 // Token is the enrolment token whose secret has this hash.
@@ -276,7 +277,7 @@ func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
 	if index == math.MaxUint64 {
 		return nil
 	}
-	return take(each[eventRow](x.db.Txn(false).LowerBound(tableEvents, byID, index+1)), 0, cloneEvent)
+	return take(since[eventRow](x.tables, tableEvents, byID, number(index+1)), 0, cloneEvent)
 }
 
 // Meta is the value of this key; empty if it has none.
@@ -293,27 +294,10 @@ func (x *Snapshot) MetaRevision(key string) uint64 {
 
 func cloneEvent(row *eventRow) cluster.Event { return row.Event }
 
-// prefix makes an index name mean: every key that begins like this.
-const prefix = "_prefix"
-
 // halt ends this member rather than let it part from the others. Raft calls the state in a goroutine of its own that
 // nobody returns an error to.
 func halt(format string, args ...any) {
 	panic(fmt.Sprintf("state: "+format, args...)) //nolint:forbidigo // see above
-}
-
-// each walks the rows of a query. Queries use tables and indexes of the schema, so an error is a slip of this package.
-func each[Row any](rows memdb.ResultIterator, err error) iter.Seq[*Row] {
-	if err != nil {
-		halt("read: %v", err)
-	}
-	return func(yield func(*Row) bool) {
-		for row := rows.Next(); row != nil; row = rows.Next() {
-			if !yield(row.(*Row)) {
-				return
-			}
-		}
-	}
 }
 
 // take gathers the rows before it copies them: records are large, and a slice of them that grows copies them over and over.
@@ -335,19 +319,19 @@ func take[Row, Out any](rows iter.Seq[*Row], limit int, clone func(*Row) Out) []
 	return out
 }
 
-func list[Row, Out any](x *Snapshot, table, index string, clone func(*Row) Out, args ...any) []Out {
-	return take(each[Row](x.db.Txn(false).Get(table, index, args...)), 0, clone)
+func list[Row, Out any](x *Snapshot, table, index, prefix string, clone func(*Row) Out) []Out {
+	return take(each[Row](x.tables, table, index, prefix), 0, clone)
 }
 
 // last is the end of an index, from there backwards.
 func last[Row, Out any](x *Snapshot, table, index string, limit int, clone func(*Row) Out) []Out {
-	return take(each[Row](x.db.Txn(false).GetReverse(table, index)), limit, clone)
+	return take(backwards[Row](x.tables, table, index), limit, clone)
 }
 
 func one[Row, Out any](x *Snapshot, table, index, key string, clone func(*Row) Out) (Out, bool) {
 	// A key that no record can have would run into the next part of the index's key.
 	if !strings.ContainsRune(key, 0) {
-		for row := range each[Row](x.db.Txn(false).Get(table, index, key)) {
+		for row := range each[Row](x.tables, table, index, text(key)) {
 			return clone(row), true
 		}
 	}
@@ -360,23 +344,4 @@ func either[T any](ref string, byID, byName func(string) (T, bool)) (T, bool) {
 		return found, true
 	}
 	return byName(ref)
-}
-
-// rows are all rows of a table, by ID.
-func (x *Snapshot) rows(table string) iter.Seq[any] {
-	rows, err := x.db.Txn(false).Get(table, byID)
-	if err != nil {
-		halt("read: %v", err)
-	}
-	return func(yield func(any) bool) {
-		for row := rows.Next(); row != nil && yield(row); row = rows.Next() {
-		}
-	}
-}
-
-func (x *Snapshot) count(table string) (count int) {
-	for range x.rows(table) {
-		count++
-	}
-	return count
 }

@@ -90,7 +90,7 @@ func (x *Snapshot) saveSection(out *summing, table string) {
 	out.uint16(uint16(len(table)))
 	out.text(table)
 	out.uint64(uint64(x.count(table)))
-	for row := range x.rows(table) {
+	for row := range x.all(table) {
 		record, err := json.Marshal(row)
 		if err != nil {
 			out.err = err

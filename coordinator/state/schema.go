@@ -2,10 +2,8 @@ package state
 
 import (
 	"encoding/binary"
-	"fmt"
+	"slices"
 	"time"
-
-	"github.com/hashicorp/go-memdb"
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/operation"
@@ -91,165 +89,137 @@ type appliedRow struct {
 	Plans     int `json:"plans,omitempty"` // ended ones
 }
 
-// keyOf is a memdb index over rows of type T. Its key function tells whether the row is in the index.
-type keyOf[T any] func(row *T) (key []byte, in bool)
-
-// FromObject implements memdb.SingleIndexer.
-func (k keyOf[T]) FromObject(object any) (bool, []byte, error) {
-	row, ok := object.(*T)
-	if !ok {
-		return false, nil, fmt.Errorf("index got a %T", object)
-	}
-	key, in := k(row)
-	return in, key, nil
+// tableSchema is what a table is looked up by. The first index is the one by ID.
+type tableSchema struct {
+	name    string
+	indexes []indexSchema
 }
 
-// FromArgs implements memdb.Indexer: the arguments are what text, number and moment take.
-func (k keyOf[T]) FromArgs(args ...any) ([]byte, error) {
-	var key []byte
-	for _, arg := range args {
-		switch value := arg.(type) {
-		case string:
-			key = append(key, text(value)...)
-		case uint64:
-			key = append(key, number(value)...)
-		default:
-			return nil, fmt.Errorf("index cannot look up a %T", arg)
+func (s *tableSchema) idOf(row any) string { return s.indexes[0].keys(row)[0] }
+
+// indexSchema is one index: the keys that it has a row under, none if the row is not in it. Rows share the keys of an index
+// that is not unique; there they are in the order of their IDs.
+type indexSchema struct {
+	name   string
+	unique bool
+	keys   func(row any) []string
+}
+
+// under are the keys in the tree of the index of a row with an ID.
+func (s *indexSchema) under(id string, row any) []string {
+	if row == nil {
+		return nil
+	}
+	keys := s.keys(row)
+	if !s.unique {
+		for i := range keys {
+			keys[i] += id
 		}
 	}
-	return key, nil
-}
-
-// PrefixFromArgs implements memdb.PrefixIndexer: the argument is the beginning of a text.
-func (k keyOf[T]) PrefixFromArgs(args ...any) ([]byte, error) {
-	if len(args) == 1 {
-		if prefix, ok := args[0].(string); ok {
-			return []byte(prefix), nil
-		}
-	}
-	return nil, fmt.Errorf("index prefix has to be one text")
-}
-
-// keysOf is a memdb index under any number of texts a row, those that are empty left out. It is looked up like keyOf.
-type keysOf[T any] struct {
-	keyOf[T]
-	texts func(row *T) []string
-}
-
-// FromObject implements memdb.MultiIndexer.
-func (k keysOf[T]) FromObject(object any) (bool, [][]byte, error) {
-	row, ok := object.(*T)
-	if !ok {
-		return false, nil, fmt.Errorf("index got a %T", object)
-	}
-	var keys [][]byte
-	for _, one := range k.texts(row) {
-		if one != "" {
-			keys = append(keys, text(one))
-		}
-	}
-	return len(keys) > 0, keys, nil
+	return keys
 }
 
 // text ends with a NUL so that no text is the beginning of another. Identifiers hold no NUL, see checkIdentifier.
-func text(s string) []byte { return append([]byte(s), 0) }
+func text(s string) string { return s + "\x00" }
 
-func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+func number(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }
 
 // place orders rows by entry of the log and then by position in it.
-func place(index uint64, sequence uint32) []byte {
-	return binary.BigEndian.AppendUint32(number(index), sequence)
+func place(index uint64, sequence uint32) string {
+	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, index), sequence))
 }
 
 // moment orders times, those before 1970 included.
-func moment(t time.Time) []byte { return place(uint64(t.Unix())^1<<63, uint32(t.Nanosecond())) }
+func moment(t time.Time) string { return place(uint64(t.Unix())^1<<63, uint32(t.Nanosecond())) }
 
-func unique[T any](name string, key keyOf[T]) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: name, Unique: true, AllowMissing: name != byID, Indexer: key}
+func unique[T any](name string, key func(row *T) string) indexSchema {
+	return indexSchema{name: name, unique: true, keys: func(row any) []string { return []string{key(row.(*T))} }}
 }
 
-func shared[T any](name string, key keyOf[T]) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: key}
+func shared[T any](name string, key func(row *T) (key string, in bool)) indexSchema {
+	return indexSchema{name: name, keys: func(row any) []string {
+		if key, in := key(row.(*T)); in {
+			return []string{key}
+		}
+		return nil
+	}}
 }
 
-func several[T any](name string, texts func(row *T) []string) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: keysOf[T]{texts: texts}}
+// several is an index under any number of texts a row, those that are empty left out.
+func several[T any](name string, texts func(row *T) []string) indexSchema {
+	return indexSchema{name: name, keys: func(row any) []string {
+		var keys []string
+		for _, one := range texts(row.(*T)) {
+			if one != "" && !slices.Contains(keys, text(one)) {
+				keys = append(keys, text(one))
+			}
+		}
+		return keys
+	}}
 }
 
-func table(name string, indexes ...*memdb.IndexSchema) *memdb.TableSchema {
-	schema := &memdb.TableSchema{Name: name, Indexes: make(map[string]*memdb.IndexSchema, len(indexes))}
-	for _, index := range indexes {
-		schema.Indexes[index.Name] = index
-	}
-	return schema
-}
+func table(name string, indexes ...indexSchema) tableSchema { return tableSchema{name, indexes} }
 
 // resourceName is unique among resources. Kinds hold no slash.
 func resourceName(kind cluster.Kind, name string) string { return string(kind) + "/" + name }
 
-// Names are in shared indexes although they are unique: commands check that, while memdb would overwrite silently, and
-// one command may swap two names.
-func newSchema() *memdb.DBSchema {
-	tables := []*memdb.TableSchema{
+// Names are in shared indexes although they are unique: commands check that, and one command may swap two names.
+func newSchema() []tableSchema {
+	return []tableSchema{
 		table(string(Nodes),
-			unique(byID, func(n *cluster.Node) ([]byte, bool) { return text(n.ID), true }),
-			shared(byName, func(n *cluster.Node) ([]byte, bool) { return text(n.Name), true }),
-			shared(byCluster, func(n *cluster.Node) ([]byte, bool) { return text(n.Cluster), true })),
+			unique(byID, func(n *cluster.Node) string { return text(n.ID) }),
+			shared(byName, func(n *cluster.Node) (string, bool) { return text(n.Name), true }),
+			shared(byCluster, func(n *cluster.Node) (string, bool) { return text(n.Cluster), true })),
 		table(string(VMs),
-			unique(byID, func(v *cluster.VM) ([]byte, bool) { return text(v.ID), true }),
-			shared(byName, func(v *cluster.VM) ([]byte, bool) { return text(v.Name), true }),
-			shared(byHolder, func(v *cluster.VM) ([]byte, bool) {
-				return append(text(v.Holder), text(v.Name)...), v.Holder != ""
+			unique(byID, func(v *cluster.VM) string { return text(v.ID) }),
+			shared(byName, func(v *cluster.VM) (string, bool) { return text(v.Name), true }),
+			shared(byHolder, func(v *cluster.VM) (string, bool) {
+				return text(v.Holder) + text(v.Name), v.Holder != ""
 			}),
 			several(byLink, linksOfVM)),
 		table(string(Operations),
-			unique(byID, func(o *operation.Operation) ([]byte, bool) { return text(o.ID), true }),
-			shared(byAge, func(o *operation.Operation) ([]byte, bool) { return moment(o.CreatedAt), true }),
-			shared(byRequest, func(o *operation.Operation) ([]byte, bool) { return text(o.Request), o.Request != "" }),
-			shared(byPlan, func(o *operation.Operation) ([]byte, bool) {
-				return append(text(o.Plan), moment(o.CreatedAt)...), o.Plan != ""
+			unique(byID, func(o *operation.Operation) string { return text(o.ID) }),
+			shared(byAge, func(o *operation.Operation) (string, bool) { return moment(o.CreatedAt), true }),
+			shared(byRequest, func(o *operation.Operation) (string, bool) { return text(o.Request), o.Request != "" }),
+			shared(byPlan, func(o *operation.Operation) (string, bool) {
+				return text(o.Plan) + moment(o.CreatedAt), o.Plan != ""
 			}),
-			shared(byLiveVM, func(o *operation.Operation) ([]byte, bool) { return text(o.VM), o.Live() }),
-			shared(byStart, func(o *operation.Operation) ([]byte, bool) {
+			shared(byLiveVM, func(o *operation.Operation) (string, bool) { return text(o.VM), o.Live() }),
+			shared(byStart, func(o *operation.Operation) (string, bool) {
 				starts := o.Kind == operation.Start && (o.Phase == operation.Dispatched || o.Phase == operation.Queued)
-				return append(text(o.Target), number(o.Revision)...), starts
+				return text(o.Target) + number(o.Revision), starts
 			}),
-			shared(byEnded, func(o *operation.Operation) ([]byte, bool) { return number(o.Revision), !o.Live() })),
+			shared(byEnded, func(o *operation.Operation) (string, bool) { return number(o.Revision), !o.Live() })),
 		table(string(Decisions),
-			unique(byID, func(d *decisionRow) ([]byte, bool) { return text(d.Decision.ID), true }),
-			unique(byAge, func(d *decisionRow) ([]byte, bool) { return place(d.Index, d.Sequence), true })),
+			unique(byID, func(d *decisionRow) string { return text(d.Decision.ID) }),
+			unique(byAge, func(d *decisionRow) string { return place(d.Index, d.Sequence) })),
 		table(string(Members),
-			unique(byID, func(m *cluster.Member) ([]byte, bool) { return text(m.ID), true }),
-			shared(byName, func(m *cluster.Member) ([]byte, bool) { return text(m.Name), true })),
+			unique(byID, func(m *cluster.Member) string { return text(m.ID) }),
+			shared(byName, func(m *cluster.Member) (string, bool) { return text(m.Name), true })),
 		table(string(Tokens),
-			unique(byID, func(t *cluster.Token) ([]byte, bool) { return text(t.Hash), true })),
+			unique(byID, func(t *cluster.Token) string { return text(t.Hash) })),
 		table(string(Resources),
-			unique(byID, func(r *cluster.Resource) ([]byte, bool) { return text(r.ID), true }),
-			shared(byName, func(r *cluster.Resource) ([]byte, bool) { return text(resourceName(r.Kind, r.Name)), true }),
+			unique(byID, func(r *cluster.Resource) string { return text(r.ID) }),
+			shared(byName, func(r *cluster.Resource) (string, bool) { return text(resourceName(r.Kind, r.Name)), true }),
 			several(byLink, linksOfResource),
 			several(byMember, membersOf)),
 		table(string(Meta),
-			unique(byID, func(m *metaRow) ([]byte, bool) { return text(m.Key), true })),
+			unique(byID, func(m *metaRow) string { return text(m.Key) })),
 		table(string(Plans),
-			unique(byID, func(p *cluster.Plan) ([]byte, bool) { return text(p.ID), true }),
-			shared(byAge, func(p *cluster.Plan) ([]byte, bool) { return moment(p.CreatedAt), true }),
-			shared(byRequest, func(p *cluster.Plan) ([]byte, bool) { return text(p.Request), p.Request != "" }),
-			shared(byLive, func(p *cluster.Plan) ([]byte, bool) { return moment(p.CreatedAt), p.State.Live() }),
-			shared(byEnded, func(p *cluster.Plan) ([]byte, bool) { return moment(p.CreatedAt), !p.State.Live() })),
+			unique(byID, func(p *cluster.Plan) string { return text(p.ID) }),
+			shared(byAge, func(p *cluster.Plan) (string, bool) { return moment(p.CreatedAt), true }),
+			shared(byRequest, func(p *cluster.Plan) (string, bool) { return text(p.Request), p.Request != "" }),
+			shared(byLive, func(p *cluster.Plan) (string, bool) { return moment(p.CreatedAt), p.State.Live() }),
+			shared(byEnded, func(p *cluster.Plan) (string, bool) { return moment(p.CreatedAt), !p.State.Live() })),
 		table(tableEvents,
-			unique(byID, func(e *eventRow) ([]byte, bool) { return place(e.Event.Index, e.Sequence), true })),
+			unique(byID, func(e *eventRow) string { return place(e.Event.Index, e.Sequence) })),
 		table(tableKeys,
-			unique(byID, func(k *keyRow) ([]byte, bool) { return text(k.Key), true }),
-			unique(byAge, func(k *keyRow) ([]byte, bool) { return place(k.Index, k.Sequence), true })),
+			unique(byID, func(k *keyRow) string { return text(k.Key) }),
+			unique(byAge, func(k *keyRow) string { return place(k.Index, k.Sequence) })),
 		table(tableEpochs,
-			unique(byID, func(e *epochRow) ([]byte, bool) { return text(e.VM), true }),
-			shared(byAge, func(e *epochRow) ([]byte, bool) { return number(e.Index), true })),
+			unique(byID, func(e *epochRow) string { return text(e.VM) }),
+			shared(byAge, func(e *epochRow) (string, bool) { return number(e.Index), true })),
 		table(tableApplied,
-			unique(byID, func(*appliedRow) ([]byte, bool) { return []byte{0}, true })),
+			unique(byID, func(*appliedRow) string { return text("") })),
 	}
-	schema := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}
-	for _, t := range tables {
-		schema.Tables[t.Name] = t
-	}
-	return schema
 }

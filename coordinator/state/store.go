@@ -1,11 +1,8 @@
 package state
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"github.com/hashicorp/go-memdb"
 )
 
 // Store is the replicated state of one member. Its records change only through FSM, which Raft drives; everybody else
@@ -17,14 +14,10 @@ type Store struct {
 }
 
 // NewStore makes an empty state.
-func NewStore() (*Store, error) {
-	db, err := memdb.NewMemDB(newSchema())
-	if err != nil {
-		return nil, fmt.Errorf("make the state's database: %w", err)
-	}
+func NewStore() *Store {
 	store := &Store{}
-	store.now.Store(newSnapshot(db, &appliedRow{}))
-	return store, nil
+	store.now.Store(newSnapshot(newTables().draft(), appliedRow{}))
+	return store
 }
 
 // Snapshot is the state of this moment. It costs nothing and never changes.
@@ -43,6 +36,8 @@ func (s *Store) publish(next *Snapshot) {
 	close(last.moved)
 }
 
-func newSnapshot(db *memdb.MemDB, applied *appliedRow) *Snapshot {
-	return &Snapshot{db: db.Snapshot(), live: db, applied: *applied, moved: make(chan struct{})}
+// newSnapshot is the moment that a draft and what was applied make. Nothing is drafted there any more.
+func newSnapshot(rows *draft, applied appliedRow) *Snapshot {
+	rows.insert(tableApplied, &applied)
+	return &Snapshot{tables: rows.tables, applied: applied, moved: make(chan struct{})}
 }

@@ -41,8 +41,7 @@ func (w *world) lead(steps func(*leader)) {
 		inside.T = t
 		w.checker = &inside
 		defer func() { w.checker, outside.checked = outside, inside.checked }()
-		store, err := state.NewStore()
-		w.must(err)
+		store := state.NewStore()
 		l := &leader{checker: &inside, world: w, store: store}
 		random := uint64(0)
 		l.Control = control.New(control.Config{

@@ -197,11 +197,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 func TestTheLogGivesOneState(t *testing.T) {
 	each(1, 20, func(seed uint64) bool {
 		w := play(Generate(seed), nil, None)
-		replayed, err := state.NewStore()
-		if err != nil {
-			t.Error(err)
-			return true
-		}
+		replayed := state.NewStore()
 		for i, data := range w.log {
 			replayed.FSM().Apply(&raft.Log{Index: uint64(i + 1), Data: data})
 		}

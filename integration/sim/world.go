@@ -105,10 +105,7 @@ func (w *World) uuid(name string) string {
 }
 
 func newWorld(script Script, trace io.Writer, bug Bug) *World {
-	store, err := state.NewStore()
-	if err != nil {
-		panic(err)
-	}
+	store := state.NewStore()
 	w := &World{
 		clockwork: newClockwork(script.Seed), context: context.Background(), mix: script.Mix, store: store,
 		cuts: map[[2]string]int{}, void: map[[2]string]uint64{}, excused: map[string]bool{}, hash: fnv.New64a(), trace: trace, bug: bug,

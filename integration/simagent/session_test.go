@@ -55,10 +55,7 @@ func (l *leader) Enrol(
 
 func newLeader(t *testing.T) *leader {
 	t.Helper()
-	store, err := state.NewStore()
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := state.NewStore()
 	command := state.Command{
 		Key: "setup", Kind: "setup", At: time.Now(), Expect: []state.Expectation{{Table: state.Nodes, ID: "n1"}},
 		Nodes: []cluster.Node{{ID: "n1", Name: "node1", Cluster: cluster.DefaultCluster}},
