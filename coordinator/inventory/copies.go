@@ -34,32 +34,53 @@ type holders struct {
 // long past. The caller holds the lock.
 func (s *Store) recount(id string, n *node) {
 	shows := make(map[string]string)
-	if n.session != nil && n.domainsKnown {
-		for i := range n.shown {
-			one := &n.shown[i]
-			if one.State.Holds() && one.State != cluster.DomainPausedMigration {
-				shows[one.UUID] = one.Name
-			}
+	for i := range n.shown {
+		if one := &n.shown[i]; n.counts(one) {
+			shows[one.UUID] = one.Name
 		}
 	}
 	for uuid := range n.counted {
 		if _, still := shows[uuid]; !still {
-			s.copies[uuid].remove(id)
-			if len(s.copies[uuid].nodes) == 0 {
-				delete(s.copies, uuid)
-			}
+			s.copies.remove(uuid, id)
 		}
 	}
 	now := s.now()
 	for uuid, name := range shows {
-		held := s.copies[uuid]
-		if held == nil {
-			held = &holders{}
-			s.copies[uuid] = held
-		}
-		held.add(id, name, now)
+		s.copies.add(uuid, id, name, now)
 	}
 	n.counted = shows
+}
+
+// recountOne is recount where nothing but one domain has changed.
+func (s *Store) recountOne(id string, n *node, uuid string) {
+	facts := cluster.NodeFacts{Domains: n.shown}
+	if one := facts.Domain(uuid); one != nil && n.counts(one) {
+		s.copies.add(uuid, id, one.Name, s.now())
+		n.counted[uuid] = one.Name
+	} else if _, counted := n.counted[uuid]; counted {
+		s.copies.remove(uuid, id)
+		delete(n.counted, uuid)
+	}
+}
+
+// counts tells whether a domain of the node is among the copies.
+func (n *node) counts(one *cluster.Domain) bool {
+	return n.session != nil && n.domainsKnown && one.State.Holds() && one.State != cluster.DomainPausedMigration
+}
+
+func (c copies) add(uuid, node, name string, now time.Time) {
+	held := c[uuid]
+	if held == nil {
+		held = &holders{}
+		c[uuid] = held
+	}
+	held.add(node, name, now)
+}
+
+func (c copies) remove(uuid, node string) {
+	if c[uuid].remove(node); len(c[uuid].nodes) == 0 {
+		delete(c, uuid)
+	}
 }
 
 func (h *holders) add(node, name string, now time.Time) {

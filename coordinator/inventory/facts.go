@@ -32,6 +32,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 		n.around.tell(&facts)
 	}
 	facts.Domains, facts.DomainsKnown = n.shown, n.domainsKnown
+	n.lent.Store(true)
 	if n.telemetry != nil {
 		facts.Telemetry, facts.TelemetryAt = true, n.telemetryAt
 		facts.Available = amount(n.telemetry.MemoryAvailableBytes)
@@ -103,6 +104,37 @@ func (n *node) show() {
 	}
 	slices.SortFunc(shown, func(a, b cluster.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	n.shown = shown
+	n.lent.Store(false)
+}
+
+// showOne brings the readers' list up to date about one domain. Domains come and go one by one, on nodes that have many.
+func (n *node) showOne(uuid string) {
+	one, listed := n.domains[uuid]
+	at, there := slices.BinarySearchFunc(n.shown, uuid, func(d cluster.Domain, uuid string) int { return cmp.Compare(d.UUID, uuid) })
+	if !listed && !there {
+		return
+	}
+	if n.lent.Swap(false) {
+		n.shown = slices.Clone(n.shown)
+	}
+	switch {
+	case !listed:
+		n.shown = slices.Delete(n.shown, at, at+1)
+	case there:
+		n.shown[at] = domainOf(one, n.sampleOf(uuid))
+	default:
+		n.shown = slices.Insert(n.shown, at, domainOf(one, n.sampleOf(uuid)))
+	}
+}
+
+// sampleOf is what telemetry says of a domain; nil if nothing.
+func (n *node) sampleOf(uuid string) *berthv1.DomainTelemetry {
+	for _, sample := range n.telemetry.GetDomains() {
+		if sample.GetUuid() == uuid {
+			return sample
+		}
+	}
+	return nil
 }
 
 func domainOf(one domain, sample *berthv1.DomainTelemetry) cluster.Domain {

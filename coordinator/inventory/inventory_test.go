@@ -3,7 +3,10 @@ package inventory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,6 +208,52 @@ func TestDomainChangesCountAtOnce(t *testing.T) {
 		}
 		if domains := store.Domains("n1"); len(domains) != 1 || domains[0].GetUuid() != "u1" {
 			t.Errorf("domains are %v, want only u1", domains)
+		}
+	})
+}
+
+// Events of single domains change the readers' list and the copies only where they have to. What that comes to is what making
+// both anew comes to, and what a reader was given stays as it was.
+func TestDomainsThatChangeOneByOneAreCountedAsIfListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, random := newStore(), rand.New(rand.NewPCG(1, 2))
+		agents := []*agent{connect(t, store, "n1"), connect(t, store, "n2")}
+		for _, a := range agents {
+			a.inventory(running("u05"), running("u10"))
+			a.telemetry(&berthv1.NodeTelemetry{Domains: []*berthv1.DomainTelemetry{{Uuid: "u07", RssBytes: new(int64(7))}}})
+		}
+		states := []berthv1.DomainState{
+			berthv1.DomainState_DOMAIN_STATE_RUNNING, berthv1.DomainState_DOMAIN_STATE_ABSENT, berthv1.DomainState_DOMAIN_STATE_SHUTOFF,
+			berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION,
+		}
+		var lent, kept []cluster.Domain
+		for range 500 {
+			if random.IntN(3) == 0 {
+				lent = store.Facts("n1", time.Now()).Domains
+				kept = slices.Clone(lent)
+			}
+			agents[random.IntN(2)].change("", inState(fmt.Sprintf("u%02d", random.IntN(15)), states[random.IntN(len(states))]))
+			time.Sleep(2 * copyGrace)
+			if diff := cmp.Diff(kept, lent); diff != "" {
+				t.Fatalf("what a reader has was changed:\n%s", diff)
+			}
+			shown, copied := store.Facts("n1", time.Now()).Domains, store.Copied()
+			anew := newStore()
+			for i, a := range agents {
+				connect(t, anew, a.node).inventory()
+				anew.nodes[a.node].domains, anew.nodes[a.node].telemetry = store.nodes[a.node].domains, store.nodes[a.node].telemetry
+				anew.nodes[a.node].show()
+				anew.recount(a.node, anew.nodes[a.node])
+				if i == 0 {
+					if diff := cmp.Diff(anew.nodes[a.node].shown, shown); diff != "" {
+						t.Fatalf("one by one the domains are others than at once:\n%s", diff)
+					}
+				}
+			}
+			time.Sleep(2 * copyGrace)
+			if diff := cmp.Diff(anew.Copied(), copied); diff != "" {
+				t.Fatalf("one by one the copies are others than at once:\n%s", diff)
+			}
 		}
 	})
 }

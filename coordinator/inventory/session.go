@@ -183,8 +183,8 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 	default:
 		n.domains[uuid] = domain{wire: wire, since: now}
 	}
-	n.show()
-	s.recount(id, n)
+	n.showOne(uuid)
+	s.recountOne(id, n, uuid)
 	if was != is {
 		s.domainMoved(id, wire, was, is, change.GetEvent(), now)
 	}

@@ -58,7 +58,8 @@ type node struct {
 	digest       string            // that the agent made of the inventory and these domains; empty: they have changed since
 	domains      map[string]domain // by UUID
 	domainsKnown bool              // listed since the session opened, and the last listing succeeded
-	shown        []cluster.Domain  // the same for readers, sorted by UUID; replaced, never changed
+	shown        []cluster.Domain  // the same for readers, sorted by UUID
+	lent         atomic.Bool       // a reader has shown: it does not change any more
 	counted      map[string]string // those among the copies: names by UUID
 }
 
@@ -91,7 +92,7 @@ func (s *Store) Reset() {
 func (s *Store) node(id string) *node {
 	n := s.nodes[id]
 	if n == nil {
-		n = &node{domains: make(map[string]domain)}
+		n = &node{domains: make(map[string]domain), counted: make(map[string]string)}
 		s.nodes[id] = n
 	}
 	return n
