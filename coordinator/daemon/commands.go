@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,10 @@ func (j Joined) tell(w io.Writer) {
 	fmt.Fprintf(w, "\nnext:\n  %s\n  berth coordinator list\n", startLine(j.ConfigPath))
 }
 
+// heapGrowth is how far the heap may grow before it is collected, in per cent. Most of a coordinator's memory is its state, which
+// stays: to look through all of it as often as Go would costs a leader under load a third of its time.
+const heapGrowth = 200
+
 func runCommand() *cobra.Command {
 	path := DefaultConfigPath
 	command := &cobra.Command{
@@ -110,6 +115,7 @@ func runCommand() *cobra.Command {
 		Short: "Run this machine's coordinator in the foreground",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			debug.SetGCPercent(heapGrowth)
 			c, err := LoadConfig(path)
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%w: 'berth coordinator init' and 'berth coordinator join' write it", err)
