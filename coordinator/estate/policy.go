@@ -114,10 +114,15 @@ func Builtin(kind cluster.Kind, name string) (cluster.Resource, bool) {
 
 // BuiltinByID is the built-in policy with this ID.
 func BuiltinByID(id string) (cluster.Resource, bool) {
-	if !strings.HasPrefix(id, cluster.BuiltIn) {
+	name, is := strings.CutPrefix(id, cluster.BuiltIn)
+	if !is {
 		return cluster.Resource{}, false
 	}
-	return first(BuiltinPolicies(), func(r *cluster.Resource) bool { return r.ID == id })
+	policy, known := placement.Builtin(name, cluster.DefaultSettings())
+	if !known {
+		return cluster.Resource{}, false
+	}
+	return builtinRecord(policy), true
 }
 
 // PolicyOf is how a cluster places VMs and evens itself out: the policy that its record links to, affinity if none, with the
