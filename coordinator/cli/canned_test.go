@@ -325,7 +325,7 @@ func cannedAdoption(request *berthv1.AdoptVMsRequest) *berthv1.AdoptVMsResponse 
 	}
 	answer.Vms = append(answer.Vms, db, web)
 	if request.GetAll() {
-		answer.Vms = append(answer.Vms, &berthv1.AdoptedVM{Vm: "old", VmId: "u3", Node: "node2", Problem: "it is off", NextStep: "start it with 'virsh start old' on node2"})
+		answer.Vms = append(answer.Vms, &berthv1.AdoptedVM{Vm: "old", VmId: "u3", Node: "node2", Problem: "it is paused (user)", NextStep: "let it run with 'virsh resume old' on node2"})
 	}
 	return answer
 }

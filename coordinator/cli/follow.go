@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -47,17 +48,8 @@ var errTimeout = errors.New("timed out")
 // await follows an operation to its end and returns it. An operation that does not end well is an error, and so is one
 // that takes longer than the timeout.
 func (a *app) await(cmd *cobra.Command, s *session, op *berthv1.Operation, timeout time.Duration) (*berthv1.Operation, error) {
-	progress := a.progress(cmd.ErrOrStderr(), op)
-	last, err := follow(cmd.Context(), s, op, timeout, progress)
-	progress.end(err == nil && last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE)
-	watch := fmt.Sprintf("watch it with 'berth operation watch %s'", op.GetId())
-	switch {
-	case errors.Is(err, errTimeout):
-		return nil, operationError(last, rpc.Timeout, watch, "%s still runs after %s; it goes on without this command",
-			operationPhrase(last), span(timeout))
-	case errors.Is(err, context.Canceled):
-		return nil, fmt.Errorf("interrupted; %s goes on, %s: %w", operationPhrase(last), watch, err)
-	case err != nil:
+	last, err := a.awaitEnd(cmd, s, op, timeout)
+	if err != nil {
 		return nil, err
 	}
 	switch last.GetResult() {
@@ -65,12 +57,68 @@ func (a *app) await(cmd *cobra.Command, s *session, op *berthv1.Operation, timeo
 		return last, nil
 	case berthv1.OperationResult_OPERATION_RESULT_PARKED:
 		return nil, operationError(last, rpc.Conflict,
-			fmt.Sprintf("look at the VM on its nodes, then at 'berth operation show %s'", last.GetId()),
+			fmt.Sprintf("'berth operation show %s' has what the nodes show, 'berth operation resolve %[1]s' decides", last.GetId()),
 			"%s is parked, an operator has to decide: %s", operationPhrase(last), last.GetMessage())
 	default:
 		return nil, operationError(last, rpc.Unavailable,
 			fmt.Sprintf("see 'berth operation show %s' for each step", last.GetId()),
 			"%s failed: %s", operationPhrase(last), or(last.GetMessage(), "no reason is recorded"))
+	}
+}
+
+// awaitEnd follows an operation to its end, however it ends. The error says that it goes on, if it does.
+func (a *app) awaitEnd(cmd *cobra.Command, s *session, op *berthv1.Operation, timeout time.Duration) (*berthv1.Operation, error) {
+	last, err := a.followShown(cmd.Context(), cmd, s, op, timeout)
+	if err != nil {
+		return nil, unended(err, last, timeout, false)
+	}
+	return last, nil
+}
+
+// awaitEach follows operations to their ends, one after the other, however they end. All of them have the same time. Some
+// may be nil. Seen gets the last that is known of each that was followed, by its place. The error says that those which have not ended go on.
+func (a *app) awaitEach(
+	cmd *cobra.Command, s *session, operations []*berthv1.Operation, timeout time.Duration, seen func(int, *berthv1.Operation),
+) error {
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, errTimeout)
+	defer cancel()
+	for i, op := range operations {
+		if op == nil {
+			continue
+		}
+		last, err := a.followShown(ctx, cmd, s, op, timeout)
+		seen(i, last)
+		if err != nil {
+			others := slices.ContainsFunc(operations[i+1:], func(op *berthv1.Operation) bool { return op != nil })
+			return unended(err, last, timeout, others)
+		}
+	}
+	return nil
+}
+
+// followShown follows an operation with its progress shown.
+func (a *app) followShown(
+	ctx context.Context, cmd *cobra.Command, s *session, op *berthv1.Operation, timeout time.Duration,
+) (*berthv1.Operation, error) {
+	progress := a.progress(cmd.ErrOrStderr(), op)
+	last, err := follow(ctx, s, op, timeout, progress)
+	progress.end(err == nil && last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE)
+	return last, err
+}
+
+// unended says why an operation was not followed to its end. Others tells that more would have been followed after it.
+func unended(err error, last *berthv1.Operation, timeout time.Duration, others bool) error {
+	watch, alone, on := fmt.Sprintf("watch it with 'berth operation watch %s'", last.GetId()), "it goes on without this command", "goes on"
+	if others {
+		watch, alone, on = "watch them with 'berth operation list --running'", alone+", and so do those after it", "and those after it go on"
+	}
+	switch {
+	case errors.Is(err, errTimeout):
+		return operationError(last, rpc.Timeout, watch, "%s still runs after %s; %s", operationPhrase(last), span(timeout), alone)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted; %s %s, %s: %w", operationPhrase(last), on, watch, err)
+	default:
+		return err
 	}
 }
 

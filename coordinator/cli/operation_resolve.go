@@ -40,10 +40,7 @@ migration has paused it. With --keep none no copy is left, and the VM is stopped
 			op := answer.GetOperation()
 			said := fmt.Sprintf("operation %s (%s of vm/%s) is being resolved: keep %s", op.GetId(), op.GetKind(), op.GetVm(), keep)
 			if wait.wait {
-				progress := a.progress(cmd.ErrOrStderr(), op)
-				op, err = follow(cmd.Context(), s, op, wait.timeout, progress)
-				progress.end(err == nil)
-				if err != nil {
+				if op, err = a.awaitEnd(cmd, s, op, wait.timeout); err != nil {
 					return err
 				}
 				if op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_PARKED {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -58,20 +57,13 @@ func (a *app) vmAdopt(cmd *cobra.Command, request *berthv1.AdoptVMsRequest, wait
 		return err
 	}
 	a.nothing(cmd, len(answer.GetVms()), "no domain runs that is not Berth's")
+	var waited error
 	if wait.wait && !request.GetDryRun() {
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), wait.timeout, errTimeout)
-		defer cancel()
+		operations := make([]*berthv1.Operation, 0, len(answer.GetVms()))
 		for _, one := range answer.GetVms() {
-			if one.GetOperation() == nil {
-				continue
-			}
-			progress := a.progress(cmd.ErrOrStderr(), one.GetOperation())
-			one.Operation, err = follow(ctx, s, one.GetOperation(), wait.timeout, progress)
-			progress.end(err == nil)
-			if err != nil {
-				return err
-			}
+			operations = append(operations, one.GetOperation())
 		}
+		waited = a.awaitEach(cmd, s, operations, wait.timeout, func(i int, last *berthv1.Operation) { answer.Vms[i].Operation = last })
 	}
 	err = a.print(cmd, result{
 		message: answer,
@@ -82,10 +74,12 @@ func (a *app) vmAdopt(cmd *cobra.Command, request *berthv1.AdoptVMsRequest, wait
 			}
 		},
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if request.GetDryRun() {
+	case waited != nil:
+		return waited
+	case request.GetDryRun():
 		return nil
 	}
 	return adoptedError(answer.GetVms())

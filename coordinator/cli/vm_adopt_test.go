@@ -18,6 +18,47 @@ func TestAdoptionsOfWhichSomeFail(t *testing.T) {
 	golden(t, "vm-adopt-some.golden", said.out+errSection(said.errOut))
 }
 
+// Waiting ends with what is known of each domain, and with what goes on.
+func TestAdoptionsThatAreNotWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		watch []func(context.Context, *berthv1.WatchOperationRequest, send) error // one for each adoption
+		says  string
+	}{
+		"the first": {[]func(context.Context, *berthv1.WatchOperationRequest, send) error{never}, "and so do those after it"},
+		"the last":  {[]func(context.Context, *berthv1.WatchOperationRequest, send) error{endsWell, never}, "watch it with 'berth operation watch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := steady()
+			f.adoptVMs = func(r *berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error) {
+				answer := cannedAdoption(r)
+				for _, one := range answer.GetVms() {
+					if one.GetOperation() != nil {
+						one.Operation = cannedOperation("adopt", running)
+					}
+				}
+				return answer, nil
+			}
+			asked := 0
+			f.watchOp = func(ctx context.Context, r *berthv1.WatchOperationRequest, send send) error {
+				watch := c.watch[min(asked, len(c.watch)-1)]
+				asked++
+				return watch(ctx, r, send)
+			}
+			w, _ := newWorld(t, f)
+			said := w.run("vm", "adopt", "--all", "--timeout", "300ms")
+			if said.exit != TimedOut || !strings.Contains(said.errOut, "still runs after 300ms; it goes on without this command") ||
+				!strings.Contains(said.errOut, c.says) {
+				t.Errorf("exit %d, %q", said.exit, said.errOut)
+			}
+			for _, line := range []string{"vm/db on node1: ", "vm/web on node2: ", "vm/old on node2: not adopted: it is paused"} {
+				if !strings.Contains(said.out, line) {
+					t.Errorf("it does not say %q: %q", line, said.out)
+				}
+			}
+		})
+	}
+}
+
 // An operation that parks again has not been resolved.
 func TestAResolutionThatParksAgain(t *testing.T) {
 	f := steady()
@@ -34,6 +75,17 @@ func TestAResolutionThatParksAgain(t *testing.T) {
 	f.watchOp = endsWell
 	if said = w.run("operation", "resolve", "migrate", "--keep", "target"); said.exit != Done || !strings.Contains(said.out, "is resolved: node2 has the VM") {
 		t.Errorf("exit %d, %q, %q", said.exit, said.out, said.errOut)
+	}
+}
+
+// A resolution that is not waited for goes on.
+func TestAResolutionThatTakesLong(t *testing.T) {
+	f := steady()
+	f.watchOp = never
+	w, _ := newWorld(t, f)
+	said := w.run("operation", "resolve", "migrate", "--keep", "target", "--timeout", "200ms")
+	if said.exit != TimedOut || !strings.Contains(said.errOut, "still runs after 200ms; it goes on without this command") {
+		t.Errorf("exit %d, %q", said.exit, said.errOut)
 	}
 }
 

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,16 +48,19 @@ func (a *app) vmStartMany(cmd *cobra.Command, request *berthv1.StartVMsRequest, 
 	if err != nil {
 		return err
 	}
+	var waited error
 	if wait.wait && !request.GetDryRun() {
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), wait.timeout, errTimeout)
-		defer cancel()
+		operations := make([]*berthv1.Operation, 0, len(answer.GetStarted()))
 		for _, started := range answer.GetStarted() {
-			if started.GetOperation() != nil {
-				if err := a.awaitStarted(ctx, cmd, s, started, wait.timeout); err != nil {
-					return err
-				}
-			}
+			operations = append(operations, started.GetOperation())
 		}
+		waited = a.awaitEach(cmd, s, operations, wait.timeout, func(i int, last *berthv1.Operation) {
+			started := answer.GetStarted()[i]
+			started.Operation = last
+			if last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE {
+				started.Decision = a.finalDecision(cmd, s, last, started.GetDecision())
+			}
+		})
 	}
 	err = a.print(cmd, result{
 		message: answer,
@@ -71,33 +71,13 @@ func (a *app) vmStartMany(cmd *cobra.Command, request *berthv1.StartVMsRequest, 
 			}
 		},
 	})
-	if err != nil {
-		return err
-	}
-	return startedError(answer.GetStarted())
-}
-
-// awaitStarted follows one of several starts to its end. All of them have the same time.
-func (a *app) awaitStarted(ctx context.Context, cmd *cobra.Command, s *session, started *berthv1.StartedVM, limit time.Duration) error {
-	op := started.GetOperation()
-	deadline, _ := ctx.Deadline()
-	progress := a.progress(cmd.ErrOrStderr(), op)
-	last, err := follow(ctx, s, op, time.Until(deadline), progress)
-	progress.end(err == nil && last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE)
-	started.Operation = last
 	switch {
-	case errors.Is(err, errTimeout):
-		return operationError(last, rpc.Timeout, "watch them with 'berth operation list --running'",
-			"%s still runs after %s; it goes on without this command, and so do those after it", operationPhrase(last), span(limit))
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("interrupted; the VMs go on starting, watch them with 'berth operation list --running': %w", err)
 	case err != nil:
 		return err
+	case waited != nil:
+		return waited
 	}
-	if last.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE {
-		started.Decision = a.finalDecision(cmd, s, last, started.GetDecision())
-	}
-	return nil
+	return startedError(answer.GetStarted())
 }
 
 // startedLine is what came of one of several starts.
