@@ -97,9 +97,11 @@ func (p *picture) vmProblems() []string {
 	running := p.running()
 	for _, vm := range p.VMs() {
 		seen := p.vm(vm, running)
-		if seen.GetState() == berthv1.VMState_VM_STATE_LOST {
-			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(seen.GetCondition(), "no node runs it")))
-		} else if vm.Operation == "" && control.IsOutOfBand(vm.Condition) {
+		lost := seen.GetState() == berthv1.VMState_VM_STATE_LOST
+		switch condition := seen.GetCondition(); {
+		case lost && !control.IsOutOfBand(condition):
+			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(condition, "no node runs it")))
+		case vm.Operation == "" && control.IsOutOfBand(vm.Condition):
 			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition))
 		}
 	}

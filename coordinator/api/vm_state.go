@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/control"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -102,7 +103,7 @@ func domainState(vm cluster.VM, node string, domain *cluster.Domain) (berthv1.VM
 		}
 		return berthv1.VMState_VM_STATE_RUNNING, ""
 	case cluster.DomainPaused:
-		return berthv1.VMState_VM_STATE_PAUSED, because("paused on node "+node, domain.Reason)
+		return berthv1.VMState_VM_STATE_PAUSED, control.PausedOn(node, domain.Reason, vm.Name)
 	case cluster.DomainPausedMigration:
 		return berthv1.VMState_VM_STATE_PAUSED, "paused by a migration on node " + node
 	case cluster.DomainUnknown:

@@ -59,7 +59,7 @@ func TestVMState(t *testing.T) {
 		"migrating away from a silent node": {
 			vmObservation{VM: held, Holder: node(cluster.NodeFacts{Liveness: cluster.Unreachable}), Operation: op(operation.Migrate)}, migrating, "",
 		},
-		"paused by its owner":                {vmObservation{VM: held, Holder: shows(cluster.DomainPaused, "user")}, paused, "paused on node hv1: user"},
+		"paused by its owner":                {vmObservation{VM: held, Holder: shows(cluster.DomainPaused, "user")}, paused, "paused on hv1 (user): 'virsh resume web' there lets it run"},
 		"paused by a migration that is over": {vmObservation{VM: held, Holder: shows(cluster.DomainPausedMigration, "")}, paused, "paused by a migration on node hv1"},
 		"silent node": {
 			vmObservation{VM: held, Holder: node(cluster.NodeFacts{

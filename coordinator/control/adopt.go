@@ -91,17 +91,25 @@ func choose(snapshot *state.Snapshot, request AdoptVMs, shown map[string][]Copy,
 	if request.All {
 		return slices.DeleteFunc(all, func(one Copy) bool {
 			_, ours := snapshot.VM(one.Domain.UUID)
-			return ours
+			return ours || one.Domain.State == cluster.DomainShutoff
 		}), nil
 	}
 	for _, word := range request.Domains {
-		before := len(found)
+		vm, ours := snapshot.VMByName(word)
+		var meant []Copy
 		for _, one := range all {
-			if one.Domain.Name == word || strings.EqualFold(one.Domain.UUID, word) {
-				found = append(found, one)
+			if one.Domain.Name == word || strings.EqualFold(one.Domain.UUID, word) || ours && one.Domain.UUID == vm.ID {
+				meant = append(meant, one)
 			}
 		}
-		if len(found) == before {
+		// A definition beside a copy that runs is not what is meant.
+		meant = slices.DeleteFunc(meant, func(one Copy) bool {
+			return one.Domain.State == cluster.DomainShutoff && slices.ContainsFunc(meant, func(other Copy) bool {
+				return other.Domain.UUID == one.Domain.UUID && other.Domain.State.Holds()
+			})
+		})
+		found = append(found, meant...)
+		if len(meant) == 0 {
 			row := AdoptedVM{Name: word, Problem: "no node shows a domain of this name or UUID", NextStep: "see 'berth node show NODE' for what runs there"}
 			if len(unheard) > 0 {
 				row.Problem += "; not asked could be " + strings.Join(unheard, ", ")
@@ -164,6 +172,7 @@ func (c *Control) tryAdopt(
 				}
 			}
 			wanted.vm = now
+			wanted.vm.LastEpoch = max(now.LastEpoch, one.Domain.Epoch) // somebody may have written a higher one
 			return wanted, nil
 		})
 		return op, "", err
@@ -199,6 +208,9 @@ func adoptable(one Copy, shown map[string][]Copy, words []string) error {
 	default:
 		return problemf(fmt.Sprintf("let it run with 'virsh resume %s' on %s", domain.Name, one.Name), "it is %s (%s)", domain.State, domain.Reason)
 	}
+	if err := one.endless(); err != nil {
+		return err
+	}
 	for _, other := range shown[domain.UUID] {
 		switch {
 		case other.Node == one.Node:
@@ -223,6 +235,18 @@ func adoptable(one Copy, shown map[string][]Copy, words []string) error {
 	return nil
 }
 
+// epochLimit is above what any VM will ever be given: each start and each move takes one.
+const epochLimit = 1 << 62
+
+// endless refuses a domain whose mark leaves no room for a higher epoch.
+func (c *Copy) endless() error {
+	if c.Domain.Epoch < epochLimit {
+		return nil
+	}
+	return problemf(fmt.Sprintf("take its mark out with 'virsh metadata %s --uri %s --remove' on %s", c.Domain.Name, domxml.Namespace, c.Name),
+		"its mark has epoch %d, which Berth has never written", c.Domain.Epoch)
+}
+
 // retakable refuses to write a new mark for a VM that is as recorded, or of which more than one copy is there. A holder that
 // does not have it refuses it for good first.
 func (c *Control) retakable(ctx context.Context, vm cluster.VM, one Copy, copies []Copy) error {
@@ -232,8 +256,15 @@ func (c *Control) retakable(ctx context.Context, vm cluster.VM, one Copy, copies
 		return busy(c.Store.Snapshot(), vm)
 	case vm.Holder == one.Node && one.is(&vm):
 		return problemf(fmt.Sprintf("see 'berth vm show %s'", vm.Name), "it is VM %s already", vm.Name)
+	case one.Domain.State == cluster.DomainShutoff:
+		return problemf(fmt.Sprintf("start it with 'berth vm start %s'", vm.Name), "it is off")
+	case one.Domain.Name != vm.Name:
+		return problemf(fmt.Sprintf("shut it down, and name it back with 'virsh domrename %s %s' on %s", one.Domain.Name, vm.Name, one.Name),
+			"it is VM %s under another name", vm.Name)
 	case one.Domain.State != cluster.DomainRunning:
 		return problemf(fmt.Sprintf("let it run with 'virsh resume %s' on %s", vm.Name, one.Name), "it is %s (%s)", one.Domain.State, one.Domain.Reason)
+	case one.endless() != nil:
+		return one.endless()
 	case len(alive) > 1:
 		return problemf("end the other with 'virsh destroy', see 'berth vm show "+vm.Name+"'", "it is %s", places(alive))
 	case vm.Holder == "" || vm.Holder == one.Node:

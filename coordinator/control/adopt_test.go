@@ -136,7 +136,10 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 	}{
 		"off": {func(w *world) {
 			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
-		}, nil, "", "it is off", "virsh start db"},
+		}, []string{"db"}, "", "it is off", "virsh start db"},
+		"a mark that no other can follow": {func(w *world) {
+			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.Managed, d.Epoch = true, 1<<64-1 })
+		}, nil, "", "its mark has epoch 18446744073709551615", "virsh metadata db"},
 		"paused": {func(w *world) {
 			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State, d.Reason = cluster.DomainPaused, "user" })
 		}, nil, "", "it is paused (user)", "virsh resume db"},
@@ -240,10 +243,28 @@ func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
 	}
 }
 
+// What is off is no domain that runs, so it is no failure to leave it.
+func TestAllAreThoseThatRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
+		w.foreign("n1", uuidB, "web")
+		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"})
+		if err != nil || len(rows) != 1 || rows[0].Name != "web" || rows[0].Problem != "" {
+			t.Errorf("%+v, %v", rows, err)
+		}
+	})
+}
+
 // A mark that somebody has taken away is written again, under a new epoch, and so is one where the VM runs by other hands.
 func TestAVMIsTakenBackByName(t *testing.T) {
 	for name, change := range map[string]func(w *world, vm cluster.VM){
 		"without its mark": func(w *world, vm cluster.VM) {
+			w.edit("n1", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+		},
+		"beside its definition elsewhere": func(w *world, vm cluster.VM) {
+			w.shows("n2", vm, func(d *cluster.Domain) { d.State, d.Managed, d.Epoch = cluster.DomainShutoff, false, 0 })
 			w.edit("n1", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
 		},
 		"elsewhere, without its mark": func(w *world, vm cluster.VM) {
@@ -285,6 +306,61 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 			t.Errorf("%+v, %v", rows, err)
 		}
 	})
+}
+
+// Nobody but Berth gives epochs, and somebody may have written a higher one all the same.
+func TestAMarkThatSomebodyHasRaisedIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		adopt := func() AdoptedVM {
+			rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+			if err != nil || len(rows) != 1 {
+				t.Fatalf("%+v, %v", rows, err)
+			}
+			synctest.Wait()
+			return rows[0]
+		}
+		w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 77 })
+		if row := adopt(); row.Problem != "" || row.Operation.Epoch != 78 {
+			t.Errorf("%+v", row)
+		}
+		if after := w.vm("web1"); after.Epoch != 78 || after.LastEpoch != 78 || after.Holder != "n1" {
+			t.Errorf("vm %+v", after)
+		}
+		w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 1<<64 - 1 })
+		if row := adopt(); !strings.Contains(row.Problem, "its mark has epoch") {
+			t.Errorf("%+v", row)
+		}
+	})
+}
+
+// The next step that a row names is one that works.
+func TestAVMThatCannotBeTakenBackSaysWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*cluster.Domain)
+		problem string
+		next    string
+	}{
+		"off":     {func(d *cluster.Domain) { d.State = cluster.DomainShutoff }, "it is off", "berth vm start web1"},
+		"renamed": {func(d *cluster.Domain) { d.Name, d.Epoch = "db1", 9 }, "it is VM web1 under another name", "virsh domrename db1 web1"},
+		"paused":  {func(d *cluster.Domain) { d.State, d.Reason, d.Epoch = cluster.DomainPaused, "user", 9 }, "it is paused (user)", "virsh resume web1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.on("n1", "web1", 1)
+				w.record(vm.ID, func(vm *cluster.VM) { vm.Holder = "" })
+				w.edit("n1", vm, c.change)
+				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+				if err != nil || len(rows) != 1 || rows[0].Problem != c.problem || !strings.Contains(rows[0].NextStep, c.next) {
+					t.Errorf("%+v, %v", rows, err)
+				}
+			})
+		})
+	}
 }
 
 func wantNext(t *testing.T, err error, next string) {

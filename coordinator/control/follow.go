@@ -219,8 +219,16 @@ func (c *Control) stoppedBeside(ctx context.Context, vm cluster.VM, condition st
 	c.keepBeside(ctx, vm, cluster.Event{Kind: "vm.stopped-out-of-band", Message: strings.TrimPrefix(condition, outOfBand)})
 }
 
+// takeOverPause is between two tries to take a VM over where it runs: what the node has refused it refuses again.
+const takeOverPause = time.Minute
+
 // takeOver gives a VM that runs on another node than recorded a new epoch there.
 func (c *Control) takeOver(ctx context.Context, vm cluster.VM, node string) {
+	for _, op := range c.Store.Snapshot().Operations() {
+		if op.VM == vm.ID && op.Kind == operation.Adopt && op.Result == operation.Failed && op.Caller == berth && c.Now().Sub(op.EndedAt) < takeOverPause {
+			return
+		}
+	}
 	_, err := c.adopt(ctx, func(snapshot *state.Snapshot) (adoption, error) {
 		now, known := snapshot.VM(vm.ID)
 		if !known || now.Revision != vm.Revision {

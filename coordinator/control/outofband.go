@@ -70,6 +70,43 @@ func living(copies []Copy) []Copy {
 	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return !c.Domain.State.Holds() })
 }
 
+// PausedOn says that a VM is paused on a node, and how it runs on.
+func PausedOn(node, reason, name string) string {
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	return fmt.Sprintf("paused on %s%s: 'virsh resume %s' there lets it run", node, reason, name)
+}
+
+// renamed says how a copy gets its VM's name back: libvirt gives no other name to what runs.
+func (c *Copy) renamed(name string) string {
+	return fmt.Sprintf("it is called %s on %s: shut it down, name it back with 'virsh domrename %s %s', and start it with 'berth vm start %s'",
+		c.Domain.Name, c.Name, c.Domain.Name, name, name)
+}
+
+// takenBy says how a copy becomes the VM. One that has its epoch is followed as soon as it runs.
+func (c *Copy) takenBy(vm *cluster.VM) string {
+	var steps []string
+	if c.Domain.State != cluster.DomainRunning {
+		steps = append(steps, fmt.Sprintf("'virsh resume %s' there", c.Domain.Name))
+	}
+	if !c.is(vm) || vm.Desired != cluster.Running {
+		steps = append(steps, fmt.Sprintf("'berth vm adopt %s'", vm.Name))
+	}
+	if len(steps) > 1 {
+		return strings.Join(steps, " and then ") + " take it over"
+	}
+	return steps[0] + " takes it over"
+}
+
+// mark says whose a copy is.
+func (c *Copy) mark() string {
+	if !c.Domain.Managed {
+		return "without Berth's mark"
+	}
+	return fmt.Sprintf("epoch %d", c.Domain.Epoch)
+}
+
 // is tells whether a copy is the VM: orders to its node carry that epoch, and are refused by any other copy.
 func (c *Copy) is(vm *cluster.VM) bool { return c.Domain.Managed && c.Domain.Epoch == vm.Epoch }
 
@@ -77,22 +114,28 @@ func besideNobody(vm cluster.VM, alive []Copy) Finding {
 	switch {
 	case len(alive) == 0:
 		return Finding{Verdict: AsRecorded}
-	case len(alive) == 1 && alive[0].Domain.State == cluster.DomainRunning && alive[0].is(&vm) && vm.Desired == cluster.Running:
+	case len(alive) > 1:
+		return alarm("it is %s, where Berth has not started it: end all but one with 'virsh destroy' there", places(alive))
+	case alive[0].Domain.Name != vm.Name:
+		return alarm("%s", alive[0].renamed(vm.Name))
+	case alive[0].Domain.State == cluster.DomainRunning && alive[0].is(&vm) && vm.Desired == cluster.Running:
 		return Finding{Verdict: CameBack, Node: alive[0].Node}
 	}
-	return alarm("it is %s, where Berth has not started it: 'berth vm adopt %s' takes it over, 'virsh destroy %s' there ends it",
-		places(alive), vm.Name, vm.Name)
+	return alarm("it is %s, where Berth has not started it: %s, 'virsh destroy %s' there ends it", places(alive), alive[0].takenBy(&vm), vm.Name)
 }
 
 func besideLackingHolder(vm cluster.VM, alive []Copy, seen Sighting) Finding {
 	switch {
 	case !seen.HolderLacks:
 		return Finding{Verdict: Undecided}
+	case len(alive) > 1:
+		return alarm("%s does not run it any more, and it is %s: end all but one with 'virsh destroy' there", seen.Holder, places(alive))
+	case len(alive) == 1 && alive[0].Domain.Name != vm.Name:
+		return alarm("%s does not run it any more, and %s", seen.Holder, alive[0].renamed(vm.Name))
 	case len(alive) == 1 && alive[0].Domain.State == cluster.DomainRunning && alive[0].is(&vm):
 		return Finding{Verdict: MovedAway, Node: alive[0].Node}
-	case len(alive) > 0:
-		return alarm("%s does not run it any more, and it is %s, not as Berth left it: 'virsh resume %s' lets a paused one run, 'berth vm adopt %s' takes one over that runs",
-			seen.Holder, places(alive), vm.Name, vm.Name)
+	case len(alive) == 1:
+		return alarm("%s does not run it any more, and it is %s, not as Berth left it: %s", seen.Holder, places(alive), alive[0].takenBy(&vm))
 	case len(seen.Unheard) > 0:
 		return alarm("%s does not run it any more, and %s, where somebody may have moved it, cannot be asked: 'berth node list' shows why",
 			seen.Holder, strings.Join(seen.Unheard, ", "))
@@ -113,12 +156,11 @@ func besideHolder(vm cluster.VM, here Copy, seen Sighting) Finding {
 	case domain.Epoch != vm.Epoch:
 		return alarm("its metadata on %s say epoch %d, and it is %d: 'berth vm adopt %s' writes a new one", here.Name, domain.Epoch, vm.Epoch, vm.Name)
 	case domain.Name != vm.Name:
-		return alarm("it is called %s on %s: shut it down, name it back with 'virsh domrename %s %s', and start it with 'berth vm start %s'",
-			domain.Name, here.Name, domain.Name, vm.Name, vm.Name)
+		return alarm("%s", here.renamed(vm.Name))
 	case domain.State == cluster.DomainPaused || domain.State == cluster.DomainPausedMigration:
-		return alarm("paused on %s (%s): 'virsh resume %s' there lets it run", here.Name, domain.Reason, vm.Name)
+		return alarm("%s", PausedOn(here.Name, domain.Reason, vm.Name))
 	case domain.State == cluster.DomainRunning && vm.Persistent && !domain.Persistent:
-		return alarm("its definition on %s was removed: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
+		return alarm("libvirt on %s has no definition of it any more: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
 			here.Name)
 	case seen.Astray != "":
 		return alarm("%s", seen.Astray)
@@ -159,12 +201,7 @@ func IsOutOfBand(condition string) bool { return besides(condition) }
 func places(copies []Copy) string {
 	texts := make([]string, 0, len(copies))
 	for i := range copies {
-		domain := &copies[i].Domain
-		mark := "without Berth's mark"
-		if domain.Managed {
-			mark = fmt.Sprintf("epoch %d", domain.Epoch)
-		}
-		texts = append(texts, fmt.Sprintf("%s on %s (%s)", domain.State, copies[i].Name, mark))
+		texts = append(texts, fmt.Sprintf("%s on %s (%s)", copies[i].Domain.State, copies[i].Name, copies[i].mark()))
 	}
 	return strings.Join(texts, " and ")
 }
@@ -195,29 +232,36 @@ func Twice(vm cluster.VM, live *operation.Operation, copies []Copy) (condition s
 			suspend = append(suspend, running[i])
 		}
 	}
-	return twice(vm.Name, holder, running), suspend
+	return twice(vm, live, holder, running), suspend
 }
 
 // twice says on which nodes one VM runs, and how to end it.
-func twice(name, holder string, copies []Copy) string {
+func twice(vm cluster.VM, live *operation.Operation, holder string, copies []Copy) string {
 	var on, steps []string
 	for i := range copies {
-		text := fmt.Sprintf("%s (epoch %d)", copies[i].Name, copies[i].Domain.Epoch)
-		if copies[i].Node == holder {
-			text = fmt.Sprintf("%s (epoch %d, its holder)", copies[i].Name, copies[i].Domain.Epoch)
+		one := &copies[i]
+		mark := one.mark()
+		if one.Node == holder {
+			mark += ", its holder"
 		}
-		on = append(on, text)
-		var others []string
+		on = append(on, fmt.Sprintf("%s (%s)", one.Name, mark))
+		var ends []string
 		for j := range copies {
 			if j != i {
-				others = append(others, copies[j].Name)
+				ends = append(ends, fmt.Sprintf("'virsh destroy %s' on %s", copies[j].Domain.Name, copies[j].Name))
 			}
 		}
-		step := fmt.Sprintf("to keep the one on %s, 'virsh destroy %s' on %s", copies[i].Name, name, strings.Join(others, " and "))
-		if copies[i].Node != holder {
-			step += fmt.Sprintf(", then 'virsh resume %s' on %s", name, copies[i].Name)
+		step := fmt.Sprintf("to keep the one on %s, %s", one.Name, strings.Join(ends, " and "))
+		if one.Node != holder {
+			step += fmt.Sprintf(", then 'virsh resume %s' on %s", one.Domain.Name, one.Name)
+		}
+		if one.Node != holder && !one.is(&vm) {
+			step += fmt.Sprintf(" and 'berth vm adopt %s'", vm.Name)
 		}
 		steps = append(steps, step)
+	}
+	if live != nil && live.Result == operation.Parked {
+		steps = []string{fmt.Sprintf("'berth operation resolve %s' decides which one is the VM", live.ID)}
 	}
 	return runsTwice + "on " + strings.Join(on, " and ") + "; what is not its holder's is suspended, and nothing is killed: " + strings.Join(steps, "; ")
 }

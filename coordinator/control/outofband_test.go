@@ -105,6 +105,71 @@ func TestAVMThatCameBackIsTakenBack(t *testing.T) {
 	})
 }
 
+// What is held by nobody and does not run as Berth left it is not taken back: it is told, with what does take it.
+func TestAVMThatCameBackOtherwise(t *testing.T) {
+	const here = "where Berth has not started it: "
+	for name, c := range map[string]struct {
+		change    func(*cluster.Domain)
+		condition string
+	}{
+		"under another name": {
+			func(d *cluster.Domain) { d.Name = "db1" },
+			"it is called db1 on node1: shut it down, name it back with 'virsh domrename db1 web1', and start it with 'berth vm start web1'",
+		},
+		"paused": {
+			func(d *cluster.Domain) { d.State = cluster.DomainPaused },
+			"it is paused on node1 (epoch 1), " + here + "'virsh resume web1' there takes it over, 'virsh destroy web1' there ends it",
+		},
+		"paused, without its mark": {
+			func(d *cluster.Domain) { d.State, d.Managed, d.Epoch = cluster.DomainPaused, false, 0 },
+			"it is paused on node1 (without Berth's mark), " + here +
+				"'virsh resume web1' there and then 'berth vm adopt web1' take it over, 'virsh destroy web1' there ends it",
+		},
+		"without its mark": {
+			func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 },
+			"it is running on node1 (without Berth's mark), " + here + "'berth vm adopt web1' takes it over, 'virsh destroy web1' there ends it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.on("n1", "web1", 1)
+				w.record(vm.ID, func(vm *cluster.VM) { vm.Holder = "" })
+				w.edit("n1", vm, c.change)
+				time.Sleep(time.Minute)
+				if after := w.vm("web1"); after.Holder != "" || after.Condition != outOfBand+c.condition {
+					t.Errorf("holder %q, condition %q\nwant %q", after.Holder, after.Condition, outOfBand+c.condition)
+				}
+				if orders := w.agents.ordered(operation.ActAdopt); len(orders) != 0 {
+					t.Errorf("ordered %+v", orders)
+				}
+			})
+		})
+	}
+}
+
+// A node that refuses to have a VM marked refuses it again: it is not asked at each look.
+func TestATakeOverThatFailsIsTriedAgainAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(order operation.Order) *operation.Answer {
+			if order.Action != operation.ActAdopt {
+				return obedient(order)
+			}
+			return &operation.Answer{
+				Outcome: operation.OutcomeFailed, Code: "denied", Error: "not allowed", Seen: operation.Observation{State: cluster.DomainRunning, Epoch: 1},
+			}
+		})
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.record(vm.ID, func(vm *cluster.VM) { vm.Holder = "" })
+		time.Sleep(3 * takeOverPause)
+		if tried := len(w.agents.ordered(operation.ActAdopt)); tried < 2 || tried > 3 {
+			t.Errorf("tried %d times", tried)
+		}
+	})
+}
+
 func TestAlarms(t *testing.T) {
 	for name, c := range map[string]struct {
 		change    func(*cluster.Domain)
@@ -128,7 +193,7 @@ func TestAlarms(t *testing.T) {
 		},
 		"undefined": {
 			func(d *cluster.Domain) { d.Persistent = false },
-			"out of band: its definition on node1 was removed: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
+			"out of band: libvirt on node1 has no definition of it any more: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +314,15 @@ func TestACopyTooManyIsSuspended(t *testing.T) {
 		},
 		"without a mark": {func(w *world, vm cluster.VM) {
 			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
-		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (epoch 0)"},
+		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (without Berth's mark); what is not its holder's is suspended, and nothing is killed: " +
+			"to keep the one on node1, 'virsh destroy web1' on node2; " +
+			"to keep the one on node2, 'virsh destroy web1' on node1, then 'virsh resume web1' on node2 and 'berth vm adopt web1'"},
+		"under another name": {
+			func(w *world, vm cluster.VM) { w.shows("n2", vm, func(d *cluster.Domain) { d.Name = "db1" }) },
+			[]string{"n2"},
+			"runs twice: on node1 (epoch 1, its holder) and node2 (epoch 1); what is not its holder's is suspended, and nothing is killed: " +
+				"to keep the one on node1, 'virsh destroy db1' on node2; to keep the one on node2, 'virsh destroy web1' on node1, then 'virsh resume db1' on node2",
+		},
 		"of the wrong epoch": {func(w *world, vm cluster.VM) {
 			w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 7 })
 			w.shows("n2", vm, nil)
@@ -273,7 +346,8 @@ func TestACopyTooManyIsSuspended(t *testing.T) {
 			w.store(state.Command{VMs: []cluster.VM{now}, Operations: []operation.Operation{op}},
 				state.Expectation{Table: state.VMs, ID: now.ID, Revision: before}, state.Expectation{Table: state.Operations, ID: op.ID})
 			w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch = 2 })
-		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (epoch 2)"},
+		}, []string{"n2"}, "runs twice: on node1 (epoch 1, its holder) and node2 (epoch 2); what is not its holder's is suspended, and nothing is killed: " +
+			"'berth operation resolve parked' decides which one is the VM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -173,7 +173,7 @@ func agreed(vm cluster.VM, copies []copyOf) (after cluster.VM, why string) {
 	after = vm
 	switch {
 	case len(copies) > 1:
-		after.Condition = twice(vm.Name, vm.Holder, copiesIn(copies))
+		after.Condition = twice(vm, nil, vm.Holder, copiesIn(copies))
 		return after, after.Condition
 	case len(copies) == 0 && vm.Holder == "":
 		return vm, ""

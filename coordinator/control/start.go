@@ -172,7 +172,7 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 		return vm, &Error{
 			Code: Conflict, Subject: subject,
 			Message:  fmt.Sprintf("a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, nodeName(snapshot, elsewhere)),
-			NextStep: fmt.Sprintf("take it over with 'berth vm adopt %s', or end it there with 'virsh destroy %s'", vm.Name, vm.Name),
+			NextStep: fmt.Sprintf("see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy'", vm.Name, vm.Name),
 		}
 	case vm.Holder != "" && !c.picture(snapshot).lacks(vm):
 		return vm, &Error{
