@@ -1,5 +1,6 @@
-// Package chaos does to a lab of real hypervisors and coordinators what bad luck and bad input do to a site, and checks
-// what Berth promises for it: a clear answer, nothing half done, and every VM running exactly once.
+// Package chaos does to a lab of real hypervisors and coordinators what bad luck, bad input and people with virsh do to a
+// site, and checks what Berth promises for it: a clear answer, nothing half done, and every VM running exactly once. Where a
+// test itself runs a guest twice, the second copy has to be suspended.
 //
 // All tests share one lab. Each finds it whole and empty and leaves it so; one that cannot is at fault itself, and the next
 // one gets a new lab. The flag -long runs every fault at every moment of a migration instead of a few of them.

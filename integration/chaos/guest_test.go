@@ -18,8 +18,23 @@ func (s *site) firmware(name string, node *lab.Host) {
 // guest starts a VM that counts, and returns once it does.
 func (s *site) guest(name string, node *lab.Host) lab.Tick {
 	s.Helper()
-	s.does("vm", "start", name, "--memory", "128M", "--node", node.Name, "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline)
-	return s.tick(node, name)
+	return s.guests(node, name)[name]
+}
+
+// guests starts VMs that count, all at once, and returns once they do.
+func (s *site) guests(node *lab.Host, names ...string) map[string]lab.Tick {
+	s.Helper()
+	var starts []*running
+	for _, name := range names {
+		starts = append(starts, s.starts("vm", "start", name, "--memory", "128M", "--node", node.Name,
+			"--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline))
+	}
+	ticks := map[string]lab.Tick{}
+	for i, name := range names {
+		starts[i].ends(0)
+		ticks[name] = s.tick(node, name)
+	}
+	return ticks
 }
 
 // tick is the next sign of life from the guest on that host.

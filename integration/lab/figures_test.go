@@ -42,6 +42,21 @@ func TestOverlapsAreRunsOfOneGuestInTwoProcesses(t *testing.T) {
 	}
 }
 
+// What a test plants is told apart, and hides nothing else.
+func TestPlantedOverlapsAreNoFaults(t *testing.T) {
+	var o Observer
+	for _, name := range []string{"planted", "other"} {
+		for pid := 1; pid <= 2; pid++ {
+			o.runs = append(o.runs, &Run{Guest: name, Name: name, PID: pid, From: time.Unix(10, 0), To: time.Unix(20, 0)})
+		}
+	}
+	o.Plant("planted")
+	faults, planted := o.Overlaps(), o.Planted()
+	if len(faults) != 1 || faults[0].First.Name != "other" || len(planted) != 1 || planted[0].First.Name != "planted" {
+		t.Errorf("faults %v, planted %v", faults, planted)
+	}
+}
+
 func TestATickTellsARestartAndDamage(t *testing.T) {
 	first, ok := parseTick("[    3.5] noise tick 7 uptime 12.50 boot 1a2b3c4d memory ok\r\n")
 	if want := (Tick{7, 12500 * time.Millisecond, "1a2b3c4d", true}); !ok || first != want {

@@ -19,9 +19,10 @@ type Observer struct {
 	done   sync.WaitGroup
 	stop   sync.Once
 
-	mu   sync.Mutex
-	runs []*Run
-	errs []error
+	mu      sync.Mutex
+	runs    []*Run
+	errs    []error
+	planted map[string]bool // names of guests
 }
 
 // Run is an uninterrupted time in which a guest executed on a host.
@@ -167,8 +168,31 @@ func (o *Observer) Running(guest string) int {
 	return count
 }
 
-// Overlaps are all times so far in which one guest ran twice. There should be none, ever.
-func (o *Observer) Overlaps() []Overlap { return overlaps(o.Runs(), time.Now()) }
+// Plant says that the test itself runs guests of these names twice: what Planted tells of them is no fault.
+func (o *Observer) Plant(guests ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.planted == nil {
+		o.planted = map[string]bool{}
+	}
+	for _, guest := range guests {
+		o.planted[guest] = true
+	}
+}
+
+// Overlaps are all times so far in which one guest ran twice that was not planted. There should be none, ever.
+func (o *Observer) Overlaps() []Overlap { return o.overlaps(false) }
+
+// Planted are all times so far in which a guest ran twice because the test made it.
+func (o *Observer) Planted() []Overlap { return o.overlaps(true) }
+
+func (o *Observer) overlaps(planted bool) []Overlap {
+	runs := o.Runs()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	runs = slices.DeleteFunc(runs, func(run Run) bool { return o.planted[run.Name] != planted })
+	return overlaps(runs, time.Now())
+}
 
 // Errors are the guests that could not be watched. They count as running.
 func (o *Observer) Errors() []error {
