@@ -28,6 +28,13 @@ type Limits struct {
 	Burst   int     // calls of one caller at once beyond that; default 500
 }
 
+// What one address may ask for whose caller has no certificate, if the rate is limited at all: calls a second in the long run,
+// and at once. It is enough for a rack of hosts that enrol from behind one address.
+const (
+	strangersRate  = 10
+	strangersBurst = 50
+)
+
 func (l Limits) complete() Limits {
 	l.Writes, l.Reads, l.Waiting = cmp.Or(l.Writes, 256), cmp.Or(l.Reads, 64), cmp.Or(l.Waiting, 1000)
 	l.Rate, l.Burst = cmp.Or(l.Rate, 100), cmp.Or(l.Burst, 500)
@@ -64,7 +71,8 @@ func (a *admission) wrap(next http.Handler) http.Handler {
 		caller := callerOf(r.Context())
 		as := rankOf(caller, r.URL.Path)
 		if wait, allowed := a.allow(caller, as); !allowed {
-			overloaded(w, r, wait, "%s asks for more than %g calls a second", caller, a.limits.Rate)
+			often, _ := a.pace(as)
+			overloaded(w, r, wait, "%s asks for more than %g calls a second", caller, often)
 			return
 		}
 		through := a.gateOf(r.URL.Path)
@@ -94,12 +102,13 @@ func (a *admission) allow(caller caller, as rank) (wait time.Duration, allowed b
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	often, atOnce := a.pace(as)
 	limiter := a.callers[caller.String()]
 	if limiter == nil {
 		if len(a.callers) >= maxCallers {
 			clear(a.callers)
 		}
-		limiter = rate.NewLimiter(rate.Limit(a.limits.Rate), a.limits.Burst)
+		limiter = rate.NewLimiter(rate.Limit(often), atOnce)
 		a.callers[caller.String()] = limiter
 	}
 	now := a.now()
@@ -107,8 +116,19 @@ func (a *admission) allow(caller caller, as rank) (wait time.Duration, allowed b
 		return 0, true
 	}
 	missing := 1 - limiter.TokensAt(now)
-	return time.Duration(missing / a.limits.Rate * float64(time.Second)), false
+	return time.Duration(missing / often * float64(time.Second)), false
 }
+
+// pace is how many calls a second a caller may make, and how many at once.
+func (a *admission) pace(as rank) (often float64, atOnce int) {
+	if as == rankAnyone {
+		return min(a.limits.Rate, strangersRate), min(a.limits.Burst, strangersBurst)
+	}
+	return a.limits.Rate, a.limits.Burst
+}
+
+// crowded tells whether calls that change something wait for their turn.
+func (a *admission) crowded() bool { return a.writes.fill() > 0 }
 
 // relief are the calls that take load or danger away.
 var relief = map[string]bool{
@@ -161,11 +181,30 @@ func readOnly(method string) bool {
 // withDeadline is the call's context with the deadline that its header names, which is read by nobody else until the call's
 // turn has come.
 func withDeadline(r *http.Request) (context.Context, context.CancelFunc) {
-	milliseconds, err := strconv.ParseInt(r.Header.Get("Connect-Timeout-Ms"), 10, 64)
-	if err != nil || milliseconds <= 0 || milliseconds > int64(24*time.Hour/time.Millisecond) {
+	left, named := timeoutOf(r.Header)
+	if !named {
 		return context.WithCancel(r.Context())
 	}
-	return context.WithTimeout(r.Context(), time.Duration(milliseconds)*time.Millisecond)
+	return context.WithTimeout(r.Context(), left)
+}
+
+// grpcUnits are the units of a Grpc-Timeout, by the gRPC protocol over HTTP/2.
+var grpcUnits = map[byte]time.Duration{
+	'H': time.Hour, 'M': time.Minute, 'S': time.Second, 'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond,
+}
+
+// timeoutOf reads how long a caller waits, by the header of Connect or of gRPC. More than a day counts as not named.
+func timeoutOf(header http.Header) (left time.Duration, named bool) {
+	const longest = 24 * time.Hour
+	number, unit := header.Get("Connect-Timeout-Ms"), time.Millisecond
+	if text := header.Get("Grpc-Timeout"); number == "" && text != "" {
+		number, unit = text[:len(text)-1], grpcUnits[text[len(text)-1]]
+	}
+	units, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || units <= 0 || unit == 0 || units > int64(longest/unit) {
+		return 0, false
+	}
+	return time.Duration(units) * unit, true
 }
 
 // overloaded answers a call that is not taken on.

@@ -188,3 +188,72 @@ func TestEveryProcedureHasItsGate(t *testing.T) {
 		t.Errorf("the defaults are %+v", a.limits)
 	}
 }
+
+// Who has no certificate has less: ten calls a second and fifty at once, whatever others may ask for.
+func TestAnAddressWithoutACertificateHasLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(Limits{})
+		close(d.hold)
+		count := func(calls int) (taken int) {
+			for range calls {
+				answer := d.call(t.Context(), caller{address: "10.0.0.9"}, berthv1connect.EnrolmentServiceEnrolProcedure, "")
+				if answer.Code == http.StatusOK {
+					taken++
+				} else if text := answer.Body.String(); !strings.Contains(text, "anonymous/10.0.0.9 asks for more than 10 calls a second") {
+					t.Fatalf("put off with %s", text)
+				}
+			}
+			return taken
+		}
+		if taken := count(80); taken != strangersBurst {
+			t.Errorf("%d calls at once", taken)
+		}
+		time.Sleep(time.Second)
+		if taken := count(80); taken != strangersRate {
+			t.Errorf("%d calls in the next second", taken)
+		}
+	})
+}
+
+// The deadline that a caller names counts from before its message is read, in the words of either protocol.
+func TestDeadlinesOfBothProtocols(t *testing.T) {
+	for _, c := range []struct {
+		header, value string
+		want          time.Duration
+	}{
+		{"Connect-Timeout-Ms", "250", 250 * time.Millisecond}, {"Connect-Timeout-Ms", "0", 0}, {"Connect-Timeout-Ms", "-5", 0},
+		{"Connect-Timeout-Ms", "99999999999", 0}, {"Connect-Timeout-Ms", "soon", 0},
+		{"Grpc-Timeout", "3S", 3 * time.Second}, {"Grpc-Timeout", "250m", 250 * time.Millisecond}, {"Grpc-Timeout", "2M", 2 * time.Minute},
+		{"Grpc-Timeout", "1H", time.Hour}, {"Grpc-Timeout", "7u", 7 * time.Microsecond}, {"Grpc-Timeout", "9n", 9},
+		{"Grpc-Timeout", "25H", 0}, {"Grpc-Timeout", "3", 0}, {"Grpc-Timeout", "S", 0}, {"Grpc-Timeout", "", 0}, {"Grpc-Timeout", "3x", 0},
+	} {
+		header := http.Header{}
+		header.Set(c.header, c.value)
+		if left, named := timeoutOf(header); left != c.want || named != (c.want > 0) {
+			t.Errorf("%s: %q leaves %s, %t", c.header, c.value, left, named)
+		}
+	}
+}
+
+// It is crowded while changes wait, and not while they are only worked on.
+func TestCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(Limits{Writes: 1, Rate: -1})
+		call := func() { go d.call(t.Context(), operator("a"), berthv1connect.BerthServiceStartVMProcedure, "") }
+		call()
+		synctest.Wait()
+		if d.crowded() {
+			t.Error("one call is a crowd")
+		}
+		call()
+		synctest.Wait()
+		if !d.crowded() {
+			t.Error("a call that waits is none")
+		}
+		close(d.hold)
+		synctest.Wait()
+		if d.crowded() {
+			t.Error("a crowd is left when all are gone")
+		}
+	})
+}

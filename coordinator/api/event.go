@@ -19,7 +19,8 @@ const leaderCheck = time.Second
 
 // WatchEvents sends the last events, oldest first, and with follow everything that happens from then on, together with
 // what only the leader sees: nodes that fall silent and come back, and VMs that run twice. A watcher that reads slowly
-// slows nobody: events wait in the state, as many as that keeps.
+// slows nobody: events wait in the state, as many as that keeps, and a thousand of what only the leader sees. Who falls
+// further behind is told that some are lost, and has to read the lists anew.
 func (s *Server) WatchEvents(
 	ctx context.Context, request *connect.Request[berthv1.WatchEventsRequest],
 	stream *connect.ServerStream[berthv1.WatchEventsResponse],
@@ -56,7 +57,10 @@ func (s *Server) WatchEvents(
 		case <-snapshot.Changed():
 			last := snapshot.Index()
 			snapshot = s.Store.Snapshot()
-			events = snapshot.EventsAfter(last)
+			if !snapshot.EventsKept(last) {
+				events = lostEvents(s.Now())
+			}
+			events = append(events, snapshot.EventsAfter(last)...)
 		case <-ticker.C:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -94,13 +98,18 @@ func (s *Server) softEvents(seen inventory.Event) []cluster.Event {
 			Message: "is on " + strings.Join(nodes, " and ") + " at the same time: look at once",
 		}}
 	case inventory.EventsLost:
-		return []cluster.Event{{
-			At: seen.At, Kind: "events.lost", Subject: "cluster",
-			Message: "this watcher was too slow: some of what the nodes did is missing here",
-		}}
+		return lostEvents(seen.At)
 	default:
 		return nil
 	}
+}
+
+// lostEvents tell a watcher that was too slow to begin anew.
+func lostEvents(at time.Time) []cluster.Event {
+	return []cluster.Event{{
+		At: at, Kind: "events.lost", Subject: "cluster",
+		Message: "this watcher was too slow: some events are missing here, so read what there is anew",
+	}}
 }
 
 func sendEvents(stream *connect.ServerStream[berthv1.WatchEventsResponse], events ...cluster.Event) error {

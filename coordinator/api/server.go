@@ -142,6 +142,9 @@ func New(config Config) *Server {
 // Stop ends the streams that people watch, so that the listener can be closed. It may be called more than once.
 func (s *Server) Stop() { s.ending.Do(func() { close(s.stopping) }) }
 
+// Crowded tells whether calls that change something wait for their turn on this member.
+func (s *Server) Crowded() bool { return s.admit.crowded() }
+
 // maxMessage bounds one message of a caller, in bytes. Backups come in many.
 const maxMessage = 1 << 20
 

@@ -25,6 +25,10 @@ type Config struct {
 	Now       func() time.Time
 	Random    func() uint64 // seeds and IDs; need not be secret
 
+	// Crowded tells whether people's calls wait for their turn: what the leader does of its own accord waits for them. Nil:
+	// they never do.
+	Crowded func() bool
+
 	// PassEvery is between two looks of the leader at how well VMs are placed, and before its first; 0 means balance.Interval.
 	PassEvery time.Duration
 }
@@ -39,6 +43,7 @@ type Control struct {
 
 	mu      sync.Mutex
 	term    uint64             // 0: not leading
+	since   time.Time          // of the leadership
 	ctx     context.Context    // ends with the leadership
 	runners map[string]*runner // by operation ID
 
@@ -71,7 +76,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.histories = map[string]*balance.History{}
 	c.evening.Unlock()
 	c.mu.Lock()
-	c.term, c.ctx, c.passes = term, ctx, map[string]LastPass{}
+	c.term, c.since, c.ctx, c.passes = term, c.Now(), ctx, map[string]LastPass{}
 	c.mu.Unlock()
 	c.fences.mu.Lock()
 	c.fences.fencer, c.fences.calls = NewFencer(c.Now(), c.newID), map[string]chan struct{}{}

@@ -106,7 +106,7 @@ func (e *executor) advance(ctx context.Context, snapshot *state.Snapshot, plan *
 			e.cancel(ctx, plan, why)
 			return shortly
 		}
-		if quarantined(snapshot) != nil || !c.settled(snapshot) {
+		if quarantined(snapshot) != nil || !c.settled(snapshot) || !c.rallied(snapshot) || plan.Caller == berth && c.crowded() {
 			return shortly
 		}
 	}

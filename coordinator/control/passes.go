@@ -71,9 +71,19 @@ func (c *Control) pass(ctx context.Context, clusterName string) {
 		idle(err.Error())
 		return
 	}
-	if !c.settled(snapshot) {
+	if !c.settled(snapshot) || !c.rallied(snapshot) {
 		idle("not all nodes have reported to this leader")
 		return
+	}
+	if c.crowded() {
+		idle("what people ask for goes first, and some of it waits")
+		return
+	}
+	for _, node := range snapshot.Nodes() {
+		if node.Fencing.Phase == cluster.FencingAsked {
+			idle("the fence device of " + node.Name + " is being asked")
+			return
+		}
 	}
 	view := c.Inventory.View(snapshot, at)
 	if mass := massSilence(silencesIn(view)); mass != "" {

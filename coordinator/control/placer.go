@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/coordinator/cluster"
@@ -57,6 +58,23 @@ func again(ctx context.Context, subject string, once func() (retry, error)) erro
 func (c *Control) settled(snapshot *state.Snapshot) bool {
 	return c.Inventory.Settled(snapshot, c.Now())
 }
+
+// rallied tells whether plans may begin moves, and balancing make any: every node has reported to this leader, those that are
+// proven to be off left out, or FenceGrace has passed since the leadership began. Starts do not wait as long, because people
+// wait for them.
+func (c *Control) rallied(snapshot *state.Snapshot) bool {
+	at := c.Now()
+	c.mu.Lock()
+	led := at.Sub(c.since)
+	c.mu.Unlock()
+	return led >= FenceGrace || !slices.ContainsFunc(snapshot.Nodes(), func(node cluster.Node) bool {
+		facts := c.Inventory.Facts(node.ID, at)
+		return !node.Fenced() && (!facts.Inventory || !facts.Telemetry)
+	})
+}
+
+// crowded tells whether people wait for the leader.
+func (c *Control) crowded() bool { return c.Crowded != nil && c.Crowded() }
 
 // beginning is the first record of an operation.
 type beginning struct {

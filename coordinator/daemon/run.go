@@ -137,6 +137,7 @@ func (d *daemon) assemble() (err error) {
 		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
 		Fences: &fence.Runner{Directories: d.config.FenceAgents},
 		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64, PassEvery: d.config.PassInterval,
+		Crowded: func() bool { return d.api.Crowded() }, // asked by a leader only, which has its API by then
 	})
 	d.api = api.New(api.Config{
 		Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,

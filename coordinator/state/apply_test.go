@@ -290,8 +290,15 @@ func TestHistoryIsTrimmedOldestFirst(t *testing.T) {
 	if got := len(x.Decisions(0)); got != MaxDecisions {
 		t.Errorf("%d decisions, want %d", got, MaxDecisions)
 	}
-	if got := len(x.Events(0)); got != MaxEvents {
+	events := x.Events(0)
+	if got := len(events); got != MaxEvents {
 		t.Errorf("%d events, want %d", got, MaxEvents)
+	}
+	if oldest := events[0].Index; !x.EventsKept(oldest) || x.EventsKept(oldest-1) || !x.EventsKept(x.Index()) {
+		t.Errorf("what is kept is told wrong, around %d", oldest)
+	}
+	if fresh := newMember(t); !fresh.store.Snapshot().EventsKept(0) {
+		t.Error("a cluster without events has lost some")
 	}
 	if got := len(x.Operations()); got != MaxOperations+1 {
 		t.Errorf("%d operations, want %d ended ones and the live one", got, MaxOperations+1)

@@ -280,6 +280,18 @@ func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
 	return take(since[eventRow](x.tables, tableEvents, byID, number(index+1)), 0, cloneEvent)
 }
 
+// EventsKept tells whether all events of commands after this Raft index are kept still. It is false when some may have been
+// trimmed: whoever follows the events has to read the records anew.
+func (x *Snapshot) EventsKept(index uint64) bool {
+	if x.applied.Events < MaxEvents {
+		return true
+	}
+	for oldest := range each[eventRow](x.tables, tableEvents, byID, "") {
+		return oldest.Event.Index <= index
+	}
+	return true
+}
+
 // Meta is the value of this key; empty if it has none.
 func (x *Snapshot) Meta(key string) string {
 	row, _ := one(x, string(Meta), byID, key, copied[metaRow])
