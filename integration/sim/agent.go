@@ -7,6 +7,7 @@ import (
 
 	"berth/agent/jobs"
 	"berth/coordinator/agents"
+	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -20,6 +21,9 @@ type life struct {
 	strands []*strand
 	session *session
 	tries   int
+
+	number   int    // of the host's lives
+	sequence uint64 // of the messages of this life
 }
 
 // session is a stream between an agent and the coordinator that it takes for the leader.
@@ -31,6 +35,9 @@ type session struct {
 	served bool      // the coordinator has welcomed it
 	lastUp time.Time // when the last message of each direction arrives: a stream keeps its order
 	lastIn time.Time
+
+	reports *inventory.Session // of the coordinator, where agents report
+	taken   time.Time          // when the report was sent that the coordinator has taken in last
 }
 
 // live begins a life of the host's agent.
@@ -39,7 +46,8 @@ func (w *World) live(h *host) {
 		return
 	}
 	w.note("agent begins", h.id, "", "")
-	l := &life{host: h, boot: h.bootID()}
+	h.lives++
+	l := &life{host: h, boot: h.bootID(), number: h.lives}
 	h.life = l
 	opened, err := jobs.Open(jobs.Config{
 		Hypervisor: w.breakable(&libvirt{host: h, life: l}), NodeID: h.id, VirtType: "auto", Logger: hclog.NewNullLogger(),
@@ -61,6 +69,7 @@ func (w *World) kill(l *life, again time.Duration) {
 	h := l.host
 	w.note("agent dies", h.id, "", "")
 	l.dead = true
+	h.dog.starve()
 	w.hangUp(l.session)
 	w.after(0, func() { w.unwind(l) })
 	if again > 0 {
@@ -114,8 +123,9 @@ func (w *World) connect(l *life, m *member) {
 	l.session, l.tries = s, 0
 	w.note("session", l.host.id, m.id, "")
 	if !w.isCut(l.host.id, m.id) {
+		hello, sequence := l.hello()
 		w.after(w.between(100*time.Microsecond, w.mix.Delay), func() {
-			w.awake(m, func() { m.connected(s) })
+			w.awake(m, func() { m.connected(s, hello, sequence) })
 		})
 	}
 	const welcomeWait = 5 * time.Second
@@ -142,6 +152,9 @@ func (w *World) hangUp(s *session) {
 	}
 	if s.member.sessions[s.life.host.id] == s {
 		delete(s.member.sessions, s.life.host.id)
+	}
+	if s.reports != nil {
+		s.reports.Close("it ended")
 	}
 }
 

@@ -27,11 +27,23 @@ const (
 	DoubtIsRollBack  Bug = "a migration in doubt counts as rolled back"
 	RefusalIsProof   Bug = "an order that a broken journal has refused counts as not carried out"
 	RevisionsIgnored Bug = "a step is stored whatever has happened to its records"
+
+	SilenceIsDeath     Bug = "a VM of a silent node is restarted without proof"
+	FencedUnasked      Bug = "a node counts as off when its device is to be asked"
+	FailureIsProof     Bug = "a device that gives no answer has proven that the node is off"
+	ProofOutlivesBoot  Bug = "the answer of a device is believed when the node has booted anew"
+	ManySilent         Bug = "a node is fenced though many are silent"
+	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
+	AsksLate           Bug = "a leader that stood still asks the device then"
+	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
+	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
 
 // Bugs are all of them.
 var Bugs = []Bug{
 	JournalUnheeded, IntentLost, SilenceIsGone, ResumesBlindly, DoubtIsFailure, DoubtIsRollBack, RefusalIsProof, RevisionsIgnored,
+	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
+	ReturnUnnoticed,
 }
 
 // heard lets an answer pass on its way to the driver.
@@ -142,6 +154,9 @@ func (w *World) guard(command *state.Command) {
 		case expected.Table == state.VMs:
 			vm, _ := snapshot.VM(expected.ID)
 			expected.Revision = vm.Revision
+		case expected.Table == state.Nodes:
+			node, _ := snapshot.Node(expected.ID)
+			expected.Revision = node.Revision
 		}
 	}
 }

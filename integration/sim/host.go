@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/shared/units"
 )
 
 // host is a machine: its libvirtd, its guests and its agent.
@@ -31,6 +32,10 @@ type host struct {
 	disk      *disk
 	life      *life
 	armed     armed // the agent dies at its journal
+
+	lives int // of its agent, so far
+	dog   watchdog
+	asked int // calls of its fence device that are under way
 }
 
 // eventTakes is how much later than a look shows it an event tells of it.
@@ -66,6 +71,9 @@ func (h *host) sorted() []*domain {
 	return all
 }
 
+// capacity is the memory that can be promised.
+func (h *host) capacity() units.Bytes { return units.Bytes(h.memory) }
+
 func (h *host) free() int64 {
 	free := h.memory
 	for _, d := range h.domains {
@@ -96,6 +104,7 @@ func (h *host) set(d *domain, state hypervisor.State, reason string) {
 	if state == hypervisor.Running && was != hypervisor.Running {
 		w.runs(d)
 	}
+	h.changed(d)
 }
 
 // tell lets the agent know a moment later what a domain does, as libvirt's events do: not when the daemon or it is away.
@@ -223,6 +232,7 @@ func (h *host) powerCut() {
 	w := h.world
 	w.note("power cut", h.id, "", "")
 	h.on, h.frozen, h.later = false, false, nil
+	h.dog.off()
 	w.kill(h.life, 0)
 	h.killDaemon()
 	for _, d := range h.sorted() {
@@ -247,6 +257,7 @@ func (h *host) freeze() {
 	if h.on {
 		h.world.note("freezes", h.id, "", "")
 		h.frozen = true
+		h.dog.starve()
 	}
 }
 
@@ -256,6 +267,9 @@ func (h *host) thaw() {
 	}
 	h.world.note("thaws", h.id, "", "")
 	h.frozen = false
+	if h.life != nil && !h.life.dead {
+		h.dog.pet()
+	}
 	for _, what := range h.later {
 		h.world.after(0, what)
 	}

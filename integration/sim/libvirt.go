@@ -226,10 +226,14 @@ func (h *host) find(uuid string, epoch uint64) (*domain, error) {
 // Destroy implements hypervisor.Hypervisor.
 func (l *libvirt) Destroy(ctx context.Context, uuid string, epoch uint64) error {
 	w, h := l.host.world, l.host
+	stops := w.isStopping(uuid, h)
 	return l.change(ctx, "destroy", uuid, func() error {
 		d, err := h.find(uuid, epoch)
 		if err != nil {
 			return err
+		}
+		if stops {
+			w.excuse(uuid) // whatever the stop has come to, when a daemon that hung carries it out
 		}
 		w.ends(d, "destroy")
 		h.remove(d, "destroyed")
@@ -260,6 +264,19 @@ func (l *libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
 			w.broken("I9", uuid, "%s resumes the guest that its owner has paused", h.id)
 		}
 		h.set(d, hypervisor.Running, "unpaused")
+		return nil
+	})
+}
+
+// Mark implements hypervisor.Hypervisor.
+func (l *libvirt) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
+	return l.change(ctx, "mark", uuid, func() error {
+		d := l.host.domains[uuid]
+		if d == nil {
+			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+		}
+		d.Managed, d.Epoch, d.OperationID = true, mark.Epoch, mark.Operation
+		l.host.changed(d)
 		return nil
 	})
 }

@@ -1,15 +1,16 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
-	"berth/shared/units"
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // member is a coordinator. Of all that take themselves for the leader, one can commit.
@@ -26,6 +27,15 @@ type member struct {
 	runners  map[string]*runner
 	pending  []*proposal
 	offset   time.Duration // of its wall clock
+
+	// What a leader knows and does where nodes are fenced.
+	facts     *inventory.Store
+	heard     map[string]time.Time // by node: when it heard it last
+	fencer    *control.Fencer
+	restarter control.Restarter
+	follower  control.Follower
+	asking    map[string]bool // VMs whose holders are asked to refuse them
+	open      int             // commands of its loops that are under way
 }
 
 func (m *member) leads() bool { return m.alive && m.term != 0 }
@@ -112,6 +122,10 @@ func (w *World) lead(m *member) {
 	m.term, m.stale, m.since = w.term, nil, w.now
 	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
 	w.note("leads", m.id, "", "")
+	if w.fencing {
+		m.listen()
+		m.watch()
+	}
 	m.takeUp()
 }
 
@@ -222,16 +236,20 @@ func (w *World) isolate(m *member) {
 }
 
 // connected is an agent's hello.
-func (m *member) connected(s *session) {
+func (m *member) connected(s *session, hello *berthv1.Hello, sequence uint64) {
 	if !s.open || m.term != s.term {
 		m.world.hangUp(s)
 		return
 	}
 	s.served = true
 	m.sessions[s.life.host.id] = s
-	for _, id := range slices.Sorted(maps.Keys(m.runners)) {
-		m.runners[id].wake()
+	if w := m.world; w.fencing {
+		if m.welcome(s, hello, sequence); !s.open {
+			return
+		}
+		w.after(w.between(100*time.Microsecond, w.mix.Delay), func() { w.report(s) })
 	}
+	m.wakeAll()
 }
 
 func (m *member) answered(s *session, answer operation.Answer) {
@@ -287,7 +305,7 @@ func (r *runner) look() {
 		return
 	}
 	vm, _ := snapshot.VM(op.VM)
-	todo := r.driver.Look(w.picture(snapshot, op, vm), m.now())
+	todo := r.driver.Look(m.pictureOf(snapshot, op, vm), m.now())
 	switch {
 	case todo.Over:
 		delete(m.runners, r.id)
@@ -297,6 +315,10 @@ func (r *runner) look() {
 		r.commit(op, vm, *todo.Commit)
 	default:
 		for _, order := range todo.Orders {
+			// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
+			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
+				continue
+			}
 			if s := m.sessions[order.Node]; s != nil {
 				s.order(w, m.term, order)
 			}
@@ -335,15 +357,15 @@ func (r *runner) take(answer operation.Answer) {
 }
 
 // commit makes a step durable and goes on. Op and VM are those that it was decided on: their revisions are expected.
-func (r *runner) commit(op operation.Operation, vm cluster.VM, next operation.Next) {
+func (r *runner) commit(op operation.Operation, vm cluster.VM, next operation.Next, read ...state.Expectation) {
 	m := r.member
 	r.busy = true
 	r.turn++
 	command := state.Command{
 		Key: m.world.newKey(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
-		Expect: []state.Expectation{
+		Expect: append([]state.Expectation{
 			{Table: state.Operations, ID: op.ID, Revision: op.Revision}, {Table: state.VMs, ID: vm.ID, Revision: vm.Revision},
-		},
+		}, read...),
 		Operations: []operation.Operation{next.Operation},
 	}
 	if next.DeleteVM {
@@ -392,191 +414,11 @@ func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm clus
 	case node == nil:
 		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))
 	default:
-		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, node), m.now()))
+		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, node), m.now()), unmoved(node))
 	}
 }
 
-// choose is a simple placement: any node that is heard and has room.
-func (m *member) choose(snapshot *state.Snapshot, vm cluster.VM, pinned string, excluded []string) *cluster.Node {
-	var fit []cluster.Node
-	used := usage(snapshot)
-	for _, p := range m.pending { // decisions see the ones before them, as control's do
-		for i := range p.command.Operations {
-			op := &p.command.Operations[i]
-			was, _ := snapshot.Operation(op.ID)
-			if reservation, holds := op.Reservation(); holds && was.Target != op.Target {
-				used[reservation.Node] += reservation.Memory
-			}
-		}
-	}
-	for _, node := range snapshot.Nodes() {
-		h := m.world.host(node.ID)
-		heard := m.sessions[node.ID] != nil || m.world.chance(20)
-		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
-			used[node.ID]+vm.Spec.Memory > units.Bytes(h.memory) {
-			continue
-		}
-		fit = append(fit, node)
-	}
-	if len(fit) == 0 {
-		return nil
-	}
-	return &fit[m.world.random.IntN(len(fit))]
-}
-
-// parallelStarts is how many starts a host works on at a time: few, so that many runs have a queue.
-const parallelStarts = 2
-
-// target is a node for a start, with how many starts come before it there.
-func (m *member) target(snapshot *state.Snapshot, node *cluster.Node) operation.Target {
-	working, queue := snapshot.StartsOn(node.ID)
-	all := working + len(queue)
-	for _, p := range m.pending {
-		for i := range p.command.Operations {
-			op := &p.command.Operations[i]
-			if was, _ := snapshot.Operation(op.ID); op.Kind == operation.Start && op.Live() && op.Target == node.ID && was.Target != node.ID {
-				all++
-			}
-		}
-	}
-	target := operation.Target{Node: node.ID, Name: node.Name}
-	if all >= parallelStarts {
-		target.Behind = all
-	}
-	return target
-}
-
-// usage is the memory that is promised on each node.
-func usage(snapshot *state.Snapshot) map[string]units.Bytes {
-	used := map[string]units.Bytes{}
-	for _, vm := range snapshot.VMs() {
-		if vm.Holder != "" {
-			used[vm.Holder] += vm.Spec.Memory
-		}
-	}
-	for _, op := range snapshot.LiveOperations() {
-		if reservation, holds := op.Reservation(); holds {
-			if vm, _ := snapshot.VM(op.VM); vm.Holder != reservation.Node {
-				used[reservation.Node] += reservation.Memory
-			}
-		}
-	}
-	return used
-}
-
-// start, stop, migrate and cancel are what operators ask for, with the checks that control makes.
-
-func (m *member) start(name string, memory units.Bytes) {
-	w, snapshot := m.world, m.view()
-	vm, exists := snapshot.VMByName(name)
-	if !exists {
-		id := w.uuid(name)
-		last := snapshot.LastEpoch(id)
-		vm = cluster.VM{
-			ID: id, Name: name, Spec: cluster.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
-		}
-	}
-	if vm.Operation != "" || vm.Holder != "" {
-		return
-	}
-	node := m.choose(snapshot, vm, "", nil)
-	if node == nil {
-		return
-	}
-	at := m.now()
-	op := operation.Operation{
-		ID: w.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: !exists,
-		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, CreatedAt: at,
-	}
-	next := operation.Place(op, vm, m.target(snapshot, node), at)
-	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = cluster.Running, op.ID, "", ""
-	m.begin(next, vm.Revision)
-}
-
-func (m *member) stop(name string, force bool) {
-	w, snapshot := m.world, m.view()
-	vm, exists := snapshot.VMByName(name)
-	if !exists || vm.Operation != "" || vm.Holder == "" {
-		return
-	}
-	at := m.now()
-	op := operation.Operation{
-		ID: w.newID("stop"), Kind: operation.Stop, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, Grace: 10 * time.Second, CreatedAt: at, UpdatedAt: at,
-	}
-	before := vm.Revision
-	vm.Operation = op.ID
-	m.begin(operation.Next{Operation: op, VM: vm}, before)
-}
-
-func (m *member) migrate(name string) {
-	w, snapshot := m.world, m.view()
-	vm, exists := snapshot.VMByName(name)
-	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil {
-		return
-	}
-	node := m.choose(snapshot, vm, "", nil)
-	if node == nil {
-		return
-	}
-	at := m.now()
-	vm.LastEpoch++
-	op := operation.Operation{
-		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		SourceBoot: m.sessions[vm.Holder].life.boot,
-		Target:     node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
-		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).uri(), CreatedAt: at, UpdatedAt: at,
-	}
-	before := vm.Revision
-	vm.Operation = op.ID
-	m.begin(operation.Next{Operation: op, VM: vm}, before)
-}
-
-func (m *member) cancel(name string) {
-	snapshot := m.view()
-	vm, _ := snapshot.VMByName(name)
-	op, known := snapshot.Operation(vm.Operation)
-	if !known || !op.Live() || op.Kind == operation.Stop || op.Result == operation.Parked {
-		return
-	}
-	before := op.Revision
-	op.Cancel, op.UpdatedAt = true, m.now()
-	m.propose(state.Command{
-		Key: m.world.newKey(), Kind: "cancel operation", Caller: "sim", At: op.UpdatedAt,
-		Expect:     []state.Expectation{{Table: state.Operations, ID: op.ID, Revision: before}},
-		Operations: []operation.Operation{op},
-	}, func(result state.Result, err error) {
-		if r := m.runners[op.ID]; r != nil && err == nil && result.Refusal == nil {
-			r.wake()
-		}
-	})
-}
-
-func (m *member) begin(next operation.Next, vmRevision uint64) {
-	op := next.Operation
-	m.propose(state.Command{
-		Key: op.ID, Kind: string(op.Kind) + " vm", Caller: op.Caller, At: op.UpdatedAt,
-		Expect: []state.Expectation{
-			{Table: state.VMs, ID: op.VM, Revision: vmRevision}, {Table: state.Operations, ID: op.ID},
-		},
-		VMs: []cluster.VM{next.VM}, Operations: []operation.Operation{op},
-	}, func(result state.Result, err error) {
-		switch {
-		case err != nil || result.Refusal != nil && result.Refusal.Code == state.Stale:
-		case result.Refusal != nil:
-			m.world.broken("refused", op.ID, "an operation was refused: %s", result.Refusal.Message)
-		default:
-			m.drive(op.ID)
-		}
-	})
-}
-
-func (w *World) newID(kind string) string {
-	w.ids++
-	return fmt.Sprintf("%s-%04d", kind, w.ids)
-}
-
-func (w *World) newKey() string {
-	w.ids++
-	return fmt.Sprintf("key-%06d", w.ids)
+// unmoved expects a node to be as it was when it was chosen.
+func unmoved(node *cluster.Node) state.Expectation {
+	return state.Expectation{Table: state.Nodes, ID: node.ID, Revision: node.Revision}
 }

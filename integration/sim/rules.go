@@ -20,6 +20,10 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 		operation.Placing:    {operation.Queued, operation.Dispatched, operation.Ended},
 		operation.Clearing:   {operation.Placing, operation.Ended},
 	},
+	operation.Adopt: {
+		operation.Dispatched: {operation.Judging, operation.Ended},
+		operation.Judging:    {operation.Ended},
+	},
 	operation.Stop: {
 		operation.Dispatched: {operation.Judging, operation.Ended},
 		operation.Judging:    {operation.Dispatched, operation.Ended},
@@ -42,6 +46,9 @@ func (w *World) checkStep(before *state.Snapshot, op *operation.Operation) {
 	switch {
 	case !known:
 		w.result.Operations++
+		if op.Restart {
+			w.result.Restarts++
+		}
 		if other, live := before.LiveOperationOf(op.VM); live {
 			w.broken("I1", op.ID, "begins while %s works on the VM", other.ID)
 		}
@@ -142,11 +149,20 @@ func (w *World) runs(d *domain) {
 	d.guest.running = d
 }
 
+// isStopping tells whether a VM is to be stopped on a host.
+func (w *World) isStopping(vm string, on *host) bool {
+	op, live := w.store.Snapshot().LiveOperationOf(vm)
+	return live && op.Kind == operation.Stop && op.Source == on.id
+}
+
 // ends is asked when an agent has a guest shut down or destroyed: somebody wants that, or another copy is the guest.
 func (w *World) ends(d *domain, kind string) {
-	op, live := w.store.Snapshot().LiveOperationOf(d.UUID)
-	if live && op.Kind == operation.Stop && op.Source == d.host.id || w.excused[d.UUID] {
+	if w.isStopping(d.UUID, d.host) || w.excused[d.UUID] {
 		return
+	}
+	op, live := w.store.Snapshot().LiveOperationOf(d.UUID)
+	if live && w.available[d.UUID] && w.sourceDied(&op) {
+		return // nobody knows whether the copy on the target is the guest: it is restarted from its disks
 	}
 	if d.version != d.guest.version {
 		return
@@ -181,6 +197,7 @@ func (w *World) judge() {
 			w.broken("stuck", op.ID, "%s is in phase %s since %s", op.Kind, op.Phase, op.UpdatedAt.Sub(began))
 		}
 	}
+	w.judgeNodes(snapshot)
 	records := map[string]cluster.VM{}
 	for _, vm := range snapshot.VMs() {
 		records[vm.ID] = vm

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/coordinator/control"
 	"berth/coordinator/operation"
 	"berth/shared/units"
 )
@@ -60,14 +61,14 @@ func (w *World) isQuiet() bool {
 			return false
 		}
 	}
-	return true
+	return len(w.waiting()) == 0
 }
 
 // heal ends all faults.
 func (w *World) heal() {
 	w.note("healed", "", "", "")
 	w.mix = w.mix.quiet()
-	w.started = w.now
+	w.started, w.stops = w.now, nil
 	clear(w.cuts)
 	for _, m := range w.members {
 		w.thawMember(m)
@@ -91,18 +92,28 @@ func (w *World) happen(what Happening) {
 	name := fmt.Sprintf("vm-%d", what.VM)
 	h := w.hosts[what.Host%len(w.hosts)]
 	w.note("happens", h.id, name, string(what.What))
-	if !w.wish(what.What, name, what.Hard) && !w.troubleHost(what, h, name) {
+	if !w.wish(what.What, h, name, what.Hard) && !w.troubleHost(what, h, name) {
 		w.troubleMembers(what)
 	}
 }
 
 // wish is what operators ask of whoever takes itself for the leader.
-func (w *World) wish(what What, name string, hard bool) bool {
+func (w *World) wish(what What, h *host, name string, hard bool) bool {
 	wishes := map[What]func(*member){
 		Start:   func(m *member) { m.start(name, 2*units.GiB) },
 		Stop:    func(m *member) { m.stop(name, hard) },
 		Migrate: func(m *member) { m.migrate(name) },
 		Cancel:  func(m *member) { m.cancel(name) },
+		Word: func(m *member) {
+			if w.fencing && !h.on {
+				m.fenceByHand(h, control.FenceNode{ConfirmedOff: true})
+			}
+		},
+		FenceHost: func(m *member) {
+			if w.fencing {
+				m.fenceByHand(h, control.FenceNode{Force: hard})
+			}
+		},
 	}
 	do, known := wishes[what]
 	if !known {
@@ -153,6 +164,11 @@ func (w *World) troubleHost(what Happening, h *host, name string) bool {
 	case CutMember:
 		w.cut(h.id, w.members[what.Other%len(w.members)].id, what.For)
 		w.breakSessions(h, w.between(2*time.Second, 25*time.Second))
+	case CutAll:
+		for _, m := range w.members {
+			w.cut(h.id, m.id, what.For)
+		}
+		w.breakSessions(h, w.between(2*time.Second, 25*time.Second))
 	case Suspend:
 		w.suspend(w.uuid(name), what.For)
 	default:
@@ -164,6 +180,11 @@ func (w *World) troubleHost(what Happening, h *host, name string) bool {
 func (w *World) troubleMembers(what Happening) {
 	if what.What == ClockJumps {
 		w.members[what.Other%len(w.members)].offset += what.For
+		w.jumped = true
+		return
+	}
+	if what.What == AskStops {
+		w.stops = &what
 		return
 	}
 	m := w.leader

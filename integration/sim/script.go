@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"berth/coordinator/cluster"
 	"berth/shared/units"
 )
 
@@ -19,7 +20,11 @@ type Script struct {
 	VMs        int           `json:"vms"`
 	Chaos      time.Duration `json:"chaos"` // after this time nothing goes wrong any more
 	Mix        Mix           `json:"mix"`
-	Happenings []Happening   `json:"happenings"` // in the order of time
+	// Fences are how the hosts are fenced, one by one. With none nobody reports what it shows, and nothing is fenced, followed
+	// or restarted. HA is how many of the VMs are to be highly available, the first ones.
+	Fences     []cluster.FenceMethod `json:"fences,omitempty"`
+	HA         int                   `json:"ha,omitempty"`
+	Happenings []Happening           `json:"happenings"` // in the order of time
 }
 
 // Mix says how often things go wrong by themselves, in so many of a thousand cases where nothing else is said.
@@ -40,11 +45,16 @@ type Mix struct {
 	CopyLeast    time.Duration `json:"copy_least"`
 	CopyMost     time.Duration `json:"copy_most"`
 	AgentBack    time.Duration `json:"agent_back"` // a dead agent is back after this time, at most
+
+	FenceTakes       time.Duration `json:"fence_takes,omitempty"` // a call of a fence device, at most
+	FenceFails       int           `json:"fence_fails,omitempty"`
+	FenceHangs       int           `json:"fence_hangs,omitempty"`
+	FenceAnswersLost int           `json:"fence_answers_lost,omitempty"`
 }
 
 // quiet is the mix of a site where nothing goes wrong.
 func (m Mix) quiet() Mix {
-	return Mix{Delay: 2 * time.Millisecond, CopyLeast: time.Second, CopyMost: 5 * time.Second, AgentBack: time.Second}
+	return Mix{Delay: 2 * time.Millisecond, CopyLeast: time.Second, CopyMost: 5 * time.Second, AgentBack: time.Second, FenceTakes: time.Second}
 }
 
 // Happening is one thing that happens to a site: an operator's wish or a fault.
@@ -82,6 +92,12 @@ const (
 	Transfer    What = "leadership is handed on"
 	ClockJumps  What = "clock jumps" // For: by that
 	Suspend     What = "virsh suspend"
+
+	// Only where nodes are fenced.
+	CutAll    What = "cut from the coordinators"
+	Word      What = "somebody says that it is off"
+	AskStops  What = "leader stands still when it asks a device" // Hard: it dies
+	FenceHost What = "fence by hand"                             // Hard: also while it answers
 )
 
 var faults = []What{
@@ -106,22 +122,7 @@ func Generate(seed uint64) Script {
 		s.Hosts = 8
 	}
 	s.VMs = 1 + r.IntN(min(2*s.Hosts, 6))
-	s.Mix = Mix{
-		Wild: r.IntN(2) == 0, Delay: pickOf(r, time.Millisecond, 50*time.Millisecond, time.Second),
-		CopyLeast: 200 * time.Millisecond, CopyMost: pickOf(r, time.Second, 10*time.Second, 40*time.Second), AgentBack: pickOf(r, 2*time.Second, 20*time.Second),
-	}
-	for _, rate := range []*int{
-		&s.Mix.CallFails, &s.Mix.AnswersLost, &s.Mix.StartFails, &s.Mix.PrepareFails, &s.Mix.PersistFails, &s.Mix.ConfirmFails,
-		&s.Mix.ReplyLost, &s.Mix.JournalFails,
-	} {
-		if r.IntN(2) == 0 {
-			*rate = pick(10, 50, 200)
-		}
-	}
-	s.Mix.LateCalls = pick(0, 500, 1000)
-	if s.Mix.Wild {
-		s.Mix.Lost, s.Mix.Doubled = pick(0, 20, 200), pick(0, 50, 300)
-	}
+	s.disturb(r)
 	var mix []What
 	for _, fault := range faults {
 		if r.IntN(3) == 0 {
@@ -131,7 +132,15 @@ func Generate(seed uint64) Script {
 	if len(mix) == 0 {
 		mix = faults
 	}
-	every := pickOf(r, 2*time.Second, 5*time.Second, 12*time.Second)
+	every, wishes := pickOf(r, 2*time.Second, 5*time.Second, 12*time.Second), 6*time.Second
+	if r.IntN(5) < 2 && s.Hosts <= 8 {
+		s.fence(r)
+		every, wishes = pickOf(r, 10*time.Second, 25*time.Second, 50*time.Second), 10*time.Second
+		mix = slices.DeleteFunc(mix, func(What) bool { return r.IntN(2) == 0 })
+		for range 3 {
+			mix = append(mix, silences[r.IntN(len(silences))])
+		}
+	}
 	wish := func(at time.Duration) {
 		what := []What{Start, Start, Start, Stop, Stop, Migrate, Migrate, Migrate, Migrate, Cancel}[r.IntN(10)]
 		s.Happenings = append(s.Happenings, Happening{At: at, What: what, VM: r.IntN(s.VMs), Hard: r.IntN(2) == 0})
@@ -139,7 +148,7 @@ func Generate(seed uint64) Script {
 	for i := range s.VMs {
 		s.Happenings = append(s.Happenings, Happening{At: between(0, 2*time.Second), What: Start, VM: i})
 	}
-	for at := time.Duration(0); at < s.Chaos; at += between(0, 6*time.Second) {
+	for at := time.Duration(0); at < s.Chaos; at += between(0, wishes) {
 		wish(at)
 	}
 	for at := between(0, every); at < s.Chaos; at += between(every/4, 2*every) {
@@ -161,11 +170,60 @@ func Generate(seed uint64) Script {
 			}
 		case AgentDies:
 			h.For = between(100*time.Millisecond, 10*time.Second)
+		case PowerCut, Freeze, CutAll:
+			if len(s.Fences) > 0 {
+				h.For = between(time.Second, pickOf(r, time.Minute, 4*time.Minute))
+			}
+			if r.IntN(3) == 0 && h.What == PowerCut {
+				s.Happenings = append(s.Happenings, Happening{At: h.At + between(20*time.Second, 2*time.Minute), What: Word, Host: h.Host})
+			}
 		}
 		s.Happenings = append(s.Happenings, h)
 	}
 	slices.SortStableFunc(s.Happenings, func(a, b Happening) int { return cmp.Compare(a.At, b.At) })
 	return s
+}
+
+// disturb says how often things go wrong by themselves.
+func (s *Script) disturb(r *rand.Rand) {
+	pick := func(some ...int) int { return some[r.IntN(len(some))] }
+	s.Mix = Mix{
+		Wild: r.IntN(2) == 0, Delay: pickOf(r, time.Millisecond, 50*time.Millisecond, time.Second),
+		CopyLeast: 200 * time.Millisecond, CopyMost: pickOf(r, time.Second, 10*time.Second, 40*time.Second), AgentBack: pickOf(r, 2*time.Second, 20*time.Second),
+	}
+	for _, rate := range []*int{
+		&s.Mix.CallFails, &s.Mix.AnswersLost, &s.Mix.StartFails, &s.Mix.PrepareFails, &s.Mix.PersistFails, &s.Mix.ConfirmFails,
+		&s.Mix.ReplyLost, &s.Mix.JournalFails,
+	} {
+		if r.IntN(2) == 0 {
+			*rate = pick(10, 50, 200)
+		}
+	}
+	s.Mix.LateCalls = pick(0, 500, 1000)
+	if s.Mix.Wild {
+		s.Mix.Lost, s.Mix.Doubled = pick(0, 20, 200), pick(0, 50, 300)
+	}
+}
+
+// silences are what makes nodes silent; more than the others it is what happens where nodes are fenced.
+var silences = []What{PowerCut, PowerCut, Freeze, Freeze, CutAll, CutAll, CutAll, FenceHost, AskStops}
+
+// fence makes it a site whose nodes are fenced, and some of whose VMs are to be highly available.
+func (s *Script) fence(r *rand.Rand) {
+	pick := func(some ...int) int { return some[r.IntN(len(some))] }
+	if r.IntN(3) == 0 {
+		s.Hosts = pick(10, 12)
+	}
+	s.Chaos += time.Duration(r.Int64N(int64(4 * time.Minute)))
+	methods := []cluster.FenceMethod{
+		cluster.FenceCommand, cluster.FenceCommand, cluster.FenceCommand, cluster.FenceWatchdog, cluster.FenceWatchdog, cluster.FenceManual, cluster.FenceNone,
+	}
+	for range s.Hosts {
+		s.Fences = append(s.Fences, methods[r.IntN(len(methods))])
+	}
+	s.HA = 1 + r.IntN(s.VMs)
+	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, 3*time.Second, fenceTimeout)
+	s.Mix.FenceFails, s.Mix.FenceHangs, s.Mix.FenceAnswersLost = pick(0, 0, 200), pick(0, 0, 200), pick(0, 0, 200)
 }
 
 func pickOf(r *rand.Rand, some ...time.Duration) time.Duration { return some[r.IntN(len(some))] }

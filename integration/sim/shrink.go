@@ -35,7 +35,7 @@ func Shrink(script Script, runs int, fails func(Script) bool) Script {
 		rates := func(m *Mix) []*int {
 			return []*int{
 				&m.Lost, &m.Doubled, &m.CallFails, &m.AnswersLost, &m.LateCalls, &m.StartFails, &m.PrepareFails, &m.PersistFails,
-				&m.ConfirmFails, &m.ReplyLost, &m.JournalFails,
+				&m.ConfirmFails, &m.ReplyLost, &m.JournalFails, &m.FenceFails, &m.FenceHangs, &m.FenceAnswersLost,
 			}
 		}
 		for i, rate := range rates(&script.Mix) {

@@ -68,7 +68,7 @@ func TestSeeds(t *testing.T) {
 		count = 200
 	}
 	var mu sync.Mutex
-	var events, operations, failed, doubles, others, stuck uint64
+	var events, operations, proven, restarts, failed, doubles, others, stuck uint64
 	var hours float64
 	each(1, count, func(seed uint64) bool {
 		result := Run(Generate(seed), nil, None)
@@ -76,6 +76,8 @@ func TestSeeds(t *testing.T) {
 		defer mu.Unlock()
 		events += result.Events
 		operations += uint64(result.Operations)
+		proven += uint64(result.Proven)
+		restarts += uint64(result.Restarts)
 		hours += result.Lasted.Hours()
 		for _, breach := range result.Breaches {
 			switch breach.Rule {
@@ -99,8 +101,8 @@ func TestSeeds(t *testing.T) {
 	if failed > 0 {
 		met = "not met"
 	}
-	t.Logf("GOAL G2: %d seeds, %.1f M events, %d operations, %.0f virtual hours, %d double runs, %d other broken invariants, %d stuck operations | wanted 0 of %d | %s",
-		count, float64(events)/1e6, operations, hours, doubles, others, stuck, count, met)
+	t.Logf("GOAL G2: %d seeds, %.1f M events, %d operations, %d nodes proven off, %d restarts, %.0f virtual hours, %d double runs, %d other broken invariants, %d stuck operations | wanted 0 of %d | %s",
+		count, float64(events)/1e6, operations, proven, restarts, hours, doubles, others, stuck, count, met)
 }
 
 // keep makes a failed seed small and writes it where a person finds it.

@@ -6,6 +6,7 @@ import (
 	"hash"
 	"hash/fnv"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,6 +34,12 @@ type World struct {
 	ids     int
 	bug     Bug
 
+	fencing   bool            // agents report, and nodes are fenced
+	available map[string]bool // VMs that are to be highly available, by UUID
+	stops     *Happening      // to the leader, at the next device that it asks; nil: nothing
+	unheard   map[string]bool // nodes that were proven to be off when nobody had ever heard them
+	jumped    bool            // a clock has
+
 	void    map[[2]string]uint64 // by host and VM: the highest epoch that is known not to run there any more
 	excused map[string]bool      // VMs whose guest a fault may have ended
 	started time.Time            // of the quiet after the faults; zero: not yet
@@ -55,6 +62,8 @@ type Result struct {
 	Events     uint64
 	Lasted     time.Duration // virtual
 	Operations int
+	Proven     int    // nodes that were proven to be off
+	Restarts   int    // of VMs that are to be highly available
 	Hash       uint64 // of the trace
 }
 
@@ -109,6 +118,10 @@ func newWorld(script Script, trace io.Writer, bug Bug) *World {
 	w := &World{
 		clockwork: newClockwork(script.Seed), context: context.Background(), mix: script.Mix, store: store,
 		cuts: map[[2]string]int{}, void: map[[2]string]uint64{}, excused: map[string]bool{}, hash: fnv.New64a(), trace: trace, bug: bug,
+		fencing: len(script.Fences) > 0, available: map[string]bool{}, unheard: map[string]bool{},
+	}
+	for i := range script.HA {
+		w.available[w.uuid(fmt.Sprintf("vm-%d", i))] = true
 	}
 	command := state.Command{Key: "setup", Kind: "setup", Caller: "sim", At: w.now}
 	for i := range script.Hosts {
@@ -119,7 +132,15 @@ func newWorld(script Script, trace io.Writer, bug Bug) *World {
 		}
 		h.disk = &disk{world: w, host: h, buckets: map[string]map[string][]byte{}}
 		w.hosts = append(w.hosts, h)
-		command.Nodes = append(command.Nodes, cluster.Node{ID: id, Name: id, Cluster: cluster.DefaultCluster})
+		node := cluster.Node{ID: id, Name: id, Cluster: cluster.DefaultCluster}
+		h.dog.host = h
+		if i < len(script.Fences) {
+			node.Fence = fenceDevice(script.Fences[i])
+			if script.Fences[i] == cluster.FenceWatchdog {
+				h.dog.takes = time.Duration(10+w.random.IntN(50)) * time.Second
+			}
+		}
+		command.Nodes = append(command.Nodes, node)
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: id})
 	}
 	for i := range script.Members {
@@ -189,16 +210,30 @@ func (w *World) apply(command state.Command) state.Result {
 		for i := range command.Operations {
 			w.checkStep(before, &command.Operations[i])
 		}
+		w.checkNodes(before, &command)
 	}
 	return result
 }
 
-// picture is what a driver has to know. No node is fenced here.
-func (w *World) picture(snapshot *state.Snapshot, op operation.Operation, vm cluster.VM) operation.Picture {
+// pictureOf is what the driver of an operation has to know.
+func (m *member) pictureOf(snapshot *state.Snapshot, op operation.Operation, vm cluster.VM) operation.Picture {
 	picture := operation.Picture{Operation: op, VM: vm}
 	if op.Phase == operation.Queued {
 		working, queue := snapshot.StartsOn(op.Target)
+		working += m.startsUnderWay(snapshot, op.Target, operation.Dispatched) // control commits them one after the other
 		picture.Turn = working+slices.Index(queue, op.ID) < parallelStarts
+	}
+	if !m.world.fencing {
+		return picture
+	}
+	now := m.picture(snapshot)
+	for _, id := range []string{op.Source, op.Target} {
+		if node, enrolled := snapshot.Node(id); enrolled && m.fencer.Off(now, &node) {
+			picture.Fenced = append(picture.Fenced, id)
+		}
 	}
 	return picture
 }
+
+// sortedKeys are the keys of a map, ascending.
+func sortedKeys[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }

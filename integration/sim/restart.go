@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"berth/coordinator/cluster"
+	"berth/coordinator/control"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+)
+
+// askLimit bounds one question to an agent.
+const askLimit = 10 * time.Second
+
+// restart starts VMs that are to be highly available and run nowhere.
+func (m *member) restart() {
+	snapshot := m.view()
+	if !m.facts.Settled(snapshot, m.world.now) {
+		return
+	}
+	ready, _ := control.Restartable(m.unheld(snapshot), m.now())
+	for _, vm := range m.restarter.Due(ready, m.world.now) {
+		if !m.restartOne(vm) {
+			m.restarter.Waits(vm.ID, m.world.now)
+		}
+	}
+}
+
+func (m *member) restartOne(vm cluster.VM) bool {
+	snapshot := m.view()
+	if m.showing(snapshot, vm) && m.world.bug != SilenceIsDeath {
+		return false
+	}
+	node := m.choose(snapshot, vm, "", nil)
+	if node == nil {
+		return false
+	}
+	before := vm.Revision
+	control.Restarted(&vm, m.now())
+	m.beginStart(vm, before, node, true)
+	return true
+}
+
+// showing tells whether a node shows a VM that is held by nobody, or by one that does not have it.
+func (m *member) showing(snapshot *state.Snapshot, vm cluster.VM) bool {
+	picture := m.picture(snapshot)
+	return m.fencer.Showing(picture, vm.ID, false) != "" || len(m.fencer.Strangers(picture, vm, m.facts.Shown(vm.ID))) > 0
+}
+
+// follow takes note of what has become of VMs that nothing is done to.
+func (m *member) follow() {
+	m.takeUp()
+	for _, found := range m.follower.Look(m.picture(m.view())) {
+		vm := found.VM
+		switch found.Verdict {
+		case control.StoppedHere:
+			m.refuse(vm, func() {
+				after := vm
+				after.Holder, after.Condition = "", found.Condition
+				m.keepBeside(vm, after)
+			})
+		case control.MovedAway:
+			m.refuse(vm, func() { m.takeOver(vm, found.Node) })
+		case control.CameBack:
+			m.takeOver(vm, found.Node)
+		case control.OutOfBand:
+			if vm.Condition != found.Condition {
+				after := vm
+				after.Condition = found.Condition
+				m.keepBeside(vm, after)
+			}
+		}
+	}
+}
+
+func (m *member) keepBeside(before, after cluster.VM) {
+	m.try(state.Command{
+		Key: m.world.newKey(), Kind: "follow vm", Caller: "berth", At: m.now(),
+		Expect: []state.Expectation{{Table: state.VMs, ID: before.ID, Revision: before.Revision}}, VMs: []cluster.VM{after},
+	}, func(bool) {})
+}
+
+// refuse has a VM's holder refuse it for good, if it is not there.
+func (m *member) refuse(vm cluster.VM, then func()) {
+	w, s, term := m.world, m.sessions[vm.Holder], m.term
+	if s == nil || m.asking[vm.ID] {
+		return
+	}
+	m.asking[vm.ID] = true
+	w.after(askLimit, func() { delete(m.asking, vm.ID) })
+	w.down(s, func() {
+		l := s.life
+		scheduler{world: w, life: l}.Go(func() {
+			if err := l.jobs.Refuse(context.Background(), vm.ID, vm.Epoch); err != nil || l.dead {
+				return
+			}
+			w.note("refuses", l.host.id, vm.ID, "")
+			w.up(s, func() {
+				if m.term == term {
+					then()
+				}
+			})
+		})
+	})
+}
+
+// takeOver gives a VM that runs on another node than recorded a new epoch there.
+func (m *member) takeOver(vm cluster.VM, node string) {
+	record, known := m.view().Node(node)
+	if !known {
+		return
+	}
+	at, before := m.now(), vm.Revision
+	vm.LastEpoch = vm.EpochsGiven() + 1
+	op := operation.Operation{
+		ID: m.world.newID("adopt"), Kind: operation.Adopt, Caller: "berth", VM: vm.ID, VMName: vm.Name, Target: node, TargetName: node,
+		Epoch: vm.LastEpoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, CreatedAt: at, UpdatedAt: at,
+	}
+	if vm.Holder != "" && vm.Holder != node {
+		op.Source, op.SourceName = vm.Holder, vm.Holder
+	}
+	vm.Operation, vm.Desired = op.ID, cluster.Running
+	m.begin(operation.Next{Operation: op, VM: vm}, before, state.Expectation{Table: state.Nodes, ID: node, Revision: record.Revision})
+}
+
+// waiting are the VMs that are to be highly available and run nowhere, though a node has room for them.
+func (w *World) waiting() []cluster.VM {
+	if w.jumped {
+		return nil // what the records say of times may not be so for an hour, and what is waited for comes late
+	}
+	snapshot := w.store.Snapshot()
+	used := usage(snapshot)
+	return slices.DeleteFunc(snapshot.VMs(), func(vm cluster.VM) bool {
+		roomy := slices.ContainsFunc(w.hosts, func(h *host) bool {
+			return h.on && used[h.id]+vm.Spec.Memory <= h.capacity()
+		})
+		down := vm.HA && vm.Desired == cluster.Running && vm.Operation == "" && w.truth(vm.ID) == nil
+		return !down || !roomy || vm.Restarts >= control.MaxRestarts
+	})
+}
