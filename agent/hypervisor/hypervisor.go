@@ -217,7 +217,8 @@ type Hypervisor interface {
 	// mark; else ErrOtherEpoch. One that is paused already stays so.
 	Suspend(ctx context.Context, uuid string, epoch uint64) error
 	// Mark writes Berth's mark into the metadata of a domain, in place of the one that it has: into what runs, and into its
-	// definition if it has one. The guest does not notice.
+	// definition if it has one. The guest does not notice. The host starts the domain no more by itself when it boots: by then
+	// the VM may run elsewhere.
 	Mark(ctx context.Context, uuid string, mark domxml.Mark) error
 	// Unmark takes Berth's mark away likewise. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
 	Unmark(ctx context.Context, uuid string, epoch uint64) error

@@ -19,8 +19,9 @@ func (a *app) vmAdoptCommand() *cobra.Command {
 		Use: "adopt NAME|UUID...", Short: "Take running domains under management", Args: severalNames,
 		Long: `Take domains under management that run and are not Berth's. No guest notices: a mark is written into the domain's
 metadata, and Berth keeps what the domain is started with. What libvirt has a definition of keeps it; there is one, on
-the node that has the VM. A VM that has lost its mark, or runs where Berth has not started it, is taken back by its
-name. What cannot be taken is named with the reason, and the others are.`,
+the node that has the VM. Its autostart is switched off, because a node that boots would start a VM that runs elsewhere
+by then; 'berth vm set NAME --ha' has Berth start it again. A VM that has lost its mark, or runs where Berth has not
+started it, is taken back by its name. What cannot be taken is named with the reason, and the others are.`,
 		Example: `  berth vm adopt web1
   berth vm adopt --all --dry-run
   berth vm adopt --all --node node1 --vdc shop`,

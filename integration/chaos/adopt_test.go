@@ -44,6 +44,7 @@ func TestRunningDomainsAreAdoptedAndReleasedWithoutTheirGuestsNoticing(t *testin
 	s := byHand(t)
 	first, second, third := s.lab.Hosts[0], s.lab.Hosts[1], s.lab.Hosts[2]
 	s.foreign("kept", first, true)
+	s.virsh(first, "autostart", "kept")
 	s.foreign("passing", second, false)
 	s.virsh(second, "define", s.document("spare", s.lab.GuestXML("spare", 128, lab.Cmdline)))
 	s.counts("kept")
@@ -81,6 +82,10 @@ func TestRunningDomainsAreAdoptedAndReleasedWithoutTheirGuestsNoticing(t *testin
 	same("passing", second)
 	if !s.marked(first, "kept") || !s.marked(first, "kept", inactive) || !s.marked(second, "passing") {
 		t.Error("the mark is missing from a domain that runs, or from its definition")
+	}
+	// A host that boots would start it, wherever it runs by then.
+	if said := s.virsh(first, "list", "--all", "--autostart", "--name"); said != "" {
+		t.Errorf("libvirt would start %s by itself", said)
 	}
 	for name, host := range map[string]*lab.Host{"kept": first, "passing": second} {
 		s.runsOnce(name, host)

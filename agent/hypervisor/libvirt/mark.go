@@ -29,6 +29,15 @@ func (h *Hypervisor) Suspend(ctx context.Context, uuid string, epoch uint64) err
 // Mark implements hypervisor.Hypervisor.
 func (h *Hypervisor) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
 	return h.on(ctx, &h.calls, "mark", uuid, nil, func(d *libvirtgo.Domain) error {
+		persistent, err := d.IsPersistent()
+		if err != nil {
+			return err
+		}
+		if persistent {
+			if err := d.SetAutostart(false); err != nil {
+				return err
+			}
+		}
 		return h.setMark(d, uuid, mark.Text())
 	})
 }
