@@ -15,7 +15,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		Storage: SharedStorage, Nodes: EffectiveSettings{RAMRatio: 1, CPURatio: 8, Overhead: units.GiB},
 		InitialMSAV: 80, FinalMSAV: -10, MSAVSteps: 10, KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
 		Enforcement: Automatic, Balancing: Manual, Cooldown: 30 * time.Minute, ParallelMoves: 2,
-		FenceAfter: time.Minute,
+		ParallelStarts: 5, FenceAfter: time.Minute,
 	}
 	nightly, err := ParseWindow("22:00-06:00")
 	if err != nil {
@@ -36,14 +36,14 @@ func TestSettingsOfACluster(t *testing.T) {
 			record(map[string]string{
 				"storage": "local", "ram_ratio": "1.5", "cpu_ratio": "16", "overhead": "1536", "initial_msav": "100", "final_msav": "0.5",
 				"msav_steps": "3", "customer_key_scope": "cluster", "physical_ledger": "optimistic",
-				"enforcement": "off", "balancing": "automatic", "balance_window": "22:00-06:00", "cooldown": "1h", "parallel_moves": "4",
+				"enforcement": "off", "balancing": "automatic", "balance_window": "22:00-06:00", "cooldown": "1h", "parallel_moves": "4", "parallel_starts": "7",
 				"fence_after": "5m",
 			}),
 			Settings{
 				Storage: LocalStorage, Nodes: EffectiveSettings{RAMRatio: 1.5, CPURatio: 16, Overhead: 1536},
 				InitialMSAV: 100, FinalMSAV: 0.5, MSAVSteps: 3, KeyScope: ScopeCluster, PhysicalLedger: Optimistic,
 				Enforcement: Off, Balancing: Automatic, BalanceWindow: nightly, Cooldown: time.Hour, ParallelMoves: 4,
-				FenceAfter: 5 * time.Minute,
+				ParallelStarts: 7, FenceAfter: 5 * time.Minute,
 			},
 		},
 	} {
