@@ -175,13 +175,17 @@ func merge(claimed []charge, facts NodeFacts, ledger Ledger) []Allocation {
 	if len(claimed) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(claimed, func(a, b charge) int { return cmp.Compare(a.VM, b.VM) })
+	sorted := make([]*charge, len(claimed)) // claims are too large to be moved about
+	for i := range claimed {
+		sorted[i] = &claimed[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *charge) int { return cmp.Compare(a.VM, b.VM) })
 	merged := make([]Allocation, 0, len(claimed))
-	for first := 0; first < len(claimed); {
-		one := claimed[first]
+	for first := 0; first < len(sorted); {
+		one := *sorted[first]
 		next := first + 1
-		for ; next < len(claimed) && claimed[next].VM == one.VM; next++ {
-			other := &claimed[next]
+		for ; next < len(sorted) && sorted[next].VM == one.VM; next++ {
+			other := sorted[next]
 			one.Memory = max(one.Memory, other.Memory)
 			one.VCPUs = max(one.VCPUs, other.VCPUs)
 			one.InFlight, one.Leaving = one.InFlight || other.InFlight, one.Leaving || other.Leaving
