@@ -44,6 +44,8 @@ type Consensus interface {
 // Inventory knows the soft facts. Package inventory implements it.
 type Inventory interface {
 	View(snapshot *state.Snapshot, now time.Time) *cluster.View
+	// Facts are those of one node.
+	Facts(node string, now time.Time) cluster.NodeFacts
 	// Inventory, Telemetry and Domains are what a node's agent last reported; nil if it never did.
 	Inventory(node string) *berthv1.NodeInventory
 	Telemetry(node string) *berthv1.NodeTelemetry
