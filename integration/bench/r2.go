@@ -85,6 +85,9 @@ func (t *throng) measure(b *bench, c *coordinators, lead *member, s *starter, ba
 		return err
 	}
 	defer clients.close()
+	if err := clients.connect(s.ctx); err != nil {
+		return err
+	}
 	for range b.rounds(2, 6) {
 		then, err := bare.together(t.clients, spell)
 		if err != nil {
@@ -197,6 +200,16 @@ func (c *coordinators) clients(lead *member, n int) (*clients, error) {
 		}
 	}
 	return all, nil
+}
+
+// connect makes the connections before anything is measured, as the bare twin's are.
+func (c *clients) connect(ctx context.Context) error {
+	for _, api := range c.apis {
+		if _, err := api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{})); err != nil {
+			return fmt.Errorf("connect a client: %w", err)
+		}
+	}
+	return nil
 }
 
 // together lets each client start one VM after the other, and returns how long each call took, and all together.
