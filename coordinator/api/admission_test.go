@@ -221,11 +221,22 @@ func TestDeadlinesOfBothProtocols(t *testing.T) {
 		header, value string
 		want          time.Duration
 	}{
-		{"Connect-Timeout-Ms", "250", 250 * time.Millisecond}, {"Connect-Timeout-Ms", "0", 0}, {"Connect-Timeout-Ms", "-5", 0},
-		{"Connect-Timeout-Ms", "99999999999", 0}, {"Connect-Timeout-Ms", "soon", 0},
-		{"Grpc-Timeout", "3S", 3 * time.Second}, {"Grpc-Timeout", "250m", 250 * time.Millisecond}, {"Grpc-Timeout", "2M", 2 * time.Minute},
-		{"Grpc-Timeout", "1H", time.Hour}, {"Grpc-Timeout", "7u", 7 * time.Microsecond}, {"Grpc-Timeout", "9n", 9},
-		{"Grpc-Timeout", "25H", 0}, {"Grpc-Timeout", "3", 0}, {"Grpc-Timeout", "S", 0}, {"Grpc-Timeout", "", 0}, {"Grpc-Timeout", "3x", 0},
+		{"Connect-Timeout-Ms", "250", 250 * time.Millisecond},
+		{"Connect-Timeout-Ms", "0", 0},
+		{"Connect-Timeout-Ms", "-5", 0},
+		{"Connect-Timeout-Ms", "99999999999", 0},
+		{"Connect-Timeout-Ms", "soon", 0},
+		{"Grpc-Timeout", "3S", 3 * time.Second},
+		{"Grpc-Timeout", "250m", 250 * time.Millisecond},
+		{"Grpc-Timeout", "2M", 2 * time.Minute},
+		{"Grpc-Timeout", "1H", time.Hour},
+		{"Grpc-Timeout", "7u", 7 * time.Microsecond},
+		{"Grpc-Timeout", "9n", 9},
+		{"Grpc-Timeout", "25H", 0},
+		{"Grpc-Timeout", "3", 0},
+		{"Grpc-Timeout", "S", 0},
+		{"Grpc-Timeout", "", 0},
+		{"Grpc-Timeout", "3x", 0},
 	} {
 		header := http.Header{}
 		header.Set(c.header, c.value)
