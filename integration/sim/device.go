@@ -61,7 +61,7 @@ func (w *World) switchOff(h *host, committed time.Time, answer func(error)) {
 	w.after(first, func() {
 		h.fenced()
 		second := takes()
-		seen := w.between(0, second)
+		seen := w.between(0, second/4) // the way back of the answer is the longer one: what it says may be over by then
 		w.after(seen, func() {
 			switch {
 			case h.on:
@@ -81,7 +81,7 @@ func (h *host) fenced() {
 	w.note("is switched off", h.id, "", "")
 	h.powerCut()
 	back := w.between(20*time.Second, 4*time.Minute)
-	if w.chance(300) {
+	if w.chance(500) {
 		back = w.between(10*time.Millisecond, 10*time.Second)
 	}
 	w.later(back, h.powerOn)

@@ -222,7 +222,7 @@ func (s *Script) fence(r *rand.Rand) {
 		s.Fences = append(s.Fences, methods[r.IntN(len(methods))])
 	}
 	s.HA = 1 + r.IntN(s.VMs)
-	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, 3*time.Second, fenceTimeout)
+	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, fenceTimeout, fenceTimeout)
 	s.Mix.FenceFails, s.Mix.FenceHangs, s.Mix.FenceAnswersLost = pick(0, 0, 200), pick(0, 0, 200), pick(0, 0, 200)
 }
 
