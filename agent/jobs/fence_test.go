@@ -40,6 +40,23 @@ func TestOlderOrdersAreRefused(t *testing.T) {
 	})
 }
 
+// A leader is followed from its welcome on, before it has ordered anything, and over the agent's restart.
+func TestALeaderThatWasSucceededIsNotFollowed(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		for _, term := range []uint64{7, 7, 9} {
+			if err := b.jobs.Follow(term); err != nil {
+				b.Errorf("term %d: %v", term, err)
+			}
+		}
+		b.crash()
+		if err := b.jobs.Follow(8); !errors.Is(err, ErrStaleTerm) {
+			b.Errorf("term 8 after term 9: %v", err)
+		}
+		b.want(b.do(term(command("op1", 1, 5, startOrder), 8)), refused_, "stale_term", unseen)
+		b.want(b.do(term(command("op1", 1, 5, startOrder), 9)), done_, "", running)
+	})
+}
+
 // An order that an earlier life began is as old as it was: what was obeyed since counts against it too.
 func TestOldIntentIsRefused(t *testing.T) {
 	inBubble(t, func(b *bench) {

@@ -155,6 +155,19 @@ func (j *Jobs) Running() []string {
 	return ids
 }
 
+// Follow takes a leader's term for the present one: what leaders of older terms order is refused from now on. The error is
+// ErrStaleTerm when this leader is one of them.
+func (j *Jobs) Follow(term uint64) error {
+	err := j.journal.follow(term)
+	if errors.Is(err, ErrStaleTerm) {
+		return err
+	}
+	if err != nil { // its orders will be refused for the same reason; the node's reports need no journal
+		j.Logger.Error("the leader's term could not be journalled", "term", term, "error", err)
+	}
+	return nil
+}
+
 // Cancel asks for a running migration to be given up. Anything else runs to its end.
 func (j *Jobs) Cancel(operation string, step uint32) {
 	j.mu.Lock()

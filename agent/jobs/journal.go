@@ -26,12 +26,12 @@ var (
 	bucketEpochs  = "epochs"  // VM ID -> lowest epoch that is still obeyed
 	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed, but for one that clears
 	bucketMeta    = "meta"
-	keyTerm       = []byte("term") // highest term obeyed
+	keyTerm       = []byte("term") // highest term of a leader that was followed
 )
 
 // ErrStaleTerm and ErrStaleEpoch refuse an order that is older than what this node has journalled.
 var (
-	ErrStaleTerm  = errors.New("the order is from an older leader")
+	ErrStaleTerm  = errors.New("it is from an older leader")
 	ErrStaleEpoch = errors.New("the order is for an older epoch of the VM")
 )
 
@@ -95,14 +95,8 @@ func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (take
 
 // obey refuses what is old and remembers what is new.
 func obey(tx Tx, command *berthv1.Command, back bool) error {
-	meta := tx.Bucket(bucketMeta)
-	switch term := number(meta.Get(keyTerm)); {
-	case command.GetTerm() < term:
-		return fmt.Errorf("%w: term %d, this node has obeyed term %d", ErrStaleTerm, command.GetTerm(), term)
-	case command.GetTerm() > term:
-		if err := meta.Put(keyTerm, bytesOf(command.GetTerm())); err != nil {
-			return err
-		}
+	if err := followed(tx, command.GetTerm()); err != nil {
+		return err
 	}
 	vm, epoch := command.GetVmId(), command.GetEpoch()
 	floor, obeyed := number(tx.Bucket(bucketEpochs).Get([]byte(vm))), number(tx.Bucket(bucketObeyed).Get([]byte(vm)))
@@ -119,6 +113,23 @@ func obey(tx Tx, command *berthv1.Command, back bool) error {
 		return err
 	}
 	return raise(tx.Bucket(bucketEpochs), vm, epoch)
+}
+
+// followed refuses a term that is older than one that was followed, and remembers it otherwise.
+func followed(tx Tx, term uint64) error {
+	meta := tx.Bucket(bucketMeta)
+	switch known := number(meta.Get(keyTerm)); {
+	case term < known:
+		return fmt.Errorf("%w: term %d, this node has obeyed term %d", ErrStaleTerm, term, known)
+	case term > known:
+		return meta.Put(keyTerm, bytesOf(term))
+	}
+	return nil
+}
+
+// follow is followed in a transaction of its own.
+func (j *journal) follow(term uint64) error {
+	return j.storage.Update(func(tx Tx) error { return followed(tx, term) })
 }
 
 // raise lets an epoch of a VM be no lower than this from now on.

@@ -37,6 +37,8 @@ type Jobs interface {
 	Running() []string
 	// Saw takes an event of the hypervisor.
 	Saw(event hypervisor.Event)
+	// Follow is told the term of a leader that has welcomed this node; an error refuses that one.
+	Follow(term uint64) error
 }
 
 // Tasks do work that belongs to no operation. Package tasks implements it.
@@ -279,6 +281,9 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	if id := welcome.GetClusterId(); id != s.ClusterID {
 		return false, nil, fmt.Errorf("the coordinator belongs to cluster %s, this node to %s", id, s.ClusterID)
 	}
+	if err := s.Jobs.Follow(welcome.GetTerm()); err != nil {
+		return false, nil, fmt.Errorf("the leader is not followed: %w; it may be a coordinator that another one was recovered without: stop it, and empty its data directory", err)
+	}
 	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
 	clear(s.troubles)
 	s.remember(welcome.GetAgentAddresses())
@@ -350,6 +355,8 @@ func (c *connection) receive(ctx context.Context) (*berthv1.Redirect, error) {
 		case message.GetResync() != nil:
 			c.Logger.Debug("the coordinator asks for an inventory", "reason", message.GetResync().GetReason())
 			ask(c.whole)
+		case message.GetMembers() != nil:
+			c.remember(message.GetMembers().GetAgentAddresses())
 		case message.GetLease() != nil:
 			c.leased(message.GetLease())
 		case message.GetRedirect() != nil:

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -52,6 +53,9 @@ type work struct {
 	cancels chan string
 }
 
+// tooOld is a term that work does not follow.
+const tooOld = 0
+
 func (w *work) Do(_ context.Context, command *berthv1.Command) {
 	w.results <- &berthv1.CommandResult{OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_DONE}
 }
@@ -60,6 +64,13 @@ func (w *work) Results() <-chan *berthv1.CommandResult    { return w.results }
 func (w *work) Progress() <-chan *berthv1.CommandProgress { return nil }
 func (w *work) Saw(hypervisor.Event)                      {}
 func (w *work) Running() []string                         { return []string{"op-before"} }
+
+func (w *work) Follow(term uint64) error {
+	if term == tooOld {
+		return errors.New("it is from an older leader")
+	}
+	return nil
+}
 
 type agent struct {
 	*Session
@@ -203,9 +214,12 @@ func TestFollowsARedirectAndRemembersTheMembers(t *testing.T) {
 		if err := stream.Send(welcome()); err != nil {
 			return err
 		}
+		err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Members{Members: &berthv1.Members{
+			AgentAddresses: []string{"elsewhere:7421", "new:7421", "newer:7421"},
+		}}})
 		reached <- struct{}{}
 		<-ctx.Done()
-		return nil
+		return err
 	}})
 	first, _ := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
 		if _, err := stream.Receive(); err != nil {
@@ -218,8 +232,10 @@ func TestFollowsARedirectAndRemembersTheMembers(t *testing.T) {
 	remembered := make(chan []string, 4)
 	run(t, client, func(addresses []string) { remembered <- addresses }, first)
 	wait(t, "the leader", reached)
-	if got := wait(t, "the addresses", remembered); len(got) != 2 {
-		t.Errorf("remembers %v", got)
+	for _, want := range []int{2, 3} { // of the redirect, and of a session that is open
+		if got := wait(t, "the addresses", remembered); len(got) != want {
+			t.Errorf("remembers %v, want %d", got, want)
+		}
 	}
 }
 
@@ -281,27 +297,34 @@ func TestTellsWhenLibvirtGoesAndComes(t *testing.T) {
 	}
 }
 
-func TestKeepsAwayFromAnotherCluster(t *testing.T) {
-	ended := make(chan error, 8)
-	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
-		if _, err := stream.Receive(); err != nil {
-			return err
-		}
-		foreign := welcome()
-		foreign.GetWelcome().ClusterId = "another"
-		if err := stream.Send(foreign); err != nil {
-			return err
-		}
-		message, err := stream.Receive()
-		if err == nil {
-			t.Errorf("it reported to another cluster: %v", message)
-		}
-		ended <- err
-		return nil
-	}})
-	run(t, client, nil, address)
-	if err := wait(t, "the end of the stream", ended); err == nil {
-		t.Error("the stream stayed open")
+func TestKeepsAwayFromAnotherClusterAndFromAnOldLeader(t *testing.T) {
+	for name, wrong := range map[string]func(*berthv1.Welcome){
+		"another cluster": func(w *berthv1.Welcome) { w.ClusterId = "another" },
+		"an old leader":   func(w *berthv1.Welcome) { w.Term = tooOld },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 8)
+			address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+				if _, err := stream.Receive(); err != nil {
+					return err
+				}
+				refused := welcome()
+				wrong(refused.GetWelcome())
+				if err := stream.Send(refused); err != nil {
+					return err
+				}
+				message, err := stream.Receive()
+				if err == nil {
+					t.Errorf("it reported to %s: %v", name, message)
+				}
+				ended <- err
+				return nil
+			}})
+			run(t, client, nil, address)
+			if err := wait(t, "the end of the stream", ended); err == nil {
+				t.Error("the stream stayed open")
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -231,7 +232,8 @@ func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admit
 	}
 	x.term, x.pace = s.term, cluster.PaceOf(len(s.Records.Snapshot().Nodes()))
 	x.reports.Keep(x.pace)
-	x.send(s.welcome(s.term, x.pace)) // the first one in the queue
+	_, x.told = s.addresses()
+	x.send(s.welcome(s.term, x.pace, x.told)) // the first one in the queue
 	s.sessions[x.node] = x
 	return true, nil
 }
@@ -244,8 +246,18 @@ func (s *Server) forget(x *session) {
 	}
 }
 
-func (s *Server) welcome(term uint64, pace cluster.Pace) *berthv1.SessionResponse {
+// tellMembers lets an agent know that the coordinators are others than it was told: it would look for a new leader among
+// those of before.
+func (s *Server) tellMembers(x *session) {
 	_, all := s.addresses()
+	if slices.Equal(all, x.told) {
+		return
+	}
+	x.told = all
+	x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Members{Members: &berthv1.Members{AgentAddresses: all}}})
+}
+
+func (s *Server) welcome(term uint64, pace cluster.Pace, all []string) *berthv1.SessionResponse {
 	return &berthv1.SessionResponse{Message: &berthv1.SessionResponse_Welcome{Welcome: &berthv1.Welcome{
 		ClusterId:                s.ClusterID,
 		Term:                     term,

@@ -40,6 +40,7 @@ type session struct {
 	term      uint64
 	pace      cluster.Pace
 	reports   *inventory.Session
+	told      []string // addresses of the coordinators
 	interrupt func()
 
 	queue chan *berthv1.SessionResponse
@@ -189,6 +190,7 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	case *berthv1.SessionRequest_Telemetry:
 		x.armed.Store(m.Telemetry.GetWatchdogSeconds() > 0)
 		x.taken.Store(message.GetSequence())
+		s.tellMembers(x)
 	case *berthv1.SessionRequest_TaskResult:
 		x.finish(m.TaskResult)
 	case *berthv1.SessionRequest_InventoryDigest:

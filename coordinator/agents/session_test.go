@@ -101,6 +101,34 @@ func TestOnlyTheLeaderSaysThatANodeIsGone(t *testing.T) {
 	})
 }
 
+// An agent whose session lasts would look for the next leader among coordinators of before.
+func TestAnOpenSessionIsToldOfANewCoordinator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "n1")
+		r.Lead(7)
+		a := r.dial("n1")
+		a.hello()
+		a.telemetry()
+		synctest.Wait()
+		r.apply(t, state.Command{
+			Key: "third", Kind: "join", Members: []cluster.Member{{ID: "m3", Name: "name-m3", AgentAddress: "m3:7421"}},
+			Expect: []state.Expectation{{Table: state.Members, ID: "m3"}},
+		})
+		a.telemetry()
+		a.telemetry()
+		synctest.Wait()
+		heard := a.heard()
+		if len(heard) != 2 {
+			t.Fatalf("heard %v, want a welcome and the members", heard)
+		}
+		if diff := cmp.Diff([]string{"m1:7421", "m2:7421", "m3:7421"}, heard[1].GetMembers().GetAgentAddresses()); diff != "" {
+			t.Errorf("members (-want +got):\n%s", diff)
+		}
+		a.hangUp()
+		<-a.result
+	})
+}
+
 func TestTheLeaderWelcomesAndTheInventoryHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, "n1")

@@ -124,7 +124,7 @@ func (s *stored) readValues(found *Inspection) (err error) {
 	if found.Last, err = s.logs.LastIndex(); err != nil {
 		return err
 	}
-	if found.Term, err = s.logs.GetUint64([]byte("CurrentTerm")); err != nil && !absent(err) {
+	if found.Term, err = s.logs.GetUint64([]byte(currentTerm)); err != nil && !absent(err) {
 		return err
 	}
 	for _, key := range []string{"LastVoteTerm", "LastVoteCand"} {
@@ -258,9 +258,18 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// currentTerm is the key of Raft's term in its store. A member that goes on alone adds termJump to it: more elections than
+// the members which it leaves behind will ever hold.
+const (
+	currentTerm = "CurrentTerm"
+	termJump    = 1 << 20
+)
+
 // Recover makes this member the only one of its cluster, for when a majority of the others is gone for good. What the
 // others had decided without this one is lost. The state is quarantined as that of a backup is; the other members are
-// forgotten and have to join again, with empty data directories. Nothing is changed unless the whole store can be read.
+// forgotten and have to join again, with empty data directories. Its terms are above all that the others can come to: if they
+// are started again all the same, and elect a leader, the agents that have seen this one do not obey it. Nothing is changed
+// unless the whole store can be read.
 // The error is ErrNoStore, ErrInUse, ErrForeign or ErrDamaged.
 func Recover(cfg Config) error {
 	if err := cfg.complete(); err != nil {
@@ -279,6 +288,9 @@ func Recover(cfg Config) error {
 		return fmt.Errorf("%w: the store has the state of cluster %q, this coordinator belongs to %q", ErrForeign, owner, cfg.ClusterID)
 	}
 	scratch := state.NewStore()
+	if err := store.logs.SetUint64([]byte(currentTerm), found.Term+termJump); err != nil {
+		return fmt.Errorf("recover %s: %w", cfg.DataDir, err)
+	}
 	_, nowhere := raft.NewInmemTransport(raft.ServerAddress(cfg.Advertise))
 	defer nowhere.Close()
 	alone := raft.Configuration{Servers: []raft.Server{{

@@ -27,7 +27,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "skip-term-check", file: "agent/jobs/journal.go", suite: inJobs,
-		is: "case command.GetTerm() < term:", becomes: "case false && command.GetTerm() < term:",
+		is: "case term < known:", becomes: "case false && term < known:",
 	},
 	{
 		name: "act-without-intent", file: "agent/jobs/journal.go", suite: inJobs,

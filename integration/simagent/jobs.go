@@ -162,3 +162,5 @@ func (j *jobs) Saw(hypervisor.Event) {}
 
 // Running is always empty.
 func (j *jobs) Running() []string { return nil }
+
+func (j *jobs) Follow(uint64) error { return nil }

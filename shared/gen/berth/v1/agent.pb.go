@@ -888,6 +888,7 @@ type SessionResponse struct {
 	//	*SessionResponse_Cancel
 	//	*SessionResponse_Task
 	//	*SessionResponse_Lease
+	//	*SessionResponse_Members
 	Message       isSessionResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -993,6 +994,15 @@ func (x *SessionResponse) GetLease() *Lease {
 	return nil
 }
 
+func (x *SessionResponse) GetMembers() *Members {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_Members); ok {
+			return x.Members
+		}
+	}
+	return nil
+}
+
 type isSessionResponse_Message interface {
 	isSessionResponse_Message()
 }
@@ -1025,6 +1035,10 @@ type SessionResponse_Lease struct {
 	Lease *Lease `protobuf:"bytes,7,opt,name=lease,proto3,oneof"`
 }
 
+type SessionResponse_Members struct {
+	Members *Members `protobuf:"bytes,8,opt,name=members,proto3,oneof"`
+}
+
 func (*SessionResponse_Welcome) isSessionResponse_Message() {}
 
 func (*SessionResponse_Redirect) isSessionResponse_Message() {}
@@ -1039,6 +1053,53 @@ func (*SessionResponse_Task) isSessionResponse_Message() {}
 
 func (*SessionResponse_Lease) isSessionResponse_Message() {}
 
+func (*SessionResponse_Members) isSessionResponse_Message() {}
+
+// Members are told to an open session when a coordinator has come, gone or moved.
+type Members struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	AgentAddresses []string               `protobuf:"bytes,1,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"` // all of them, to remember
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Members) Reset() {
+	*x = Members{}
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Members) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Members) ProtoMessage() {}
+
+func (x *Members) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Members.ProtoReflect.Descriptor instead.
+func (*Members) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Members) GetAgentAddresses() []string {
+	if x != nil {
+		return x.AgentAddresses
+	}
+	return nil
+}
+
 // Lease lets an agent with a watchdog keep its node alive. It comes every few seconds, once the leader has taken a report in
 // and has then made sure that it still leads.
 type Lease struct {
@@ -1051,7 +1112,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1124,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1137,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Lease) GetSeconds() float64 {
@@ -1108,7 +1169,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1181,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1194,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Welcome) GetClusterId() string {
@@ -1196,7 +1257,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1269,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1282,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Redirect) GetLeaderAddress() string {
@@ -1247,7 +1308,7 @@ type ResyncRequest struct {
 
 func (x *ResyncRequest) Reset() {
 	*x = ResyncRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1320,7 @@ func (x *ResyncRequest) String() string {
 func (*ResyncRequest) ProtoMessage() {}
 
 func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1333,7 @@ func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResyncRequest.ProtoReflect.Descriptor instead.
 func (*ResyncRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResyncRequest) GetReason() string {
@@ -1292,7 +1353,7 @@ type CancelCommand struct {
 
 func (x *CancelCommand) Reset() {
 	*x = CancelCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1365,7 @@ func (x *CancelCommand) String() string {
 func (*CancelCommand) ProtoMessage() {}
 
 func (x *CancelCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1378,7 @@ func (x *CancelCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommand.ProtoReflect.Descriptor instead.
 func (*CancelCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelCommand) GetOperationId() string {
@@ -1362,7 +1423,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1435,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1448,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Command) GetOperationId() string {
@@ -1605,7 +1666,7 @@ type StartCommand struct {
 
 func (x *StartCommand) Reset() {
 	*x = StartCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1678,7 @@ func (x *StartCommand) String() string {
 func (*StartCommand) ProtoMessage() {}
 
 func (x *StartCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1691,7 @@ func (x *StartCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartCommand.ProtoReflect.Descriptor instead.
 func (*StartCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartCommand) GetSpec() *VMSpec {
@@ -1665,7 +1726,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1738,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1751,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -1726,7 +1787,7 @@ type MigrateCommand struct {
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1799,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1812,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -1833,7 +1894,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +1906,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +1919,7 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
@@ -1871,7 +1932,7 @@ type DiscardCommand struct {
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1944,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +1957,7 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DiscardCommand) GetVolumes() []*Volume {
@@ -1915,7 +1976,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +1988,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2001,7 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 // PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
@@ -1954,7 +2015,7 @@ type PrepareCommand struct {
 
 func (x *PrepareCommand) Reset() {
 	*x = PrepareCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2027,7 @@ func (x *PrepareCommand) String() string {
 func (*PrepareCommand) ProtoMessage() {}
 
 func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2040,7 @@ func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
 func (*PrepareCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PrepareCommand) GetVolumes() []*Volume {
@@ -2006,7 +2067,7 @@ type ClearCommand struct {
 
 func (x *ClearCommand) Reset() {
 	*x = ClearCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +2079,7 @@ func (x *ClearCommand) String() string {
 func (*ClearCommand) ProtoMessage() {}
 
 func (x *ClearCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +2092,7 @@ func (x *ClearCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
 func (*ClearCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ClearCommand) GetVolumes() []*Volume {
@@ -2051,7 +2112,7 @@ type AdoptCommand struct {
 
 func (x *AdoptCommand) Reset() {
 	*x = AdoptCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2124,7 @@ func (x *AdoptCommand) String() string {
 func (*AdoptCommand) ProtoMessage() {}
 
 func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2137,7 @@ func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptCommand.ProtoReflect.Descriptor instead.
 func (*AdoptCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 // ReleaseCommand takes the mark away again. The guest does not notice.
@@ -2088,7 +2149,7 @@ type ReleaseCommand struct {
 
 func (x *ReleaseCommand) Reset() {
 	*x = ReleaseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2161,7 @@ func (x *ReleaseCommand) String() string {
 func (*ReleaseCommand) ProtoMessage() {}
 
 func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2174,7 @@ func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseCommand.ProtoReflect.Descriptor instead.
 func (*ReleaseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 // Volume is one volume of a storage pool. Names are libvirt's.
@@ -2136,7 +2197,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2209,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2222,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -2255,7 +2316,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2328,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2341,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Task) GetId() string {
@@ -2432,7 +2493,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2505,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2518,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -2484,7 +2545,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2557,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2570,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -2532,7 +2593,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2605,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2618,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -2601,7 +2662,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2674,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2687,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -2668,7 +2729,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2741,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2754,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -2721,7 +2782,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2733,7 +2794,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +2807,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -2768,7 +2829,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2841,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2854,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -2822,7 +2883,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +2895,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +2908,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -2879,7 +2940,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +2952,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +2965,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3011,7 +3072,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06domain\x18\x06 \x01(\v2\x10.berth.v1.DomainR\x06domain\x126\n" +
 	"\tmigration\x18\a \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12 \n" +
-	"\vincarnation\x18\t \x01(\tR\vincarnation\"\xe1\x02\n" +
+	"\vincarnation\x18\t \x01(\tR\vincarnation\"\x90\x03\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
@@ -3019,8 +3080,11 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06resync\x18\x04 \x01(\v2\x17.berth.v1.ResyncRequestH\x00R\x06resync\x121\n" +
 	"\x06cancel\x18\x05 \x01(\v2\x17.berth.v1.CancelCommandH\x00R\x06cancel\x12$\n" +
 	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04task\x12'\n" +
-	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseH\x00R\x05leaseB\t\n" +
-	"\amessage\"=\n" +
+	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseH\x00R\x05lease\x12-\n" +
+	"\amembers\x18\b \x01(\v2\x11.berth.v1.MembersH\x00R\amembersB\t\n" +
+	"\amessage\"2\n" +
+	"\aMembers\x12'\n" +
+	"\x0fagent_addresses\x18\x01 \x03(\tR\x0eagentAddresses\"=\n" +
 	"\x05Lease\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\x01R\aseconds\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xa9\x02\n" +
@@ -3180,7 +3244,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
 	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
@@ -3194,107 +3258,109 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*CommandProgress)(nil),       // 9: berth.v1.CommandProgress
 	(*CommandResult)(nil),         // 10: berth.v1.CommandResult
 	(*SessionResponse)(nil),       // 11: berth.v1.SessionResponse
-	(*Lease)(nil),                 // 12: berth.v1.Lease
-	(*Welcome)(nil),               // 13: berth.v1.Welcome
-	(*Redirect)(nil),              // 14: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 15: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 16: berth.v1.CancelCommand
-	(*Command)(nil),               // 17: berth.v1.Command
-	(*StartCommand)(nil),          // 18: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 19: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 20: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 21: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 22: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 23: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 24: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 25: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),          // 26: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),        // 27: berth.v1.ReleaseCommand
-	(*Volume)(nil),                // 28: berth.v1.Volume
-	(*Task)(nil),                  // 29: berth.v1.Task
-	(*GrowTask)(nil),              // 30: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 31: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 32: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 33: berth.v1.ConsoleTask
-	(*SuspendTask)(nil),           // 34: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 35: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 36: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 37: berth.v1.UndefineTask
-	(*TaskResult)(nil),            // 38: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 39: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 40: berth.v1.NodeInventory
-	(*Domain)(nil),                // 41: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 43: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 44: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 45: berth.v1.VMSpec
+	(*Members)(nil),               // 12: berth.v1.Members
+	(*Lease)(nil),                 // 13: berth.v1.Lease
+	(*Welcome)(nil),               // 14: berth.v1.Welcome
+	(*Redirect)(nil),              // 15: berth.v1.Redirect
+	(*ResyncRequest)(nil),         // 16: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),         // 17: berth.v1.CancelCommand
+	(*Command)(nil),               // 18: berth.v1.Command
+	(*StartCommand)(nil),          // 19: berth.v1.StartCommand
+	(*StopCommand)(nil),           // 20: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 21: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 22: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 23: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 24: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 25: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 26: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),          // 27: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),        // 28: berth.v1.ReleaseCommand
+	(*Volume)(nil),                // 29: berth.v1.Volume
+	(*Task)(nil),                  // 30: berth.v1.Task
+	(*GrowTask)(nil),              // 31: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 32: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 33: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 34: berth.v1.ConsoleTask
+	(*SuspendTask)(nil),           // 35: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 36: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 37: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 38: berth.v1.UndefineTask
+	(*TaskResult)(nil),            // 39: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 40: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 41: berth.v1.NodeInventory
+	(*Domain)(nil),                // 42: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 44: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 45: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 46: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	39, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	40, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	7,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	10, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	9,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	8,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	38, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	39, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	6,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	40, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	41, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	42, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	43, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	41, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	44, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	41, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	42, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	43, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	44, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	42, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	45, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	0,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	41, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	44, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
-	13, // 18: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	14, // 19: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	17, // 20: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	15, // 21: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	16, // 22: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	29, // 23: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	12, // 24: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	42, // 25: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	18, // 26: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	19, // 27: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	20, // 28: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	21, // 29: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	22, // 30: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	23, // 31: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	24, // 32: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	25, // 33: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	26, // 34: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	27, // 35: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	45, // 36: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	28, // 37: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	45, // 38: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	28, // 39: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	28, // 40: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	28, // 41: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	28, // 42: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	45, // 43: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	28, // 44: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	30, // 45: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	31, // 46: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	32, // 47: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	33, // 48: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	34, // 49: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	35, // 50: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	36, // 51: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	37, // 52: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	28, // 53: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	28, // 54: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	28, // 55: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 56: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 57: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	11, // 58: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 59: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	58, // [58:60] is the sub-list for method output_type
-	56, // [56:58] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	42, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	45, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	14, // 18: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	15, // 19: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	18, // 20: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	16, // 21: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	17, // 22: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	30, // 23: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	13, // 24: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	12, // 25: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
+	43, // 26: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	19, // 27: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	20, // 28: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	21, // 29: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	22, // 30: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	23, // 31: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	24, // 32: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	25, // 33: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	26, // 34: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	27, // 35: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	28, // 36: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	46, // 37: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	29, // 38: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	46, // 39: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	29, // 40: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	29, // 41: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	29, // 42: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	29, // 43: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	46, // 44: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	29, // 45: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	31, // 46: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	32, // 47: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	33, // 48: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	34, // 49: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	35, // 50: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	36, // 51: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	37, // 52: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	38, // 53: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	29, // 54: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	29, // 55: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	29, // 56: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 57: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 58: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	11, // 59: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 60: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	59, // [59:61] is the sub-list for method output_type
+	57, // [57:59] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3322,8 +3388,9 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionResponse_Cancel)(nil),
 		(*SessionResponse_Task)(nil),
 		(*SessionResponse_Lease)(nil),
+		(*SessionResponse_Members)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[16].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[17].OneofWrappers = []any{
 		(*Command_Start)(nil),
 		(*Command_Stop)(nil),
 		(*Command_Migrate)(nil),
@@ -3335,7 +3402,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Adopt)(nil),
 		(*Command_Release)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[28].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[29].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -3351,7 +3418,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
