@@ -310,6 +310,11 @@ func (s *Server) RemoveNode(
 // removable refuses to forget a node that VMs, plans or operations still name.
 func removable(p *picture, node cluster.Node) error {
 	subject := "node/" + node.Name
+	if p.Meta(state.MetaQuarantine) != "" && slices.Contains(p.untold(), node.Name) {
+		return refusal(rpc.Conflict, subject,
+			fmt.Sprintf("if its machine is off for good, say so with 'berth node fence %s --confirmed-off', then remove it", node.Name),
+			"node %s has not told what it runs, and what was restored does not tell it either: removed, it might run VMs that are then started once more", node.Name)
+	}
 	if drain := p.runningDrain(node.ID); drain.ID != "" {
 		return refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth plan watch %s'", drain.ID),
 			"plan %s drains node %s", drain.ID, node.Name)

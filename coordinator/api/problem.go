@@ -21,12 +21,13 @@ import (
 // problems says, one line each and most urgent first, what somebody should look at.
 func (p *picture) problems(members []*berthv1.Member) []string {
 	return slices.Concat(
-		p.quarantine(),
+		p.quarantine(true),
 		p.duplicates(),
 		p.parked(),
 		p.sameHosts(),
 		memberProblems(members, p.at),
 		p.vmProblems(),
+		p.strays(),
 		p.nodeProblems(),
 		p.headroomProblems(),
 		p.groupProblems(),
@@ -35,11 +36,30 @@ func (p *picture) problems(members []*berthv1.Member) []string {
 	)
 }
 
-func (p *picture) quarantine() []string {
-	if reason := p.Meta(state.MetaQuarantine); reason != "" {
-		return []string{"quarantine: no VM is started, stopped or moved: " + reason}
+// quarantine says that there is one. Only the leader hears the nodes, and knows which of them it waits for.
+func (p *picture) quarantine(leads bool) []string {
+	reason := p.Meta(state.MetaQuarantine)
+	if reason == "" {
+		return nil
 	}
-	return nil
+	line := "quarantine: no VM is started, stopped or moved, because the state was " + reason
+	if silent := p.untold(); leads && len(silent) > 0 {
+		line += fmt.Sprintf("; it ends when these nodes have reported: %s (of one whose machine is off say so with 'berth node fence NODE --confirmed-off')",
+			strings.Join(silent, ", "))
+	}
+	return []string{line}
+}
+
+// untold are the names of the nodes that a quarantine waits for.
+func (p *picture) untold() []string {
+	var names []string
+	for _, view := range p.view().Nodes {
+		if !control.Told(&view.Node, &view.Facts) {
+			names = append(names, view.Node.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // duplicates are UUIDs that run on two nodes: two guests may be writing to one disk.
@@ -93,6 +113,9 @@ func (p *picture) parked() []string {
 }
 
 func (p *picture) vmProblems() []string {
+	if p.Meta(state.MetaQuarantine) != "" {
+		return nil // the records are claims of the past: what differs is set right when it ends
+	}
 	var lines []string
 	running := p.running()
 	for _, vm := range p.VMs() {
@@ -105,6 +128,25 @@ func (p *picture) vmProblems() []string {
 			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition))
 		}
 	}
+	return lines
+}
+
+// strays are domains with Berth's mark that no record knows, as those of VMs that were made after a backup that was restored.
+func (p *picture) strays() []string {
+	if p.Meta(state.MetaQuarantine) != "" {
+		return nil
+	}
+	var lines []string
+	for _, view := range p.view().Nodes {
+		for _, domain := range view.Facts.Domains {
+			if _, known := p.VM(domain.UUID); known || !domain.Managed || !domain.State.Holds() {
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("domain %s on %s has Berth's mark, and no VM is on record for it: 'berth vm adopt %s' makes it one again",
+				domain.Name, view.Node.Name, domain.Name))
+		}
+	}
+	slices.Sort(lines)
 	return lines
 }
 

@@ -61,7 +61,7 @@ func (s *Server) staleStatus() *berthv1.StatusResponse {
 	if !s.Consensus.IsLeader() {
 		status.Problems = append(status.Problems, "nodes and running VMs are known to the leader only; these figures leave them out")
 	}
-	status.Problems = append(status.Problems, append(p.quarantine(), p.parked()...)...)
+	status.Problems = append(status.Problems, append(p.quarantine(s.Consensus.IsLeader()), p.parked()...)...)
 	return status
 }
 

@@ -190,21 +190,29 @@ func TestSnapshots(t *testing.T) {
 	m.addNode("n1", "hv1")
 	backup := save(t, m)
 	m.addNode("n2", "hv2")
+	_, err := client.SetNodeMaintenance(t.Context(), connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{Node: "hv1", On: true}))
+	m.cloud.check(err)
 
 	restored, err := restore(t, m, backup, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if restored.GetNodes() != 1 || restored.GetIndex() == 0 {
+	if restored.GetNodes() != 2 || restored.GetIndex() == 0 {
 		t.Errorf("restored %v", restored)
 	}
-	if _, still := m.store.Snapshot().NodeByName("hv2"); still {
+	if node, _ := m.store.Snapshot().NodeByName("hv1"); node.Maintenance {
 		t.Error("the state was not replaced")
 	}
+	if _, still := m.store.Snapshot().NodeByName("hv2"); !still {
+		t.Error("a node that came since is gone")
+	}
 	status, err := client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
-	if err != nil || len(status.Msg.GetProblems()) == 0 || !strings.HasPrefix(status.Msg.GetProblems()[0], "quarantine: ") {
+	if err != nil || len(status.Msg.GetProblems()) == 0 || !strings.HasPrefix(status.Msg.GetProblems()[0], "quarantine: ") ||
+		!strings.Contains(status.Msg.GetProblems()[0], "hv1, hv2") {
 		t.Errorf("the status after a restore: %v, %v", status, err)
 	}
+	_, err = client.RemoveNode(t.Context(), connect.NewRequest(&berthv1.RemoveNodeRequest{Node: "hv2"}))
+	wantRefusal(t, err, rpc.Conflict, "node/hv2")
 
 	index := m.store.Snapshot().Index()
 	for name, broken := range map[string][]byte{

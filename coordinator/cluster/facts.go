@@ -143,6 +143,9 @@ type NodeFacts struct {
 	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
 	InventoryFrom string   // incarnation that sent it
+	// Working are the operations that the agent was at work on when its session began, and has not told the end of since;
+	// ascending. What they come to is not in the inventory yet.
+	Working []string
 
 	Pools         []PoolFacts // libvirt's storage pools, by name
 	PoolsKnown    bool        // the last listing of pools succeeded

@@ -24,8 +24,8 @@ func (c *Consensus) SaveSnapshot(ctx context.Context, w io.Writer) error {
 
 // RestoreSnapshot replaces the state of the whole cluster by a backup. The backup is read and checked to its last byte
 // before anything changes; a damaged or foreign one changes nothing. The restored state is quarantined, see
-// state.Store.Quarantine. Proposals in flight end in ErrUnknown. The error is state.ErrSnapshot, ErrForeign,
-// ErrNotLeader, ErrUnknown or ctx's own.
+// state.Store.Quarantine, and the leadership begins anew, see Leadership. Proposals in flight end in ErrUnknown. The error is
+// state.ErrSnapshot, ErrForeign, ErrNotLeader, ErrUnknown or ctx's own.
 func (c *Consensus) RestoreSnapshot(ctx context.Context, from io.Reader) error {
 	backup, err := state.Load(from)
 	if err != nil {
@@ -45,7 +45,15 @@ func (c *Consensus) RestoreSnapshot(ctx context.Context, from io.Reader) error {
 	r := c.raft.Load()
 	// Raft puts it one above this index, or above its own where that is higher.
 	meta := &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: backup.Snapshot().Index() - 1, Size: int64(data.Len())}
-	err = c.await(ctx, func() error { return r.Restore(meta, &data, 0) })
+	err = c.await(ctx, func() error {
+		defer func() {
+			select {
+			case c.replaced <- struct{}{}:
+			default: // it was not taken note of yet that an earlier one has
+			}
+		}()
+		return r.Restore(meta, &data, 0)
+	})
 	switch {
 	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
 		// Either before the restore, or after it when its first entry was to be committed.

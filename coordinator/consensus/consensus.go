@@ -80,6 +80,7 @@ type Consensus struct {
 	logger    hclog.Logger
 
 	notices    chan bool
+	replaced   chan struct{} // the state was, by a backup
 	leadership chan Leadership
 	ready      atomic.Uint64 // the term in which this member has led past a barrier
 	slots      chan struct{}
@@ -131,7 +132,7 @@ func Open(cfg Config, store *state.Store) (*Consensus, error) {
 	}
 	c := &Consensus{
 		cfg: cfg, store: store, logger: cfg.Logger,
-		notices: make(chan bool, 16), leadership: make(chan Leadership), slots: make(chan struct{}, proposals),
+		notices: make(chan bool, 16), replaced: make(chan struct{}, 1), leadership: make(chan Leadership), slots: make(chan struct{}, proposals),
 		outgoing: outgoing{order: make(chan struct{}, 1)},
 		stop:     make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
 	}

@@ -20,7 +20,8 @@ type Leadership struct {
 
 // Leadership tells gains and losses, in turns and in order, to one reader; none is lost while the reader is busy. A gain
 // that was lost again before it could be looked at is left out with its loss. The channel is closed when this member
-// stops, which is a loss too.
+// stops, which is a loss too. When a backup has replaced the state, a leadership ends and the next begins in the same term,
+// so that nothing which was begun on the old state goes on.
 //
 // A gain says only that the election is won: call Barrier before acting on the state.
 func (c *Consensus) Leadership() <-chan Leadership { return c.leadership }
@@ -31,12 +32,12 @@ func (c *Consensus) watchLeadership() {
 	var queue []Leadership
 	var leading uint64 // the term; 0: not leading
 	endLead := func() {}
-	turn := func(gained bool) {
+	turn := func(gained, anew bool) {
 		term := uint64(0)
 		if gained {
 			term = c.termLed()
 		}
-		if leading != 0 && leading != term {
+		if leading != 0 && (leading != term || anew) {
 			endLead()
 			queue = append(queue, Leadership{Term: leading})
 			leading = 0
@@ -56,7 +57,9 @@ func (c *Consensus) watchLeadership() {
 		}
 		select {
 		case gained := <-c.notices:
-			turn(gained)
+			turn(gained, false)
+		case <-c.replaced:
+			turn(leading != 0, true)
 		case out <- next:
 			queue = queue[1:]
 		case <-c.stopped:

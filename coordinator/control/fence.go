@@ -58,10 +58,10 @@ func (c *Control) watchSilence(ctx context.Context) {
 		case <-ticker.C:
 		}
 		snapshot := c.Store.Snapshot()
+		c.notice(ctx, c.picture(snapshot))
 		if quarantined(snapshot) != nil {
 			continue
 		}
-		c.notice(ctx, c.picture(snapshot))
 		c.lookAtSilence(ctx, c.picture(c.Store.Snapshot()))
 		c.release(ctx, c.picture(c.Store.Snapshot()))
 	}

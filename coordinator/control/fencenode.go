@@ -43,7 +43,8 @@ func (c *Control) fenceable(snapshot *state.Snapshot, request FenceNode) (node c
 	if !c.leading() {
 		return cluster.Node{}, errNotLeading
 	}
-	if err := quarantined(snapshot); err != nil {
+	// In a quarantine nothing is switched off; that a machine is off may be what it waits for.
+	if err := quarantined(snapshot); err != nil && !request.ConfirmedOff {
 		return cluster.Node{}, err
 	}
 	picture := c.picture(snapshot)

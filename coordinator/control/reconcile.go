@@ -48,13 +48,14 @@ func quarantined(snapshot *state.Snapshot) error {
 		return nil
 	}
 	return &Error{
-		Code: Unavailable, Subject: "cluster", Message: "no VM is started, stopped or moved: the state was " + reason,
-		NextStep: "wait until every node has reported, see 'berth node list'; take a node that is gone out with 'berth node remove'",
+		Code: Unavailable, Subject: "cluster", Message: "quarantine: no VM is started, stopped or moved, because the state was " + reason,
+		NextStep: "wait until every node has reported: 'berth status' names those that have not; " +
+			"of one whose machine is off say so with 'berth node fence NODE --confirmed-off'",
 	}
 }
 
-// reconcile watches for a quarantine until the context ends, and lifts it once every node has shown what it runs. Where record and node differ, the node is right:
-// guests went on while the backup lay on a shelf. No guest is touched.
+// reconcile watches for a quarantine until the context ends, and lifts it once every node has shown what it runs, or is proven
+// to be off. Where record and node differ, the node is right: guests went on while the backup lay on a shelf. No guest is touched.
 func (c *Control) reconcile(ctx context.Context) {
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
@@ -68,7 +69,7 @@ func (c *Control) reconcile(ctx context.Context) {
 				continue
 			}
 			if waiting := strings.Join(missing, ", "); waiting != told {
-				c.Logger.Warn("quarantined after a restore until these nodes report", "nodes", waiting)
+				c.Logger.Warn("in quarantine until these nodes report", "nodes", waiting)
 				told = waiting
 			}
 		}
@@ -78,6 +79,15 @@ func (c *Control) reconcile(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// Told tells whether it is known what a node runs: it shows that itself, and no order of before is still being carried out
+// there; or it is proven to be off.
+func Told(node *cluster.Node, facts *cluster.NodeFacts) bool {
+	if facts.Liveness != cluster.Up {
+		return node.Fenced() && facts.Liveness == cluster.Unreachable
+	}
+	return facts.Inventory && facts.DomainsKnown && len(facts.Working) == 0
 }
 
 // copyOf is a domain on a node.
@@ -91,9 +101,12 @@ func (c *Control) inventories(snapshot *state.Snapshot) (running map[string][]co
 	running = map[string][]copyOf{}
 	for _, node := range snapshot.Nodes() {
 		facts := c.Inventory.Facts(node.ID, c.Now())
-		if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown {
+		if !Told(&node, &facts) {
 			missing = append(missing, node.Name)
 			continue
+		}
+		if facts.Liveness != cluster.Up {
+			continue // it is off
 		}
 		for _, domain := range facts.Domains {
 			if domain.State.Holds() {
@@ -112,7 +125,7 @@ func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running ma
 		Meta: map[string]string{state.MetaQuarantine: "", metaRestored: at.UTC().Format(time.RFC3339Nano)},
 		Events: []cluster.Event{{
 			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: berth,
-			Message: "every node has reported: VMs may be started, stopped and moved again",
+			Message: "the quarantine is over, every node has reported: VMs may be started, stopped and moved again",
 		}},
 	}
 	for _, vm := range snapshot.VMs() {

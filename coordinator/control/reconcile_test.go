@@ -59,6 +59,59 @@ func TestARestoredStateIsComparedWithTheNodesFirst(t *testing.T) {
 	})
 }
 
+// A node that is gone for good is said to be off. Nothing else ends a quarantine that waits for it: not that it is silent, and
+// not that the others have reported.
+func TestAQuarantineEndsWithoutANodeThatIsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		vm := w.running("web1")
+		w.lose()
+		w.silence(vm.Holder)
+		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
+		w.lead(2)
+		time.Sleep(time.Hour)
+		if w.Store.Snapshot().Meta(state.MetaQuarantine) == "" {
+			t.Fatal("silence ended it")
+		}
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, Force: true, Caller: "operator/admin"}); !isCode(err, Unavailable) {
+			t.Errorf("a node is switched off in a quarantine: %v", err)
+		}
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: other(vm.Holder), ConfirmedOff: true, Caller: "operator/admin"}); !isCode(err, Conflict) {
+			t.Errorf("a node that answers is said to be off: %v", err)
+		}
+		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, ConfirmedOff: true, Caller: "operator/admin"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if reason := w.Store.Snapshot().Meta(state.MetaQuarantine); reason != "" {
+			t.Errorf("it lasts: %s", reason)
+		}
+		if after := w.guest(vm.ID); after.Holder != "" || after.Condition == "" {
+			t.Errorf("a VM of a node that is off: %+v", after)
+		}
+	})
+}
+
+// An order of before may still be carried out: what it comes to is not in the inventory yet.
+func TestAQuarantineWaitsForOrdersThatAreStillWorkedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Working = []string{"op"} })
+		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
+		time.Sleep(time.Minute)
+		if w.Store.Snapshot().Meta(state.MetaQuarantine) == "" {
+			t.Error("it ended while a node was at work on an order")
+		}
+		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Working = nil })
+		time.Sleep(time.Minute)
+		if w.Store.Snapshot().Meta(state.MetaQuarantine) != "" {
+			t.Error("it lasts")
+		}
+	})
+}
+
 func without(vm string) func(*cluster.NodeFacts) {
 	return func(f *cluster.NodeFacts) {
 		var left []cluster.Domain

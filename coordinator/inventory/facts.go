@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
 	}
 	facts.Domains, facts.DomainsKnown = n.shown, n.domainsKnown
 	n.lent.Store(true)
+	facts.Working = slices.Sorted(maps.Keys(n.working))
 	if n.telemetry != nil {
 		facts.Telemetry, facts.TelemetryAt = true, n.telemetryAt
 		facts.Available = amount(n.telemetry.MemoryAvailableBytes)

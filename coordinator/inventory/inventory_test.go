@@ -158,6 +158,30 @@ func TestReportsThatAreNotNewerAreDropped(t *testing.T) {
 	})
 }
 
+// What an agent was at work on when it came is not in its inventory before it has told the end.
+func TestOrdersOfBeforeTheSessionAreKnownUntilTheyEnd(t *testing.T) {
+	store := newStore()
+	a := connect(t, store, "n1")
+	check := func(want ...string) {
+		t.Helper()
+		if got := store.Facts("n1", time.Now()).Working; !slices.Equal(got, want) {
+			t.Errorf("at work on %q, want %q", got, want)
+		}
+	}
+	check()
+	a.sequence++
+	var err error
+	if a.session, err = store.OpenSession("n1", &berthv1.Hello{Incarnation: a.boot, RunningOperations: []string{"op2", "op1"}}, a.sequence); err != nil {
+		t.Fatal(err)
+	}
+	a.inventory()
+	check("op1", "op2")
+	a.report(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Result{Result: &berthv1.CommandResult{OperationId: "op1"}}})
+	check("op2")
+	a.reconnect()
+	check()
+}
+
 func TestDomainsAreUnknownUntilTheSessionListsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()

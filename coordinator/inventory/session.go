@@ -35,6 +35,10 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	n.watchdog = watchdogOf(hello.GetWatchdogSeconds())
 	n.libvirtDown, n.libvirtSays = false, ""
 	n.domainsKnown = false
+	n.working = make(map[string]bool)
+	for _, operation := range hello.GetRunningOperations() {
+		n.working[operation] = true
+	}
 	s.recount(nodeID, n)
 	s.publishLiveness(nodeID, now)
 	return n.session, nil
@@ -98,6 +102,7 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 		}
 	case *berthv1.SessionRequest_Result:
 		delete(s.progress, m.Result.GetOperationId())
+		delete(n.working, m.Result.GetOperationId())
 	}
 	s.publishLiveness(x.node, now)
 	return true

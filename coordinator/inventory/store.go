@@ -45,6 +45,7 @@ type node struct {
 	incarnation string
 	sequence    uint64
 	watchdog    time.Duration
+	working     map[string]bool // operations that the agent was at work on when its session began, and may be still
 	libvirtDown bool
 	libvirtSays string
 

@@ -21,6 +21,8 @@ const epochJump = 1 << 20
 //   - Operations that were at work are parked: how they ended is not in the backup.
 //   - Tokens go: one that has been used since would be good again.
 //   - The members are the present ones, as Raft keeps its present configuration, and so is what they can apply.
+//   - Nodes that were enrolled since stay: VMs may run there, and their certificates are good.
+//   - What the backup has as proof that a node is off is none any more: it may have booted since.
 //
 // The store must not be in Raft's hands yet.
 func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
@@ -55,6 +57,7 @@ func (s *Store) quarantine(present *Snapshot, members []cluster.Member, reason, 
 	w.parkOperations(backup.LiveOperations(), at, reason)
 	w.jumpEpochs(backup, present)
 	w.takeMembers(backup.Members(), members)
+	w.takeNodes(backup, present)
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
 	}
@@ -107,6 +110,43 @@ func (w *write) takeMembers(before, members []cluster.Member) {
 		w.remove(string(Members), member.ID, &member)
 	}
 	w.putRecords(&Command{Members: members})
+}
+
+// takeNodes adds the nodes that the backup does not know, and takes over what was heard of the others since. That one was
+// proven to be off counts only as of now: it may have booted since.
+func (w *write) takeNodes(backup, present *Snapshot) {
+	nodes := backup.Nodes()
+	alone := present == backup // what the others noticed since is not known
+	for i := range nodes {
+		node := &nodes[i]
+		now, known := present.Node(node.ID)
+		if !known || alone && now.Fenced() {
+			now.Fencing = cluster.Fencing{}
+		}
+		node.Fencing = now.Fencing
+		if known {
+			node.Name, node.Boot, node.Watchdog = now.Name, now.Boot, now.Watchdog
+		} else if _, taken := present.NodeByName(node.Name); taken { // it was removed since, and another one has its name
+			node.Name = otherName(node.Name, node.ID)
+		}
+	}
+	for _, node := range present.Nodes() {
+		if _, known := backup.Node(node.ID); known {
+			continue
+		}
+		if node.Cluster != "" && !w.declared(node.Cluster) {
+			node.Cluster = cluster.DefaultCluster
+		}
+		nodes = append(nodes, node)
+	}
+	w.putRecords(&Command{Nodes: nodes})
+}
+
+// otherName is a name for a record whose own is taken.
+func otherName(name, id string) string {
+	const part = 8 // of an ID: enough to tell a few apart
+	id = id[:min(len(id), part)]
+	return name[:min(len(name), cluster.MaxNameLength-len(id)-1)] + "-" + id
 }
 
 func (x *Snapshot) deletedEpochs() []epochRow {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,5 +53,63 @@ func TestABackupIsQuarantined(t *testing.T) {
 	}
 	if _, err := Load(bytes.NewReader(saved(t, x))); err != nil {
 		t.Error(err)
+	}
+}
+
+// Nodes that came since the backup stay, and what it has as proof that a node is off proves nothing any more.
+func TestARestoreKeepsTheNodesThatThereAre(t *testing.T) {
+	m := newMember(t)
+	named := func(id, name, boot string, phase cluster.FencingPhase) cluster.Node {
+		n := node(id, name)
+		n.Boot, n.Fencing = boot, cluster.Fencing{Phase: phase, Boot: boot}
+		return n
+	}
+	for _, n := range []cluster.Node{
+		named("n1", "alpha", "b1", cluster.FencingProven), named("n2", "beta", "b1", ""), named("n3-replaced", "gamma", "b1", cluster.FencingProven),
+	} {
+		m.stored(putNode(0, n))
+	}
+	backup, err := Load(bytes.NewReader(saved(t, m.store.Snapshot())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := func(id string) uint64 {
+		n, _ := m.store.Snapshot().Node(id)
+		return n.Revision
+	}
+	m.stored(putNode(revision("n1"), named("n1", "alpha", "b2", "")))                   // it came back
+	m.stored(putNode(revision("n2"), named("n2", "beta", "b1", cluster.FencingProven))) // it went
+	m.stored(remove(Nodes, "n3-replaced", revision("n3-replaced")))
+	m.stored(putNode(0, named("n4", "gamma", "b1", "")))
+	m.stored(putResource(0, resource("c9", cluster.KindCluster, "later", nil)))
+	elsewhere := named("n5", "delta", "b1", "")
+	elsewhere.Cluster = "later"
+	m.stored(putNode(0, elsewhere))
+	backup.Quarantine(m.store.Snapshot(), noon, "operator/admin")
+
+	x := backup.Snapshot()
+	var got []string
+	for _, n := range x.Nodes() {
+		got = append(got, strings.Join([]string{n.ID, n.Name, n.Cluster, n.Boot, string(n.Fencing.Phase)}, " "))
+	}
+	want := []string{
+		"n1 alpha default b2 ", "n2 beta default b1 proven", "n3-replaced gamma-n3-repla default b1 ", "n4 gamma default b1 ", "n5 delta default b1 ",
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the nodes are %q, want %q", got, want)
+	}
+	if err := x.verify(); err != nil {
+		t.Error(err)
+	}
+
+	// One member alone does not know what the others noticed since.
+	alone, err := Load(bytes.NewReader(saved(t, m.store.Snapshot())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone.QuarantineAlone("m1", noon, "coordinator/one")
+	if n, _ := alone.Snapshot().Node("n2"); n.Fenced() {
+		t.Errorf("a node counts as off that may have booted since: %+v", n.Fencing)
 	}
 }
