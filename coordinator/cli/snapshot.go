@@ -106,7 +106,12 @@ func (a *app) snapshotRestoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Replace everything that the coordinators know by a snapshot", Args: arguments(1, "FILE"),
 		Long: `Replace everything that the coordinators know by a snapshot, - for the standard input. What was changed since the
-snapshot is forgotten. No guest is touched; what the nodes then report counts for more than the snapshot.`,
+snapshot is forgotten, but for coordinators and nodes that came since. No guest is touched.
+
+Until every node has reported what it runs there is a quarantine: no VM is started, stopped or moved. What they report
+then counts for more than the snapshot. 'berth status' names the nodes that have not reported; of one whose machine is
+off say so with 'berth node fence NODE --confirmed-off'. A VM that is newer than the snapshot runs on without a record:
+'berth status' names it, and 'berth vm adopt' makes one.`,
 		Example: `  berth coordinator snapshot restore /var/backups/berth-2026-11-20.snapshot`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm(cmd, yes, fmt.Sprintf("Replace everything that the coordinators know by %s?", args[0])); err != nil {
@@ -150,6 +155,7 @@ func (a *app) restore(cmd *cobra.Command, in io.Reader) error {
 		message: answer, names: nil,
 		text: func(p *page, _ bool) {
 			p.line("restored %s and %s at index %d", count(int(answer.GetNodes()), "node"), count(int(answer.GetVms()), "VM"), answer.GetIndex())
+			p.line("quarantine: no VM is started, stopped or moved until every node has reported what it runs; 'berth status' names those that have not")
 		},
 	})
 }

@@ -29,6 +29,18 @@ func stoppedMember(path string) (Config, place, identity, error) {
 	return c, home, who, err
 }
 
+// mending adds to what is wrong with a store what to do about it.
+func mending(err error, home place, who identity) error {
+	switch {
+	case errors.Is(err, consensus.ErrInUse):
+		return fmt.Errorf("%w: stop it first with 'systemctl stop berth-coordinator'", err)
+	case errors.Is(err, consensus.ErrDamaged):
+		return fmt.Errorf("%w: while more than half of the coordinators run, take this one out with 'berth coordinator remove %s' there, empty %s, "+
+			"and let it join again", err, who.Name, home.dir)
+	}
+	return err
+}
+
 func configFlag(command *cobra.Command, path *string) {
 	command.Flags().StringVar(path, "config", DefaultConfigPath, "the coordinator's configuration")
 }
@@ -49,7 +61,7 @@ func verifyCommand() *cobra.Command {
 			}
 			found, err := consensus.Inspect(home.raft(), hclog.NewNullLogger())
 			if err != nil {
-				return err
+				return mending(err, home, who)
 			}
 			if owner := found.State.Meta(state.MetaClusterID); owner != "" && owner != who.ClusterID {
 				return fmt.Errorf("%w: %s has the state of cluster %s, coordinator %s belongs to %s", ErrDamaged, home.raft(), owner, who.Name, who.ClusterID)
@@ -64,7 +76,11 @@ func verifyCommand() *cobra.Command {
 
 func tellInspection(w io.Writer, who identity, found consensus.Inspection) {
 	fmt.Fprintf(w, "the store of coordinator %s of cluster %s is whole\n", who.Name, who.ClusterID)
-	fmt.Fprintf(w, "  log        entries %d to %d with %d commands, %v, term %d\n", found.First, found.Last, found.Commands, found.LogSize, found.Term)
+	entries := "empty"
+	if found.Last > 0 {
+		entries = fmt.Sprintf("entries %d to %d with %d commands", found.First, found.Last, found.Commands)
+	}
+	fmt.Fprintf(w, "  log        %s, %v, term %d\n", entries, found.LogSize, found.Term)
 	fmt.Fprintf(w, "  snapshots  %s\n", indexes(found.Snapshots))
 	fmt.Fprintf(w, "  members    %s\n", memberList(found))
 	tellState(w, found.State)
@@ -123,7 +139,7 @@ func compactCommand() *cobra.Command {
 			}
 			before, after, err := consensus.Compact(home.raft())
 			if err != nil {
-				return err
+				return mending(err, home, who)
 			}
 			fmt.Fprintf(command.OutOrStdout(), "the log of coordinator %s takes %v, it took %v\n", who.Name, after, before)
 			return nil
@@ -157,15 +173,21 @@ func recoverCommand() *cobra.Command {
 			raft := raftConfig(home, who, c, hclog.NewNullLogger())
 			raft.Fatal = func(error) {} // what fails here is returned as well
 			if err := consensus.Recover(raft); err != nil {
-				return err
+				return mending(err, home, who)
 			}
-			fmt.Fprintf(command.OutOrStdout(), "coordinator %s is the only one of cluster %s now\n\nnext:\n  %s\n  berth status\n", who.Name, who.ClusterID, startLine(path))
+			tellRecovery(command.OutOrStdout(), who, path)
 			return nil
 		},
 	}
 	configFlag(command, &path)
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return command
+}
+
+func tellRecovery(w io.Writer, who identity, path string) {
+	fmt.Fprintf(w, "coordinator %s is the only one of cluster %s now\n", who.Name, who.ClusterID)
+	fmt.Fprintf(w, "\nnext:\n  %s\n  berth status                            (which nodes the quarantine waits for)\n"+
+		"  berth token create --for coordinator    (one for each new coordinator, which joins with it)\n", startLine(path))
 }
 
 // confirmName has the name of this member typed, which nobody does by mistake.

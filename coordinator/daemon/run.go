@@ -117,7 +117,7 @@ func (d *daemon) assemble() (err error) {
 		return err
 	}
 	if d.consensus, err = consensus.Open(d.consensusConfig(), d.store); err != nil {
-		return err
+		return mending(err, d.home, d.who)
 	}
 	// With its reading of the monotonic clock, which UTC would take away: a clock that is set makes no node silent.
 	now := time.Now
