@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -14,10 +16,12 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// failover is what R4 measures, in seconds from the kill.
+// failover is what R4 measures, in seconds from the kill, or from when the leader was asked to stop.
 type failover struct {
 	accepted figures // a survivor has accepted a start
 	elected  figures // a survivor knows a new leader
+	ended    figures // what was at work before has ended
+	handed   figures // a survivor has accepted a start, after the leader was asked to stop
 	acked    []ack
 }
 
@@ -36,9 +40,19 @@ func measureR4(ctx context.Context, b *bench) (_ []row, err error) {
 	}
 	defer f.close()
 	var o failover
-	for kill := range b.rounds(3, 25) {
-		if err := o.kill(ctx, c, kill); err != nil {
-			return nil, fmt.Errorf("kill %d: %w", kill+1, err)
+	kills, stops := b.rounds(3, 25), b.rounds(2, 10)
+	if text := os.Getenv("FAILOVERS"); text != "" {
+		if kills, err = strconv.Atoi(text); err != nil || kills < 1 {
+			return nil, fmt.Errorf("FAILOVERS is %q, want a number of kills", text)
+		}
+	}
+	for round := range kills + stops {
+		signal := syscall.SIGKILL
+		if round >= kills {
+			signal = syscall.SIGTERM
+		}
+		if err := o.end(ctx, c, round, signal); err != nil {
+			return nil, fmt.Errorf("end %d of the leader: %w", round+1, err)
 		}
 		if err := f.awaitReady(ctx, c.members[0].api); err != nil {
 			return nil, err
@@ -48,11 +62,32 @@ func measureR4(ctx context.Context, b *bench) (_ []row, err error) {
 	if err != nil {
 		return nil, err
 	}
+	fmt.Println(o.goal(kills, stops, lost))
 	return o.rows(lost), nil
 }
 
-// kill starts VMs, kills the leader in the middle of that, and goes on until a survivor has accepted the next one.
-func (o *failover) kill(ctx context.Context, c *coordinators, number int) error {
+// The limits of the write gap (reliability.md, G9), in seconds.
+const (
+	gapMedian, gapTail = 3, 5
+	gapHandedOver      = 0.5
+	endedWithin        = 10
+)
+
+// goal is the line for the table of goals.
+func (o *failover) goal(kills, stops int, lost []error) string {
+	verdict := "not met"
+	if o.accepted.median() <= gapMedian && o.accepted.quantile(0.99) <= gapTail && o.handed.median() <= gapHandedOver &&
+		o.ended.quantile(0.99) <= endedWithin && len(lost) == 0 {
+		verdict = "met"
+	}
+	return fmt.Sprintf("GOAL G9: write gap %s over %d kills, %s over %d planned stops, operations ended after %s, %d of %d starts lost | "+
+		"wanted p50 <= 3 s and p99 <= 5 s, p50 <= 0.5 s when planned, <= 10 s, none lost | %s",
+		o.accepted.latency(), kills, o.handed.latency(), stops, o.ended.latency(), len(lost), len(o.acked), verdict)
+}
+
+// end starts VMs, kills the leader in the middle of that or asks it to stop, and goes on until a survivor has accepted the
+// next one.
+func (o *failover) end(ctx context.Context, c *coordinators, number int, signal syscall.Signal) error {
 	if err := c.awaitWhole(ctx); err != nil {
 		return err
 	}
@@ -65,7 +100,7 @@ func (o *failover) kill(ctx context.Context, c *coordinators, number int) error 
 	killed := make(chan time.Time, 1)
 	time.AfterFunc(busy, func() {
 		killed <- time.Now()
-		_ = lead.process.cmd.Process.Kill()
+		_ = lead.process.cmd.Process.Signal(signal)
 	})
 	survivors := slices.DeleteFunc(slices.Clone(c.running()), func(m *member) bool { return m == lead })
 	elected := make(chan time.Time, 1)
@@ -75,12 +110,23 @@ func (o *failover) kill(ctx context.Context, c *coordinators, number int) error 
 	if err != nil {
 		return err
 	}
-	o.accepted.add(time.Since(at))
+	took := time.Since(at)
 	select {
 	case then := <-elected:
-		o.elected.add(then.Sub(at))
+		if signal == syscall.SIGKILL {
+			o.elected.add(then.Sub(at))
+		}
 	case <-time.After(5 * time.Second):
 		return errors.New("a start was accepted, and no survivor names the leader")
+	}
+	if signal == syscall.SIGKILL {
+		o.accepted.add(took)
+		if err := awaitRest(ctx, survivors[0].api); err != nil {
+			return err
+		}
+		o.ended.add(time.Since(at))
+	} else {
+		o.handed.add(took)
 	}
 	if err := c.stop(lead, syscall.SIGKILL); err != nil {
 		return err
@@ -152,17 +198,7 @@ func (o *failover) lost(ctx context.Context, c *coordinators, f *fleet) (lost []
 	if err := c.awaitWhole(ctx); err != nil {
 		return nil, err
 	}
-	err = await(ctx, "the operations to end", time.Minute, func(ctx context.Context) error {
-		answer, err := c.members[0].api.ListOperations(ctx, connect.NewRequest(&berthv1.ListOperationsRequest{RunningOnly: true}))
-		if err != nil {
-			return err
-		}
-		if running := len(answer.Msg.GetOperations()); running > 0 {
-			return fmt.Errorf("%d operations run", running)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := awaitRest(ctx, c.members[0].api); err != nil {
 		return nil, err
 	}
 	known := map[string]*berthv1.VM{}
@@ -208,6 +244,8 @@ func (o *failover) rows(lost []error) []row {
 			wanted: "p99 <= 3 s, none acknowledged lost (stretch 1 s)", verdict: verdict,
 		},
 		{what: "of it: until a survivor names the new leader", measured: o.elected.latency()},
+		{what: "until the operations of before have ended", measured: o.ended.latency()},
+		{what: "leader asked to stop in the middle of starts: until a survivor has accepted the next start", measured: o.handed.latency(), wanted: "p50 <= 0.5 s"},
 		{what: what, measured: measured},
 	}
 }

@@ -51,13 +51,15 @@ func tests(pkg, run string) []string {
 var suites = []suite{
 	{goals: []string{"G1", "G3"}, command: tests("./coordinator/consensus", "^TestSchedules$"), ci: []string{"SCHEDULES=5000"}, release: []string{"SCHEDULES=250000"}},
 	{goals: []string{"G2"}, command: tests("./integration/sim", "."), ci: []string{"SEEDS=20000"}, release: []string{"SEEDS=2000000"}},
-	{goals: []string{"G4", "G9", "G11"}, command: tests("./coordinator/consensus", "Goal|AKilledMember|AMemberWhoseDisk|ADamagedStore|Gap"), release: []string{"RELEASE=1", "KILLS=2000", "FAULTS=800"}},
+	{goals: []string{"G4", "G11"}, command: tests("./coordinator/consensus", "Goal|AKilledMember|AMemberWhoseDisk|ADamagedStore"), release: []string{"RELEASE=1", "KILLS=2000", "FAULTS=800"}},
 	{goals: []string{"G5"}, command: tests("./agent/jobs", "Kill|Crash|Every")},
 	{goals: []string{"G6", "G7"}, command: tests("./integration/chaos", ".")},
 	{goals: []string{"G8"}, command: []string{"go", "run", "./integration/mutants"}},
+	{goals: []string{"G9"}, command: []string{"go", "run", "./integration/bench", "-only", "R4"}, release: []string{"FAILOVERS=500"}},
 	{goals: []string{"G10"}, command: []string{"make", "fuzz", "FUZZTIME=10s"}},
 	{goals: []string{"G12", "G13"}, command: tests("./integration/bench", "Goal|Overload")},
-	{goals: []string{"G14", "G15"}, command: tests("./coordinator/state", "Goal|Golden|Quarantine")},
+	{goals: []string{"G14"}, command: tests("./integration/lab", "^TestWhatTheCoordinatorsKnew"), release: []string{"RESTORES=50"}},
+	{goals: []string{"G15"}, command: tests("./coordinator/state", "Goal|Golden|Quarantine")},
 	{goals: []string{"G17"}, command: tests("./coordinator/api", "Authoris|EveryProcedure")},
 	{goals: []string{"G18"}, command: []string{"go", "test", "-race", "./coordinator/control", "./coordinator/agents", "./coordinator/inventory", "./agent/jobs", "./agent/session"}},
 }
