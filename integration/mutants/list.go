@@ -251,7 +251,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "follow-without-proof", file: "coordinator/control/follow.go", suite: inControl,
-		is: "nodeName(snapshot, vm.Holder), c.provenAbsent(vm)", becomes: "nodeName(snapshot, vm.Holder), c.provenAbsent(vm) || true",
+		is: "nodeName(p.Snapshot, vm.Holder), p.lacks(vm)", becomes: "nodeName(p.Snapshot, vm.Holder), p.lacks(vm) || true",
 	},
 	{
 		name: "balance-while-many-are-silent", file: "coordinator/balance/pass.go", suite: inBalance,
