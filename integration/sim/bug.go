@@ -39,9 +39,13 @@ const (
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
 
-// Bugs are all of them.
+// Bugs are those that any site can show, and FenceBugs those that only one can where nodes are fenced.
 var Bugs = []Bug{
 	JournalUnheeded, IntentLost, SilenceIsGone, ResumesBlindly, DoubtIsFailure, DoubtIsRollBack, RefusalIsProof, RevisionsIgnored,
+}
+
+// FenceBugs are those of fencing and restarting.
+var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
 	ReturnUnnoticed,
 }
