@@ -114,7 +114,10 @@ func (d *disaster) restore() (changes int) {
 		return says(d.does("status"), "quarantine: no VM is started, stopped or moved", "have reported: node3 (")
 	})
 	for _, args := range [][]string{
-		{"vm", "start", "stopped"}, {"vm", "stop", "kept", "--force"}, {"vm", "migrate", "kept", "--best"}, {"vm", "adopt", "moved"},
+		{"vm", "start", "stopped"},
+		{"vm", "stop", "kept", "--force"},
+		{"vm", "migrate", "kept", "--best"},
+		{"vm", "adopt", "moved"},
 		{"node", "drain", "node1", "--yes"},
 	} {
 		d.refuses(args, "quarantine", "berth status")
