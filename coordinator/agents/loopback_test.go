@@ -54,7 +54,7 @@ func certify(t *testing.T, authority *pki.Authority, id pki.Identity) pki.Files 
 // listen serves the rig on loopback and gives its address.
 func (r *rig) listen(t *testing.T, authority *pki.Authority) string {
 	t.Helper()
-	peer := pki.Identity{Role: pki.RolePeer, ID: "m1", Name: "m1", ClusterID: testCluster}
+	peer := pki.Identity{Role: pki.RolePeer, ID: "m1", Name: "m1", ClusterID: authority.ClusterID()}
 	config, err := pki.ServerConfig(certify(t, authority, peer), tls.RequireAndVerifyClientCert)
 	if err != nil {
 		t.Fatal(err)
@@ -223,4 +223,26 @@ func TestEndingASessionFreesItsRequest(t *testing.T) {
 	}
 	_ = stream.CloseRequest()
 	_ = stream.CloseResponse()
+}
+
+// A coordinator that was given the certificates of another cluster trusts their authority, and serves none of its agents.
+func TestOnlyAgentsOfThisClusterAreServed(t *testing.T) {
+	for name, caller := range map[string]pki.Identity{
+		"another cluster's agent": {Role: pki.RoleAgent, ID: "n1", Name: "name-n1", ClusterID: "another"},
+		"an operator":             {Role: pki.RoleOperator, ID: "n1", Name: "name-n1", ClusterID: testCluster},
+	} {
+		authority, err := pki.NewAuthority(caller.ClusterID, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, "n1")
+		r.Lead(2)
+		stream := client(t, r.listen(t, authority), authority, caller).Session(t.Context())
+		sayHello(t, stream, "n1")
+		if _, err := stream.Receive(); rpc.Detail(err).GetCode() != rpc.Denied {
+			t.Errorf("%s: %v, want %s", name, err, rpc.Denied)
+		}
+		_ = stream.CloseRequest()
+		_ = stream.CloseResponse()
+	}
 }
