@@ -54,6 +54,7 @@ func (b *bench) open() {
 		b.Fatal(err)
 	}
 	b.jobs = jobs
+	synctest.Wait() // until it knows what runs
 }
 
 // crash ends the agent as kill -9 would: what it had not journalled is lost. The hypervisor goes on.
