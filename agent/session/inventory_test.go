@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +29,11 @@ func TestTheDigestGoesFirst(t *testing.T) {
 		if err := stream.Send(first); err != nil {
 			return err
 		}
-		go func() {
+		ctx, cancel := context.WithCancel(ctx)
+		var sending sync.WaitGroup
+		defer sending.Wait() // nothing may be sent once the stream has been served
+		defer cancel()
+		sending.Go(func() {
 			for {
 				select {
 				case order := <-orders:
@@ -37,7 +42,7 @@ func TestTheDigestGoesFirst(t *testing.T) {
 					return
 				}
 			}
-		}()
+		})
 		for {
 			message, err := stream.Receive()
 			if err != nil {

@@ -141,6 +141,10 @@ func (s *Server) stepAside(ctx context.Context, member cluster.Member) error {
 		return refusal(rpc.Conflict, "coordinator/"+member.Name,
 			"let another coordinator join first, or stop the whole cluster instead",
 			"coordinator %s is the only one with a vote", member.Name)
+	case errors.Is(err, consensus.ErrNoHeir):
+		return refusal(rpc.Unavailable, "coordinator/"+member.Name,
+			"look at the others with 'berth coordinator list', then stop this coordinator: they elect a leader among themselves",
+			"coordinator %s leads the cluster, and no other has taken that over", member.Name)
 	case err != nil && !errors.Is(err, consensus.ErrNotLeader):
 		return err
 	}

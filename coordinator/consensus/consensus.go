@@ -86,6 +86,7 @@ type Consensus struct {
 	slots      chan struct{}
 	outgoing   outgoing
 	reports    heard[Report]
+	heirs      heirs
 
 	fatal func(error)
 	tasks sync.WaitGroup
@@ -337,7 +338,7 @@ func (f fatalFSM) Apply(entry *raft.Log) any {
 // before everything has stopped, its error is returned and the rest stops on its own.
 func (c *Consensus) Shutdown(ctx context.Context) error {
 	c.ending.Do(func() {
-		if c.IsLeader() && c.hasOtherVoter() {
+		if c.IsLeader() && len(c.otherVoters()) > 0 {
 			if err := c.Transfer(ctx); err != nil {
 				c.logger.Warn("the leadership could not be handed on", "error", err)
 			}

@@ -30,4 +30,6 @@ var (
 	ErrNoMember = errors.New("no such member")
 	// ErrQuorum: the change would leave too few reachable voters to decide anything.
 	ErrQuorum = errors.New("too few members would be left to decide")
+	// ErrNoHeir: each other voter was asked to lead in this term, and none does.
+	ErrNoHeir = errors.New("no other member has taken the leadership over")
 )

@@ -147,26 +147,3 @@ func (c *Consensus) Leader() (memberID string, ok bool) {
 
 // Term is Raft's current term here.
 func (c *Consensus) Term() uint64 { return c.raft.Load().CurrentTerm() }
-
-// Transfer hands the leadership to another voter, the most up to date one, within two seconds. The error is
-// ErrNotLeader, ctx's own, or why it did not come about: then this member leads on.
-func (c *Consensus) Transfer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, transferLimit)
-	defer cancel()
-	r := c.raft.Load()
-	if err := notLeader(r.State()); err != nil {
-		return err
-	}
-	if !c.hasOtherVoter() {
-		return fmt.Errorf("%w: there is no other voter to lead", ErrQuorum)
-	}
-	err := c.await(ctx, func() error { return r.LeadershipTransfer().Error() })
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("hand over the leadership: %w", ctx.Err())
-	default:
-		return fmt.Errorf("hand over the leadership: %w", err)
-	}
-}

@@ -56,15 +56,6 @@ func (c *Consensus) server(id string) (raft.Server, bool) {
 	return raft.Server{}, false
 }
 
-func (c *Consensus) hasOtherVoter() bool {
-	for _, server := range c.servers() {
-		if server.Suffrage == raft.Voter && string(server.ID) != c.cfg.MemberID {
-			return true
-		}
-	}
-	return false
-}
-
 // AddNonvoter adds a member that receives the log and does not vote; the leader lets it vote once it keeps up. Adding a
 // member again changes its address only. The error is ErrNotLeader, ErrUnknown or ctx's own.
 func (c *Consensus) AddNonvoter(ctx context.Context, id, address string) error {

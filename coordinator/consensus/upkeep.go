@@ -30,7 +30,7 @@ func (c *Consensus) upkeep() {
 		if err != nil && !low {
 			c.logger.Error("nothing is proposed here until there is space again", "error", err)
 		}
-		if low = err != nil; low && c.IsLeader() && c.hasOtherVoter() && time.Since(handedOver) > handoverEvery {
+		if low = err != nil; low && c.IsLeader() && len(c.otherVoters()) > 0 && time.Since(handedOver) > handoverEvery {
 			handedOver = time.Now()
 			if err := c.Transfer(context.Background()); err != nil {
 				c.logger.Warn("the leadership could not be handed on", "error", err)

@@ -34,6 +34,7 @@ type mutant struct {
 type suite struct {
 	pkg string // "./agent/jobs"
 	run string // a regular expression for tests; empty: all of the package
+	set string // a variable of the environment, NAME=value; empty: none
 }
 
 func (s suite) String() string {
@@ -96,7 +97,7 @@ func compile(ctx context.Context, root, folder string, some ...*mutant) error {
 	if len(packages) == 1 {
 		arguments = slices.Insert(arguments, 1, "-o", os.DevNull)
 	}
-	if out, err := command(ctx, root, arguments...); err != nil {
+	if out, err := command(ctx, root, "", arguments...); err != nil {
 		return fmt.Errorf("%w: %s", errCompile, out)
 	}
 	return nil
@@ -116,7 +117,7 @@ func (s suite) fails(ctx context.Context, root string, flags ...string) (bool, e
 	if s.run != "" {
 		arguments = append(arguments, "-run", s.run)
 	}
-	out, err := command(ctx, root, append(arguments, s.pkg)...)
+	out, err := command(ctx, root, s.set, append(arguments, s.pkg)...)
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -132,10 +133,13 @@ func (s suite) fails(ctx context.Context, root string, flags ...string) (bool, e
 	}
 }
 
-// command runs the go command and returns what it printed.
-func command(ctx context.Context, root string, arguments ...string) (string, error) {
+// command runs the go command, with a variable of the environment if there is one, and returns what it printed.
+func command(ctx context.Context, root, set string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = root
+	if set != "" {
+		command.Env = append(command.Environ(), set)
+	}
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
