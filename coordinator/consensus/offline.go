@@ -293,11 +293,8 @@ func Recover(cfg Config) error {
 	}
 	_, nowhere := raft.NewInmemTransport(raft.ServerAddress(cfg.Advertise))
 	defer nowhere.Close()
-	alone := raft.Configuration{Servers: []raft.Server{{
-		Suffrage: raft.Voter, ID: raft.ServerID(cfg.MemberID), Address: raft.ServerAddress(cfg.Advertise),
-	}}}
 	fsm := &lonely{FSM: scratch.FSM(), store: scratch, member: cfg.MemberID, caller: "coordinator/" + cfg.Name}
-	if err := raft.RecoverCluster(cfg.raft(nil), fsm, store.logs, store.logs, store.files, nowhere, alone); err != nil {
+	if err := raft.RecoverCluster(cfg.raft(nil), fsm, store.logs, store.logs, store.files, nowhere, cfg.alone()); err != nil {
 		return fmt.Errorf("recover %s: %w", cfg.DataDir, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -162,5 +163,61 @@ func TestADamagedStoreIsNotRecovered(t *testing.T) {
 	flip(t, files[0])
 	if err := Recover(p.cfg); !errors.Is(err, ErrDamaged) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAMemberWhoseStoreIsLostGoesOnFromABackup(t *testing.T) {
+	p := newPeer(t, newAuthority(t, "c1"), "m1")
+	p.bootstrap()
+	leader := team{p}.leader()
+	leader.mustPropose(enrol("kept"))
+	eventually(t, "the cluster's ID", func() bool { return p.store.Snapshot().Meta(state.MetaClusterID) != "" })
+	var backup bytes.Buffer
+	if err := leader.SaveSnapshot(t.Context(), &backup); err != nil {
+		t.Fatal(err)
+	}
+	leader.mustPropose(enrol("since"))
+	if _, err := Rebuild(p.cfg, bytes.NewReader(backup.Bytes())); !errors.Is(err, ErrInUse) {
+		t.Errorf("rebuilt while it runs: %v", err)
+	}
+	term := p.Term()
+	p.kill()
+	foreign := p.cfg
+	foreign.ClusterID = "c2"
+	if _, err := Rebuild(foreign, bytes.NewReader(backup.Bytes())); !errors.Is(err, ErrForeign) {
+		t.Errorf("rebuilt as another cluster: %v", err)
+	}
+	if _, err := Rebuild(p.cfg, bytes.NewReader(backup.Bytes()[:backup.Len()/2])); !errors.Is(err, state.ErrSnapshot) {
+		t.Errorf("rebuilt from half a backup: %v", err)
+	}
+	if found, err := Inspect(p.cfg.DataDir, p.cfg.Logger); err != nil || found.Term != term {
+		t.Fatalf("a refusal has changed the store: %+v, %v", found, err)
+	}
+
+	if err := os.WriteFile(filepath.Join(p.cfg.DataDir, storeFile), []byte("lost"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	aside, err := Rebuild(p.cfg, &backup)
+	if err != nil || filepath.Dir(aside) != filepath.Dir(p.cfg.DataDir) {
+		t.Fatalf("%q, %v", aside, err)
+	}
+	if lost, err := os.ReadFile(filepath.Join(aside, storeFile)); err != nil || string(lost) != "lost" {
+		t.Errorf("the old store is %q, %v", lost, err)
+	}
+	p.start()
+	team{p}.leader().mustPropose(enrol("later"))
+	x := p.store.Snapshot()
+	_, kept := x.Node("kept")
+	_, since := x.Node("since")
+	if !kept || since || x.Meta(state.MetaQuarantine) == "" || p.Term() < term+termJump {
+		t.Errorf("kept %t, since %t, quarantine %q, term %d after %d", kept, since, x.Meta(state.MetaQuarantine), p.Term(), term)
+	}
+	p.kill()
+	found, err := Inspect(p.cfg.DataDir, p.cfg.Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, later := found.State.Node("later"); !later || len(found.Members) != 1 {
+		t.Errorf("after a restart: %+v", found)
 	}
 }

@@ -154,6 +154,16 @@ func TestAStoppedCoordinatorIsVerifiedCompactedAndRecovered(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 
+	// The store is lost, the backup is not.
+	m.check(os.WriteFile(filepath.Join(m.data, "raft", "log.db"), []byte("lost"), 0o600))
+	if out, err := m.verb("", "verify", "--config", m.config); err == nil || !strings.Contains(err.Error(), "recover --from FILE") {
+		t.Errorf("a damaged store was verified: %s, %v", out, err)
+	}
+	out, err = m.verb("c1\n", "recover", "--config", m.config, "--from", files[0].path)
+	if err != nil || !strings.Contains(out, "the old store is in "+filepath.Join(m.data, "raft.before-")) || !strings.Contains(out, "is the only one of cluster "+made.ClusterID+" now") {
+		t.Fatalf("%s, %v", out, err)
+	}
+
 	// As if an earlier release had run here.
 	m.check(os.WriteFile(filepath.Join(m.data, "release"), []byte("0.1"), 0o600))
 	m.run()

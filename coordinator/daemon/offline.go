@@ -36,7 +36,7 @@ func mending(err error, home place, who identity) error {
 		return fmt.Errorf("%w: stop it first with 'systemctl stop berth-coordinator'", err)
 	case errors.Is(err, consensus.ErrDamaged):
 		return fmt.Errorf("%w: while more than half of the coordinators run, take this one out with 'berth coordinator remove %s' there, empty %s, "+
-			"and let it join again", err, who.Name, home.dir)
+			"and let it join again; when none has a whole store, go on from a backup with 'berth coordinator recover --from FILE'", err, who.Name, home.dir)
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func compactCommand() *cobra.Command {
 }
 
 func recoverCommand() *cobra.Command {
-	var path string
+	var path, backup string
 	var yes bool
 	command := &cobra.Command{
 		Use:   "recover",
@@ -158,7 +158,12 @@ func recoverCommand() *cobra.Command {
 		Long: "Go on with this machine's stopped coordinator alone, when a majority of the coordinators is gone for good. What the others\n" +
 			"had decided without this one is lost. No VM is started, stopped or moved until all nodes have reported what they run.\n" +
 			"The other coordinators are forgotten: those that still exist must not be started again before their data directories\n" +
-			"are empty and they have joined anew.",
+			"are empty and they have joined anew.\n\n" +
+			"With --from the state is that of a backup, for when no coordinator has a store that can be read: what was decided since\n" +
+			"the backup is lost, too. The machine needs its configuration, cluster.json and tls directory; a store that is there is\n" +
+			"moved aside.",
+		Example: "  berth coordinator recover\n" +
+			"  berth coordinator recover --from /var/lib/berth/coordinator/backups/20261121T120000Z-1042.snapshot",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			c, home, who, err := stoppedMember(path)
@@ -172,7 +177,7 @@ func recoverCommand() *cobra.Command {
 			}
 			raft := raftConfig(home, who, c, hclog.NewNullLogger())
 			raft.Fatal = func(error) {} // what fails here is returned as well
-			if err := consensus.Recover(raft); err != nil {
+			if err := goOnAlone(command.OutOrStdout(), raft, backup); err != nil {
 				return mending(err, home, who)
 			}
 			tellRecovery(command.OutOrStdout(), who, path)
@@ -181,7 +186,28 @@ func recoverCommand() *cobra.Command {
 	}
 	configFlag(command, &path)
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	command.Flags().StringVar(&backup, "from", "", "backup `FILE` to take the state from, instead of the store")
 	return command
+}
+
+// goOnAlone recovers the member from its store, or from a backup.
+func goOnAlone(w io.Writer, raft consensus.Config, backup string) error {
+	if backup == "" {
+		return consensus.Recover(raft)
+	}
+	file, err := os.Open(backup)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	aside, err := consensus.Rebuild(raft, file)
+	if err != nil {
+		return fmt.Errorf("recover from %s: %w", backup, err)
+	}
+	if aside != "" {
+		fmt.Fprintf(w, "the old store is in %s: remove it when everything is well\n", aside)
+	}
+	return nil
 }
 
 func tellRecovery(w io.Writer, who identity, path string) {
