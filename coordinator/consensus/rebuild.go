@@ -81,9 +81,9 @@ func build(dir string, cfg Config, x *state.Snapshot, term uint64) (err error) {
 }
 
 // alone is the configuration of a cluster that has this member only.
-func (c *Config) alone() raft.Configuration {
+func (cfg *Config) alone() raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{
-		Suffrage: raft.Voter, ID: raft.ServerID(c.MemberID), Address: raft.ServerAddress(c.Advertise),
+		Suffrage: raft.Voter, ID: raft.ServerID(cfg.MemberID), Address: raft.ServerAddress(cfg.Advertise),
 	}}}
 }
 
