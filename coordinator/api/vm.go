@@ -274,6 +274,9 @@ func (s *Server) DeleteVM(
 		return nil, err
 	}
 	vm, known := now.VMByRef(ref)
+	if known && vm.Holder == "" && vm.Operation == "" {
+		now.awaitGone(ctx, vm.ID)
+	}
 	if known && now.hasVolumes(vm) {
 		return s.deleteWithDisks(ctx, now, vm, request.Msg)
 	}
@@ -301,6 +304,17 @@ func (s *Server) DeleteVM(
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.DeleteVMResponse{SchemaVersion: wire.SchemaVersion}), nil
+}
+
+// newsWithin is how much later than the end of a stop the news may come that its domain is gone.
+const newsWithin = 3 * time.Second
+
+// awaitGone waits, not for long, until no node shows a VM any more.
+func (p *picture) awaitGone(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, newsWithin)
+	defer cancel()
+	for len(p.runningOn(id)) > 0 && pause(ctx, leaderPoll) {
+	}
 }
 
 // deletable refuses to forget a VM that runs or may run.

@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -224,5 +225,27 @@ func TestVMs(t *testing.T) {
 			t.Errorf("the same request again: %v", err)
 		}
 		wantRefusal(t, remove("db", "r4"), rpc.NotFound, "vm/db")
+	})
+
+	// The answer to a stop comes before the news that the domain is gone.
+	t.Run("are deleted right after a stop", func(t *testing.T) {
+		session, err := m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
+		m.cloud.check(err)
+		shows := func(sequence uint64, domains ...*berthv1.Domain) {
+			session.Report(&berthv1.SessionRequest{Sequence: sequence, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+				Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30}, Domains: domains,
+			}}})
+		}
+		m.addVM(cluster.VM{ID: "v7", Name: "stopped", LastNode: "n1", Epoch: 1})
+		remove := func() error {
+			_, err := client.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: "stopped"}))
+			return err
+		}
+		shows(2, &berthv1.Domain{Uuid: "v7", Name: "stopped", State: berthv1.DomainState_DOMAIN_STATE_RUNNING})
+		wantRefusal(t, remove(), rpc.Conflict, "vm/stopped")
+		time.AfterFunc(200*time.Millisecond, func() { shows(3) })
+		if err := remove(); err != nil {
+			t.Errorf("while the news are on their way: %v", err)
+		}
 	})
 }
