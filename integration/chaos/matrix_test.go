@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -164,7 +166,13 @@ func (m *move) decides(sure bool) {
 	switch {
 	case parked:
 		m.Logf("parked: %s", op.GetMessage())
-		m.does("operation", "resolve", op.GetId(), "--keep", "target")
+		// Refused until the source, which has just booted, has told what it has.
+		m.within(time.Minute, "keeping the target's copy", func() error {
+			if result := m.berth("operation", "resolve", op.GetId(), "--keep", "target"); result.Code != 0 {
+				return errors.New(strings.TrimSpace(result.Stderr))
+			}
+			return nil
+		})
 	case sure:
 		m.Errorf("nobody was asked: %s: %s\n%q", op.GetResult(), op.GetMessage(), op.GetEvidence())
 	}
