@@ -25,6 +25,9 @@ func vmState(o vmObservation) (berthv1.VMState, string) {
 	if op := o.Operation; op != nil {
 		if op.Result == operation.Parked {
 			condition = fmt.Sprintf("operation %s is parked: %s", op.ID, op.Message)
+			if state == berthv1.VMState_VM_STATE_LOST {
+				state = berthv1.VMState_VM_STATE_UNKNOWN // the other node may have it: a person has to tell
+			}
 		} else {
 			state, condition = busyState(op.Kind), ""
 		}

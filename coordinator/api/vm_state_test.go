@@ -102,6 +102,9 @@ func TestVMState(t *testing.T) {
 			vmObservation{VM: held, Holder: shows(cluster.DomainRunning, ""), Operation: parked(operation.Migrate)},
 			running, "operation o1 is parked: both nodes run it",
 		},
+		"parked, and its holder shows nothing": {
+			vmObservation{VM: held, Holder: empty, Operation: parked(operation.Migrate)}, unknown, "operation o1 is parked: both nodes run it",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state, condition := vmState(test.in)
