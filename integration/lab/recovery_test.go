@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -292,6 +293,10 @@ func (d *disaster) outlives(lost []*Coordinator) {
 	config := node1.Path("/etc/berth/agent.yaml")
 	at := func(addresses ...string) {
 		if err := node1.StopAgent(); err != nil {
+			d.Fatal(err)
+		}
+		// What coordinators have told it is asked as well: it would go to the right one at once, every third time.
+		if err := os.Remove(node1.Path("/var/lib/berth/agent/coordinators.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 			d.Fatal(err)
 		}
 		err := editYAML(config, func(text map[string]any) { text["coordinators"] = addresses })
