@@ -103,3 +103,26 @@ func TestACopyWhoseSourceDiedCanBeKept(t *testing.T) {
 		t.Errorf("ended as %s, holder %q, condition %q\n%q", kept.Operation.Phase, kept.VM.Holder, kept.VM.Condition, kept.Operation.Evidence)
 	}
 }
+
+// A silent node keeps the old copy, and would show it when it is back: the restart waits until the copy is gone, or the node is
+// proven to be off, or somebody gives up.
+func TestAnOldCopyIsNotLeftBehindWhenTheVMIsToBeRestarted(t *testing.T) {
+	picture := judging()
+	picture.VM.HA = true
+	next := judged(t, picture, Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
+	late := noon.Add(DiscardPatience)
+	if given, over := Overdue(next.Operation, next.VM, late); over {
+		t.Errorf("given up: %+v", given.Operation)
+	}
+	cancelled, plain := next.Operation, next.VM
+	cancelled.Cancel, plain.HA = true, false
+	for name, given := range map[string]func() (Next, bool){
+		"cancelled":           func() (Next, bool) { return Overdue(cancelled, next.VM, late) },
+		"not to be restarted": func() (Next, bool) { return Overdue(next.Operation, plain, late) },
+		"its node is off":     func() (Next, bool) { return Off(next.Operation, next.VM, "n2", late) },
+	} {
+		if after, over := given(); !over || after.Operation.Result != Failed || after.VM.Holder != "" {
+			t.Errorf("%s: %t, %+v", name, over, after.Operation)
+		}
+	}
+}
