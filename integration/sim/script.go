@@ -130,7 +130,7 @@ func Generate(seed uint64) Script {
 		}
 	}
 	if len(mix) == 0 {
-		mix = faults
+		mix = slices.Clone(faults)
 	}
 	every, wishes := pickOf(r, 2*time.Second, 5*time.Second, 12*time.Second), 6*time.Second
 	if r.IntN(5) < 2 && s.Hosts <= 8 {
