@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,20 +28,8 @@ func TestTheDigestGoesFirst(t *testing.T) {
 		if err := stream.Send(first); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		var sending sync.WaitGroup
-		defer sending.Wait() // nothing may be sent once the stream has been served
-		defer cancel()
-		sending.Go(func() {
-			for {
-				select {
-				case order := <-orders:
-					_ = stream.Send(order) // the next message does not come then, and the test says so
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+		// The next message does not come when one could not be sent, and the test says so.
+		defer relay(ctx, orders, func(order *berthv1.SessionResponse) { _ = stream.Send(order) })()
 		for {
 			message, err := stream.Receive()
 			if err != nil {

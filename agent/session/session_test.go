@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,6 +46,26 @@ func listen(t *testing.T, l *leader) (address string, client *http.Client) {
 		server.Close()
 	})
 	return strings.TrimPrefix(server.URL, "https://"), server.Client()
+}
+
+// relay sends what comes until end is called, and that waits for it: nothing may be sent once a stream has been served.
+func relay[T any](ctx context.Context, from <-chan T, send func(T)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for {
+			select {
+			case one := <-from:
+				send(one)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		sending.Wait()
+	}
 }
 
 // work stands for the jobs: it answers each command at once.

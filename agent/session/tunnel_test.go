@@ -32,23 +32,9 @@ func assign(given <-chan *berthv1.Task, answers chan<- *berthv1.TaskResult) func
 		if err := stream.Send(welcome()); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		sent := make(chan struct{})
-		defer func() {
-			cancel()
-			<-sent
-		}()
-		go func() {
-			defer close(sent)
-			for {
-				select {
-				case task := <-given:
-					_ = stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Task{Task: task}})
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
+		defer relay(ctx, given, func(task *berthv1.Task) {
+			_ = stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Task{Task: task}})
+		})()
 		for {
 			message, err := stream.Receive()
 			if err != nil {
