@@ -13,26 +13,16 @@ func parallelStarts(snapshot *state.Snapshot, node string) int {
 	return cluster.SettingsOf(&inside).ParallelStarts
 }
 
-// behind is how many starts come before another one on a node; 0: it may begin. More are those that have been decided on the
-// same snapshot. A start that is queued is counted like one that has begun, so that nothing that is decided now can overtake
-// it, and a queue that moves on meanwhile never makes more of them than may start at a time.
+// behind is operation.Behind of a node. More are those starts that have been decided on the same snapshot.
 func behind(snapshot *state.Snapshot, node string, more int) int {
 	working, queue := snapshot.StartsOn(node)
-	if all := working + len(queue) + more; all >= parallelStarts(snapshot, node) {
-		return all
-	}
-	return 0
+	return operation.Behind(working, len(queue)+more, parallelStarts(snapshot, node))
 }
 
 // mayBegin tells whether the turn of a queued start has come.
 func mayBegin(snapshot *state.Snapshot, op *operation.Operation) bool {
 	working, queue := snapshot.StartsOn(op.Target)
-	for at, id := range queue {
-		if id == op.ID {
-			return working+at < parallelStarts(snapshot, op.Target)
-		}
-	}
-	return false
+	return operation.HasTurn(op.ID, working, queue, parallelStarts(snapshot, op.Target))
 }
 
 // callUp wakes the queued starts of a node whose turn has come.

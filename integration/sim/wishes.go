@@ -48,12 +48,8 @@ const parallelStarts = 2
 // target is a node for a start, with how many starts come before it there.
 func (m *member) target(snapshot *state.Snapshot, node *cluster.Node) operation.Target {
 	working, queue := snapshot.StartsOn(node.ID)
-	all := working + len(queue) + m.startsUnderWay(snapshot, node.ID, "")
-	target := operation.Target{Node: node.ID, Name: node.Name}
-	if all >= parallelStarts {
-		target.Behind = all
-	}
-	return target
+	waiting := len(queue) + m.startsUnderWay(snapshot, node.ID, "")
+	return operation.Target{Node: node.ID, Name: node.Name, Behind: operation.Behind(working, waiting, parallelStarts)}
 }
 
 // startsUnderWay is how many starts on a node are decided and not in the log yet, of those that come to this phase; empty: any.

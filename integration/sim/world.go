@@ -221,7 +221,7 @@ func (m *member) pictureOf(snapshot *state.Snapshot, op operation.Operation, vm 
 	if op.Phase == operation.Queued {
 		working, queue := snapshot.StartsOn(op.Target)
 		working += m.startsUnderWay(snapshot, op.Target, operation.Dispatched) // control commits them one after the other
-		picture.Turn = working+slices.Index(queue, op.ID) < parallelStarts
+		picture.Turn = operation.HasTurn(op.ID, working, queue, parallelStarts)
 	}
 	if !m.world.fencing {
 		return picture
