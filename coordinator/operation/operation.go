@@ -24,9 +24,9 @@ const (
 type Phase string
 
 // Phases. Start: dispatched, (placing, dispatched)*, ended, with queued before each dispatched whose node is busy. Stop:
-// dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over,
-// ended; with CopyStorage: preparing before, clearing after. Delete: clearing, ended. Adopt, release: dispatched, ended. Any order whose end is in doubt leads
-// to judging, and from there on or back; a start that made volumes goes back by way of clearing.
+// dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over, ended; with CopyStorage: preparing before, clearing
+// after. Delete: clearing, ended. Adopt, release: dispatched, ended. Any order whose end is in doubt leads to judging, and from
+// there on or back; a start that made volumes goes back by way of clearing.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order is out
 	Queued     Phase = "queued"      // start: other starts come first on the node; no order is out
