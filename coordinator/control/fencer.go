@@ -61,25 +61,12 @@ func (f *Fencer) Silences(p Picture) []Silence {
 	for _, record := range p.Clusters() {
 		after[record.Name] = cluster.SettingsOf(&record).FenceAfter
 	}
-	latest := func(of time.Time) time.Duration {
-		if of.Before(f.since) {
-			of = f.since
-		}
-		return p.At.Sub(of)
-	}
 	var nodes []Silence
 	for _, node := range p.Nodes() {
-		facts := p.Facts(node.ID)
-		one := Silence{
-			Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt), After: cluster.DefaultFenceAfter,
-			Waiting: waits[node.ID], Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]),
-			Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
-		}
+		one := f.silence(p, node, p.Facts(node.ID))
+		one.After, one.Waiting = cluster.DefaultFenceAfter, waits[node.ID]
 		if set, known := after[clusterOf(&node)]; known {
 			one.After = set
-		}
-		if node.Fencing.Phase == cluster.FencingAsked && !one.Asking {
-			one.Left = fenceCall(node.Fence) - p.At.Sub(f.since)
 		}
 		if one.Liveness == cluster.Unreachable {
 			one.HA = highlyAvailable(p.VMsOn(node.ID))
@@ -87,6 +74,24 @@ func (f *Fencer) Silences(p Picture) []Silence {
 		nodes = append(nodes, one)
 	}
 	return nodes
+}
+
+// silence is a node as fencing looks at it, without what waits for it and for how long that may wait.
+func (f *Fencer) silence(p Picture, node cluster.Node, facts cluster.NodeFacts) Silence {
+	latest := func(of time.Time) time.Duration {
+		if of.Before(f.since) {
+			of = f.since
+		}
+		return p.At.Sub(of)
+	}
+	one := Silence{
+		Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt),
+		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
+	}
+	if node.Fencing.Phase == cluster.FencingAsked && !one.Asking {
+		one.Left = fenceCall(node.Fence) - p.At.Sub(f.since)
+	}
+	return one
 }
 
 // highlyAvailable names those that are to be, ascending.
@@ -142,9 +147,7 @@ func (f *Fencer) Ask(node cluster.Node, caller, why string, at time.Time) (comma
 		attempt = node.Fencing.Attempt + 1
 	}
 	expected := node.Revision
-	node.Fencing = cluster.Fencing{
-		ID: f.newID(), Phase: cluster.FencingAsked, Method: node.Fence.Method, Boot: node.Boot, Attempt: attempt, Caller: caller, AskedAt: at,
-	}
+	node = f.attempt(node, cluster.FencingAsked, node.Fence.Method, attempt, caller, at)
 	return state.Command{
 		Key: f.newID(), Kind: "ask fence device", Caller: caller, At: at,
 		Expect: []state.Expectation{{Table: state.Nodes, ID: node.ID, Revision: expected}}, Nodes: []cluster.Node{node},
@@ -173,15 +176,23 @@ func (f *Fencer) Answered(node *cluster.Node, proven bool, at time.Time) {
 // Free tells that no call of a node's device is under way any more, and that what came of it is committed.
 func (f *Fencer) Free(node string) { delete(f.asking, node) }
 
-// ByWatchdog is a node's record when its watchdog has proven it to be off, and ByHand when somebody's word has.
+// ByWatchdog is a node's record when its watchdog has proven it to be off.
 func (f *Fencer) ByWatchdog(node cluster.Node, at time.Time) cluster.Node {
-	node.Fencing = cluster.Fencing{ID: f.newID(), Method: cluster.FenceWatchdog, Boot: node.Boot, Attempt: 1, Caller: berth, AskedAt: at}
-	return node
+	return f.attempt(node, "", cluster.FenceWatchdog, 1, berth, at)
 }
 
 // ByHand is a node's record when somebody's word has proven it to be off.
 func (f *Fencer) ByHand(node cluster.Node, caller string, at time.Time) cluster.Node {
-	node.Fencing = cluster.Fencing{ID: f.newID(), Method: cluster.FenceManual, Boot: node.Boot, Attempt: 1, Caller: caller, AskedAt: at}
+	return f.attempt(node, "", cluster.FenceManual, 1, caller, at)
+}
+
+// attempt is a node's record when a fencing of its present boot begins.
+func (f *Fencer) attempt(
+	node cluster.Node, phase cluster.FencingPhase, method cluster.FenceMethod, attempt int, caller string, at time.Time,
+) cluster.Node {
+	node.Fencing = cluster.Fencing{
+		ID: f.newID(), Phase: phase, Method: method, Boot: node.Boot, Attempt: attempt, Caller: caller, AskedAt: at,
+	}
 	return node
 }
 
@@ -301,11 +312,12 @@ type Notice struct {
 // that was proven to be off counts again when it has booted anew; what was tried and came to nothing is forgotten when it is
 // heard.
 func (f *Fencer) Notice(p Picture) []Notice {
-	nodes := f.Silences(p)
 	var all []Notice
-	for i := range nodes {
-		after, event := noticedNode(&nodes[i], p.Facts(nodes[i].Node.ID))
-		if after.Boot == nodes[i].Node.Boot && after.Watchdog == nodes[i].Node.Watchdog && after.Fencing == nodes[i].Node.Fencing {
+	for _, node := range p.Nodes() {
+		facts := p.Facts(node.ID)
+		silence := f.silence(p, node, facts)
+		after, event := noticedNode(&silence, facts)
+		if after.Boot == node.Boot && after.Watchdog == node.Watchdog && after.Fencing == node.Fencing {
 			continue
 		}
 		if len(all) == 0 || len(all[len(all)-1].Command.Nodes) == noticed {
