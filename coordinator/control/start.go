@@ -161,32 +161,31 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 		}
 		return c.newVM(snapshot, request)
 	}
-	elsewhere, lying := "", ""
-	if vm.Operation == "" {
-		elsewhere, lying = c.elsewhere(vm), c.showing(snapshot, vm.ID, true)
-	}
-	switch {
-	case vm.Operation != "":
+	if vm.Operation != "" {
 		return vm, busy(snapshot, vm)
-	case elsewhere != "":
+	}
+	if elsewhere := c.elsewhere(vm); elsewhere != "" {
 		return vm, &Error{
 			Code: Conflict, Subject: subject,
 			Message:  fmt.Sprintf("a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, nodeName(snapshot, elsewhere)),
 			NextStep: fmt.Sprintf("see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy'", vm.Name, vm.Name),
 		}
-	case vm.Holder != "" && !c.picture(snapshot).lacks(vm):
+	}
+	if vm.Holder != "" && !c.picture(snapshot).lacks(vm) {
 		return vm, &Error{
 			Code: Exists, Subject: subject,
 			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, nodeName(snapshot, vm.Holder)),
 			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
 		}
-	case lying != "":
+	}
+	if lying := c.showing(snapshot, vm.ID, true); lying != "" {
 		return vm, &Error{
 			Code: Conflict, Subject: subject,
 			Message:  fmt.Sprintf("VM %q may run still: node %s, which was proven to be off, answers and shows it", vm.Name, lying),
 			NextStep: "boot that machine anew, or stop the copy there by hand, and start the VM then",
 		}
-	case request.Spec != nil || request.linked():
+	}
+	if request.Spec != nil || request.linked() {
 		return vm, &Error{
 			Code: Exists, Subject: subject, Message: fmt.Sprintf("VM %q exists already, stopped", vm.Name),
 			NextStep: fmt.Sprintf("start it as it is with 'berth vm start %s', or delete it first with 'berth vm delete %s'",
