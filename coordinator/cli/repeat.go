@@ -37,13 +37,13 @@ type tries struct {
 
 // another tells whether the request may be sent now: for the first time, or once more.
 func (t *tries) another() bool {
-	if !t.sent {
-		return true
-	}
-	if t.repeats == mostRepeats || !t.session.budget.spend() {
+	if !t.left() {
 		return false
 	}
-	t.repeats++
+	if t.sent {
+		t.repeats++
+		t.session.budget.spend()
+	}
 	return true
 }
 
