@@ -27,12 +27,9 @@ func (c *Consensus) SaveSnapshot(ctx context.Context, w io.Writer) error {
 // state.Store.Quarantine, and the leadership begins anew, see Leadership. Proposals in flight end in ErrUnknown. The error is
 // state.ErrSnapshot, ErrForeign, ErrNotLeader, ErrUnknown or ctx's own.
 func (c *Consensus) RestoreSnapshot(ctx context.Context, from io.Reader) error {
-	backup, err := state.Load(from)
+	backup, err := loadBackup(from, c.cfg.ClusterID)
 	if err != nil {
 		return err
-	}
-	if owner := backup.Snapshot().Meta(state.MetaClusterID); owner != c.cfg.ClusterID {
-		return fmt.Errorf("the backup: %w (%q, this is %q)", ErrForeign, owner, c.cfg.ClusterID)
 	}
 	if err := c.VerifyRead(ctx); err != nil {
 		return err
@@ -63,4 +60,16 @@ func (c *Consensus) RestoreSnapshot(ctx context.Context, from io.Reader) error {
 	}
 	c.logger.Warn("the state was restored from a backup", "index", backup.Snapshot().Index())
 	return nil
+}
+
+// loadBackup reads a backup of the cluster to its last byte. The error is state.ErrSnapshot or ErrForeign.
+func loadBackup(from io.Reader, clusterID string) (*state.Store, error) {
+	backup, err := state.Load(from)
+	if err != nil {
+		return nil, err
+	}
+	if owner := backup.Snapshot().Meta(state.MetaClusterID); owner != clusterID {
+		return nil, fmt.Errorf("the backup: %w (%q, this is %q)", ErrForeign, owner, clusterID)
+	}
+	return backup, nil
 }

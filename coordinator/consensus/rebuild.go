@@ -24,12 +24,9 @@ func Rebuild(cfg Config, from io.Reader) (aside string, err error) {
 	if err := cfg.complete(); err != nil {
 		return "", err
 	}
-	backup, err := state.Load(from)
+	backup, err := loadBackup(from, cfg.ClusterID)
 	if err != nil {
 		return "", err
-	}
-	if owner := backup.Snapshot().Meta(state.MetaClusterID); owner != cfg.ClusterID {
-		return "", fmt.Errorf("%w: the backup is of cluster %q, this coordinator belongs to %q", ErrForeign, owner, cfg.ClusterID)
 	}
 	now := time.Now().UTC()
 	backup.QuarantineAlone(cfg.MemberID, now, "coordinator/"+cfg.Name)
