@@ -66,11 +66,11 @@ func TestBalancingComesLast(t *testing.T) {
 			}
 		}
 		idle("what people ask for goes first")
-		crowded.Store(false)
 		fencing := func(phase cluster.FencingPhase) {
 			w.node("n3", func(n *cluster.Node) { n.Fencing = cluster.Fencing{ID: "f1", Phase: phase, AskedAt: time.Now()} })
 		}
 		fencing(cluster.FencingAsked)
+		crowded.Store(false)
 		idle("the fence device of node3 is being asked")
 		fencing(cluster.FencingFailed)
 		time.Sleep(8 * time.Minute)
