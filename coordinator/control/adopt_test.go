@@ -351,9 +351,7 @@ func TestAVMThatCannotBeTakenBackSaysWhatToDo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, obedient)
 				defer w.lose()
-				vm := w.on("n1", "web1", 1)
-				w.record(vm.ID, func(vm *cluster.VM) { vm.Holder = "" })
-				w.edit("n1", vm, c.change)
+				w.unheld("n1", c.change)
 				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
 				if err != nil || len(rows) != 1 || rows[0].Problem != c.problem || !strings.Contains(rows[0].NextStep, c.next) {
 					t.Errorf("%+v, %v", rows, err)

@@ -43,6 +43,13 @@ func (w *world) edit(node string, vm cluster.VM, change func(*cluster.Domain)) {
 	})
 }
 
+// unheld puts a VM on a node, whose record says that it runs nowhere, and changes what the node shows of it.
+func (w *world) unheld(node string, change func(*cluster.Domain)) {
+	vm := w.on(node, "web1", 1)
+	w.record(vm.ID, func(vm *cluster.VM) { vm.Holder = "" })
+	w.edit(node, vm, change)
+}
+
 // The guest powered off, or somebody destroyed it: what is wanted of it stays, and nobody but a person or the loop for highly
 // available VMs starts it again.
 func TestAVMThatStoppedBesideBerth(t *testing.T) {
@@ -134,9 +141,7 @@ func TestAVMThatCameBackOtherwise(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, obedient)
 				defer w.lose()
-				vm := w.on("n1", "web1", 1)
-				w.record(vm.ID, func(vm *cluster.VM) { vm.Holder = "" })
-				w.edit("n1", vm, c.change)
+				w.unheld("n1", c.change)
 				time.Sleep(time.Minute)
 				if after := w.vm("web1"); after.Holder != "" || after.Condition != outOfBand+c.condition {
 					t.Errorf("holder %q, condition %q\nwant %q", after.Holder, after.Condition, outOfBand+c.condition)
