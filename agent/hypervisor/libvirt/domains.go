@@ -174,6 +174,9 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	if domain.Persistent, err = d.IsPersistent(); err != nil {
 		return domain, err
 	}
+	if !domain.Persistent && state == libvirtgo.DOMAIN_SHUTOFF && libvirtgo.DomainShutoffReason(reason) == libvirtgo.DOMAIN_SHUTOFF_UNKNOWN {
+		domain.State, domain.Reason = hypervisor.Starting, "not launched yet" // nobody keeps one that has never run
+	}
 	mark, managed, err := markOf(d)
 	if err != nil {
 		return domain, err
@@ -182,11 +185,21 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	return domain, nil
 }
 
-// markOf reads Berth's mark of a domain. No mark is not an error.
+// markOf reads Berth's mark of a domain. No mark is not an error. A domain without a definition that does not run has no
+// metadata of its own to libvirt, but is there until the call ends that has ended it: for as long as a migration's source
+// waits for a silent target. Its document can be read.
 func markOf(d *libvirtgo.Domain) (domxml.Mark, bool, error) {
 	text, err := d.GetMetadata(libvirtgo.DOMAIN_METADATA_ELEMENT, domxml.Namespace, libvirtgo.DOMAIN_AFFECT_CURRENT)
 	if is(err, libvirtgo.ERR_NO_DOMAIN_METADATA) {
 		return domxml.Mark{}, false, nil
+	}
+	if is(err, libvirtgo.ERR_OPERATION_INVALID) {
+		text, err = d.GetXMLDesc(0)
+		if err != nil {
+			return domxml.Mark{}, false, err
+		}
+		mark, ok := domxml.Metadata(text)
+		return mark, ok, nil
 	}
 	if err != nil {
 		return domxml.Mark{}, false, err
