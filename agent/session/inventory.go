@@ -21,18 +21,19 @@ const (
 
 // reportInventory looks at the node and tells what there is. After a failover a thousand agents come in the same moment, and
 // most of what they have to say every half a minute has not changed: so the digest goes first. A listing that failed has to be
-// told whole, because it says that nothing is known.
-func (c *connection) reportInventory(ctx context.Context, how extent) {
+// told whole, because it says that nothing is known. Known tells whether it succeeded.
+func (c *connection) reportInventory(ctx context.Context, how extent) (known bool) {
 	report := c.Collector.Inventory(ctx)
 	digest := digestOf(report)
 	if how == inShort && c.digests && digest != nil {
 		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{
 			Digest: digest, CollectedAt: report.GetNode().GetCollectedAt(), StoragePools: report.GetNode().GetStoragePools(),
 		}}}, false)
-		return
+		return true
 	}
 	report.Digest = digest
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: report}}, false)
+	return !report.GetDomainsUnknown()
 }
 
 // digestOf is the SHA-256 of all that an inventory tells beside its time and how much is free in the pools. It is compared

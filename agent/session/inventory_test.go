@@ -11,6 +11,8 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/fake"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -103,5 +105,41 @@ func TestADigestIsOfWhatLasts(t *testing.T) {
 		if bytes.Equal(report(change), was) {
 			t.Errorf("another %s makes no other digest", what)
 		}
+	}
+}
+
+// A listing that fails is made again soon, also when nothing happens on the node: until one succeeds it gets no VMs.
+func TestAListingThatFailedIsMadeAgainSoon(t *testing.T) {
+	told := make(chan *berthv1.SessionRequest, 64)
+	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+		if _, err := stream.Receive(); err != nil {
+			return err
+		}
+		first := welcome()
+		first.GetWelcome().InventoryIntervalSeconds = 10
+		if err := stream.Send(first); err != nil {
+			return err
+		}
+		for {
+			message, err := stream.Receive()
+			if err != nil {
+				return nil
+			}
+			if message.GetInventory() != nil || message.GetLibvirt() != nil {
+				told <- message
+			}
+		}
+	}})
+	a := run(t, client, nil, address)
+	for wait(t, "the first listing", told).GetInventory() == nil {
+	}
+	a.node.Inject("domains", fake.Fault{Err: hypervisor.ErrInvalidState, Times: 1})
+	a.askInventory()
+	if report := wait(t, "the listing that fails", told).GetInventory(); !report.GetDomainsUnknown() {
+		t.Fatalf("it is told: %v", report)
+	}
+	// When the interval is over, the state of the connection to libvirt is told before the inventory.
+	if next := wait(t, "the next listing", told); next.GetInventory() == nil || next.GetInventory().GetDomainsUnknown() {
+		t.Errorf("the next is %v", next)
 	}
 }

@@ -93,6 +93,8 @@ const (
 	longestPause = 30 * time.Second
 	welcomeWait  = 5 * time.Second
 	pulseEvery   = time.Second
+	// listAgain is the part of the interval between two inventories after which one that failed is made anew.
+	listAgain = 10
 	// repeatEvery is how often it is logged that the same coordinator does not answer.
 	repeatEvery = time.Minute
 )
@@ -439,30 +441,45 @@ func (c *connection) sample(ctx context.Context, every time.Duration) error {
 }
 
 // watch reports what changes, at once, and everything now and then. A libvirtd that hangs sends no event: so it is looked
-// at every second.
+// at every second. Nothing may happen after a listing that failed, and until one succeeds the node gets no VMs: so the next
+// one comes soon.
 func (c *connection) watch(ctx context.Context, every time.Duration) error {
 	ticker, pulse := time.NewTicker(every), time.NewTicker(pulseEvery)
 	defer ticker.Stop()
 	defer pulse.Stop()
+	var again <-chan time.Time
+	list := func(how extent) {
+		again = nil
+		if !c.reportInventory(ctx, how) {
+			again = time.After(every / listAgain)
+		}
+	}
 	was := c.reportLibvirt(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case event := <-c.events:
-			c.report(ctx, event)
+			if event.UUID != "" {
+				c.report(ctx, event)
+				continue
+			}
+			c.reportLibvirt(ctx)
+			list(inShort)
 		case <-c.resync:
-			c.reportInventory(ctx, inShort)
+			list(inShort)
 		case <-c.whole:
-			c.reportInventory(ctx, inFull)
+			list(inFull)
+		case <-again:
+			list(inShort)
 		case <-pulse.C:
 			if is, _ := c.Hypervisor.Connected(); is != was {
 				was = c.reportLibvirt(ctx)
-				c.reportInventory(ctx, inShort)
+				list(inShort)
 			}
 		case <-ticker.C:
 			was = c.reportLibvirt(ctx)
-			c.reportInventory(ctx, inShort)
+			list(inShort)
 		}
 	}
 }
@@ -477,12 +494,8 @@ func (c *connection) reportLibvirt(ctx context.Context) (up bool) {
 	return connected
 }
 
+// report tells what has become of one domain.
 func (c *connection) report(ctx context.Context, event hypervisor.Event) {
-	if event.UUID == "" {
-		c.reportLibvirt(ctx)
-		c.reportInventory(ctx, inShort)
-		return
-	}
 	// The event is a hint. What is true is what a look shows now.
 	domain, err := c.Hypervisor.Lookup(ctx, event.UUID)
 	switch {
