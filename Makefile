@@ -36,7 +36,7 @@ lint: ## check format, vet and linters
 test: deps build ## run every test, the lab's included (root)
 	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -vE '^berth/(integration|packaging)(/|$$)')
 	$(if $(filter ./...,$(PACKAGES)),$(MAKE) schedules)
-	SEEDS=7000 $(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
+	SEEDS=20000 $(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
 	@$(LABKIT) up

@@ -99,7 +99,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
 		},
 		Jobs:   work,
-		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Refuse: work.Refuse, Logger: log.Named("tasks")},
+		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, Logger: log.Named("tasks")},
 		Logger: log.Named("session"),
 	}
 	if dog := settings.watchdog(log.Named("watchdog")); dog != nil {

@@ -100,6 +100,30 @@ func refusing(err error) bool {
 // alone is nothing that runs. It is on the disk when the call returns without an error. The error is
 // hypervisor.ErrInvalidState when the VM is here, and any other one when that cannot be told now.
 func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
+	return j.inTurn(ctx, vm, epoch, func(command *berthv1.Command) error {
+		seen := j.look(command)
+		positive := j.absences.positive(vm, seen, j.now())
+		switch {
+		case !seen.known():
+			return seen.err
+		case !seen.gone():
+			return fmt.Errorf("%w: it is %s here, under epoch %d", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Epoch)
+		case j.starting(vm) || seen.absent() && !positive:
+			return fmt.Errorf("%w: a start of the VM may still take effect", hypervisor.ErrBusy)
+		}
+		if err := j.journal.refuseStarts(vm, epoch, j.now()); err != nil {
+			return fmt.Errorf("journal it: %w", err)
+		}
+		if err := j.journal.refuse(vm, epoch); err != nil {
+			return fmt.Errorf("journal it: %w", err)
+		}
+		j.Logger.Info("orders for a VM that is not here are refused from now on", "vm", vm, "up_to_epoch", epoch)
+		return nil
+	})
+}
+
+// inTurn does something that belongs to no operation, while no order of the VM is worked on. The command has VM and epoch.
+func (j *Jobs) inTurn(ctx context.Context, vm string, epoch uint64, do func(command *berthv1.Command) error) error {
 	if vm == "" || epoch == 0 {
 		return fmt.Errorf("%w: no VM or no epoch", hypervisor.ErrInvalidState)
 	}
@@ -109,23 +133,5 @@ func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
 		return fmt.Errorf("%w: an order of the VM is worked on: %w", hypervisor.ErrBusy, err)
 	}
 	defer func() { t.free <- struct{}{} }()
-	command := &berthv1.Command{VmId: vm, Epoch: epoch}
-	seen := j.look(command)
-	positive := j.absences.positive(vm, seen, j.now())
-	switch {
-	case !seen.known():
-		return seen.err
-	case !seen.gone():
-		return fmt.Errorf("%w: it is %s here, under epoch %d", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Epoch)
-	case j.starting(vm) || seen.absent() && !positive:
-		return fmt.Errorf("%w: a start of the VM may still take effect", hypervisor.ErrBusy)
-	}
-	if err := j.journal.refuseStarts(vm, epoch, j.now()); err != nil {
-		return fmt.Errorf("journal it: %w", err)
-	}
-	if err := j.journal.refuse(vm, epoch); err != nil {
-		return fmt.Errorf("journal it: %w", err)
-	}
-	j.Logger.Info("orders for a VM that is not here are refused from now on", "vm", vm, "up_to_epoch", epoch)
-	return nil
+	return do(&berthv1.Command{VmId: vm, Epoch: epoch})
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -59,38 +60,48 @@ func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 	return done{result: answer}
 }
 
-// discard destroys the paused leftover of a migration, with the volumes that were made for it, and nothing else. Its failures are not kept: the same order is
-// sent until the leftover is gone.
+// discard destroys the paused leftover of a migration, with the volumes that were made for it, and nothing else. Its failures
+// are not kept: the same order is sent until the leftover is gone.
 func (j *Jobs) discard(command *berthv1.Command) done {
-	var last error
 	for deadline := j.now().Add(patience); ; {
-		seen := j.look(command)
+		seen, err := j.destroyPaused(command)
 		switch {
-		case seen.gone(), seen.known() && !seen.holds(command.GetEpoch()):
-			return j.discarded(command, seen) // another epoch is not the leftover, and the leftover is not here
-		case seen.in(hypervisor.Running):
-			return done{result: failure(command, fmt.Errorf("%w: it runs", hypervisor.ErrInvalidState), seen.message()), again: true}
-		case seen.in(hypervisor.Crashed):
-			return done{result: failure(command, fmt.Errorf("%w: it has crashed", hypervisor.ErrInvalidState), seen.message()), again: true}
-		case !seen.known():
-			last = seen.err
-		case seen.domain.JobActive:
-			last = fmt.Errorf("%w: its migration has not ended", hypervisor.ErrBusy)
-		default:
-			ctx, cancel := j.limited(actLimit)
-			last = j.Hypervisor.Destroy(ctx, command.GetVmId(), command.GetEpoch())
-			cancel()
-			if last == nil {
-				last = errors.New("it was destroyed and is still here")
-			}
-			if seen = j.look(command); seen.gone() {
-				return j.discarded(command, seen)
-			}
-		}
-		if !j.now().Before(deadline) || j.sleep(retryEvery) != nil {
-			return done{result: doubt(command, last, seen.message()), again: true}
+		case err == nil:
+			return j.discarded(command, seen)
+		case errors.Is(err, hypervisor.ErrInvalidState):
+			return done{result: failure(command, err, seen.message()), again: true}
+		case !j.now().Before(deadline) || j.sleep(retryEvery) != nil:
+			return done{result: doubt(command, err, seen.message()), again: true}
 		}
 	}
+}
+
+// destroyPaused tries once to end the paused copy of the command's epoch. Without an error it is not here: another epoch is
+// another copy. The error is hypervisor.ErrInvalidState if it runs or has crashed, and then trying again is of no use.
+func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
+	seen := j.look(command)
+	switch {
+	case seen.gone(), seen.known() && !seen.holds(command.GetEpoch()):
+		return seen, nil
+	case seen.in(hypervisor.Running):
+		return seen, fmt.Errorf("%w: it runs", hypervisor.ErrInvalidState)
+	case seen.in(hypervisor.Crashed):
+		return seen, fmt.Errorf("%w: it has crashed", hypervisor.ErrInvalidState)
+	case !seen.known():
+		return seen, seen.err
+	case seen.domain.JobActive:
+		return seen, fmt.Errorf("%w: its migration has not ended", hypervisor.ErrBusy)
+	}
+	ctx, cancel := j.limited(actLimit)
+	defer cancel()
+	err := j.Hypervisor.Destroy(ctx, command.GetVmId(), command.GetEpoch())
+	if seen = j.look(command); seen.gone() {
+		return seen, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: it was destroyed and is still here", hypervisor.ErrAmbiguous)
+	}
+	return seen, err
 }
 
 // discarded removes the volumes that were made for the leftover, now that nobody uses them.
@@ -99,4 +110,20 @@ func (j *Jobs) discarded(command *berthv1.Command, seen sight) done {
 		return done{result: doubt(command, err, seen.message()), again: true}
 	}
 	return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
+}
+
+// Discard destroys the paused copy that a migration has left of a VM, and has this node refuse orders for it up to its epoch
+// from now on. It tries once. No copy of that epoch: there is nothing to destroy. The error is hypervisor.ErrInvalidState when
+// the copy runs, or has crashed, and any other one when it may go later.
+func (j *Jobs) Discard(ctx context.Context, vm string, epoch uint64) error {
+	return j.inTurn(ctx, vm, epoch, func(command *berthv1.Command) error {
+		if _, err := j.destroyPaused(command); err != nil {
+			return err
+		}
+		if err := j.journal.refuse(vm, epoch); err != nil {
+			return fmt.Errorf("journal it: %w", err)
+		}
+		j.Logger.Info("no migration's leftover of a VM is here any more", "vm", vm, "up_to_epoch", epoch)
+		return nil
+	})
 }

@@ -217,6 +217,41 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
+// What an operation had to leave behind is discarded as a task, once.
+func TestDiscardAsATask(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		discard := func(epoch uint64) error { return b.jobs.Discard(b.Context(), vmID, epoch) }
+		b.arrive(5)
+		if err := discard(4); err != nil {
+			b.Errorf("another epoch: %v", err)
+		}
+		b.set(hypervisor.Running)
+		if err := discard(5); !errors.Is(err, hypervisor.ErrInvalidState) {
+			b.Errorf("it runs: %v", err)
+		}
+		b.set(hypervisor.Paused)
+		b.node.Stop()
+		if err := discard(5); !errors.Is(err, hypervisor.ErrUnavailable) {
+			b.Errorf("libvirt is away: %v", err)
+		}
+		b.node.Restart()
+		if b.asked("destroy") {
+			b.Fatalf("calls: %v", b.node.Calls())
+		}
+		if err := discard(5); err != nil || !b.asked("destroy") {
+			b.Errorf("paused: %v, calls: %v", err, b.node.Calls())
+		}
+		b.crash() // what it promised is on the disk
+		b.want(b.do(command("op2", 1, 5, resumeOrder)), refused_, "stale_epoch", unseen)
+		if err := discard(5); err != nil {
+			b.Errorf("again: %v", err)
+		}
+		if discard(0) == nil {
+			b.Error("epoch 0 was discarded")
+		}
+	})
+}
+
 // A discard that did not succeed is tried anew when it is asked for again, because it is asked for until it has.
 func TestDiscardIsTriedAnew(t *testing.T) {
 	inBubble(t, func(b *bench) {

@@ -61,7 +61,7 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 // lasting tells whether a task moves or removes content, or goes on for as long as somebody likes.
 func lasting(task *berthv1.Task) bool {
 	switch task.GetAction().(type) {
-	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine:
+	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine, *berthv1.Task_Discard:
 		return false
 	default:
 		return true

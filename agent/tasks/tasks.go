@@ -1,6 +1,6 @@
 // Package tasks does the work that belongs to no operation: it grows and removes volumes, makes them of files that a tunnel
 // brings, joins consoles with tunnels, and does what keeps a VM from being twice: it suspends the copy that is too many,
-// removes the definition that is, and has the jobs refuse late orders. Doing a task again is harmless, so no task is
+// removes the definition that is, and has the jobs discard what a migration has left, and refuse late orders. Doing a task again is harmless, so no task is
 // journalled.
 package tasks
 
@@ -36,7 +36,9 @@ type Tasks struct {
 	Hypervisor hypervisor.Hypervisor
 	// Refuse has the node refuse orders for a VM up to an epoch. Package jobs implements it.
 	Refuse func(ctx context.Context, vm string, epoch uint64) error
-	Logger hclog.Logger
+	// Discard destroys the paused copy that a migration has left of a VM. Package jobs implements it.
+	Discard func(ctx context.Context, vm string, epoch uint64) error
+	Logger  hclog.Logger
 
 	mu       sync.Mutex
 	fetching map[string]chan struct{} // by volume; closed when the fetch has ended
@@ -74,6 +76,8 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		err = t.Refuse(ctx, task.GetRefuse().GetVmId(), task.GetRefuse().GetEpoch())
 	case task.GetUndefine() != nil:
 		err = t.undefine(ctx, task.GetUndefine())
+	case task.GetDiscard() != nil:
+		err = t.Discard(ctx, task.GetDiscard().GetVmId(), task.GetDiscard().GetEpoch())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}

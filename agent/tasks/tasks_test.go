@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -313,6 +315,29 @@ func TestConsole(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What needs an order's turn is for the jobs.
+func TestTasksOfTheJobs(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		var asked []string
+		job := func(name string, err error) func(context.Context, string, uint64) error {
+			return func(_ context.Context, vm string, epoch uint64) error {
+				asked = append(asked, fmt.Sprintf("%s %s %d", name, vm, epoch))
+				return err
+			}
+		}
+		b.tasks.Refuse, b.tasks.Discard = job("refuse", nil), job("discard", hypervisor.ErrInvalidState)
+		if result := b.do(&berthv1.Task{Action: &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: vmID, Epoch: 3}}}); !result.GetDone() {
+			b.Errorf("refuse: %v", result)
+		}
+		if result := b.do(&berthv1.Task{Action: &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: vmID, Epoch: 4}}}); result.GetErrorCode() != "invalid_state" {
+			b.Errorf("discard: %v", result)
+		}
+		if want := []string{"refuse " + vmID + " 3", "discard " + vmID + " 4"}; !slices.Equal(asked, want) {
+			b.Errorf("asked for %q", asked)
+		}
+	})
 }
 
 func TestConsoleRefuses(t *testing.T) {

@@ -94,6 +94,8 @@ func taskMessage(task control.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: task.Refuse.VM, Epoch: task.Refuse.Epoch}}
 	case task.Undefine != nil:
 		m.Action = &berthv1.Task_Undefine{Undefine: &berthv1.UndefineTask{VmId: task.Undefine.VM, Epoch: task.Undefine.Epoch}}
+	case task.Discard != nil:
+		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
 	default:
 		m.Action = &berthv1.Task_Remove{Remove: &berthv1.RemoveTask{Volumes: volumes(task.Remove)}}
 	}

@@ -78,6 +78,10 @@ func TestTasksOnTheWire(t *testing.T) {
 			control.Task{Undefine: &control.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Undefine{Undefine: &berthv1.UndefineTask{VmId: "u1", Epoch: 3}}},
 		},
+		"discard": {
+			control.Task{Discard: &control.CopyOf{VM: "u1", Epoch: 3}},
+			&berthv1.Task{Action: &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: "u1", Epoch: 3}}},
+		},
 		"console": {
 			control.Task{Console: &control.OpenConsole{VM: "u1", Epoch: 3, Force: true}},
 			&berthv1.Task{Action: &berthv1.Task_Console{Console: &berthv1.ConsoleTask{

@@ -89,7 +89,7 @@ func cannedVMs() []*berthv1.VM {
 				MemoryBytes: gib / 2, Vcpus: 2, Networks: []string{"default"},
 				Disks: []*berthv1.Disk{{Path: "/srv/web1.qcow2", Format: "qcow2", Bus: "virtio"}, {Path: "/srv/seed.iso", Format: "raw", Bus: "sata", ReadOnly: true}},
 			},
-			Epoch: 3, LastNode: "node2", LastDecisionId: "3nqk7d2m0d1ab", CreatedAt: ago(26 * time.Hour), StartedAt: ago(5*time.Hour + 7*time.Minute),
+			Epoch: 3, Discards: []*berthv1.Discard{{Node: "node3", Epoch: 2}}, LastNode: "node2", LastDecisionId: "3nqk7d2m0d1ab", CreatedAt: ago(26 * time.Hour), StartedAt: ago(5*time.Hour + 7*time.Minute),
 			Telemetry: &berthv1.DomainTelemetry{CpuRatio: proto.Float64(0.42), RssBytes: proto.Int64(300 << 20), BalloonBytes: proto.Int64(gib / 2)},
 			Within:    "pod/fra-1", Cpu: "EPYC-Rome", Volumes: []*berthv1.VMDisk{
 				{Disk: "web1-root", Pool: "fast", Node: "node1", Volume: "berth-1.qcow2", CapacityBytes: 20 << 30, Image: "debian", Keep: true},

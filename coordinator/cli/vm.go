@@ -126,6 +126,7 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		{"last node", differs(vm.GetLastNode(), vm.GetNode())},
 		{"home", vm.GetHome()},
 		{"uptime", differs(a.uptime(vm), none)},
+		{"left behind", leftBehind(vm)},
 		{"memory", units.Bytes(spec.GetMemoryBytes()).String()},
 		{"vCPUs", strconv.Itoa(int(spec.GetVcpus()))},
 		{"kernel", spec.GetKernel()},
@@ -173,6 +174,15 @@ func (a *app) vmText(p *page, answer *berthv1.GetVMResponse, wide bool) {
 		p.blank()
 		a.operationText(p, op, wide)
 	}
+}
+
+// leftBehind tells of paused copies that go when their nodes answer.
+func leftBehind(vm *berthv1.VM) string {
+	var texts []string
+	for _, left := range vm.GetDiscards() {
+		texts = append(texts, fmt.Sprintf("a paused copy on %s (epoch %d), which goes when that node answers", left.GetNode(), left.GetEpoch()))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // adopted says so of a VM whose domain Berth has not made.

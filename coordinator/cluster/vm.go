@@ -69,8 +69,17 @@ type VM struct {
 	RestartedAt time.Time `json:"restarted_at,omitzero"`
 	// Adopted tells that the domain was not made by Berth.
 	Adopted bool `json:"adopted,omitempty"`
+	// Discards are paused copies that an operation had to leave behind, because their nodes did not answer. Nobody resumes
+	// them, and each goes when its node answers again.
+	Discards []Discard `json:"discards,omitempty"`
 	// Persistent tells that libvirt keeps a definition of the VM on the node that has it, as it did before it was adopted.
 	Persistent bool `json:"persistent,omitempty"`
+}
+
+// Discard is a paused copy of a VM that is to be discarded.
+type Discard struct {
+	Node  string `json:"node"` // ID
+	Epoch uint64 `json:"epoch"`
 }
 
 // Migration says who may move a running VM.

@@ -338,6 +338,12 @@ func (f *facts) perform(node string, task Task) (done TaskDone, err error) {
 			} else {
 				facts.Domains = slices.DeleteFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == task.Undefine.VM })
 			}
+		case task.Discard != nil:
+			if domain := of(task.Discard.VM); domain.Epoch == task.Discard.Epoch && domain.State == cluster.DomainRunning {
+				refuse("invalid_state")
+			} else if domain.Epoch == task.Discard.Epoch {
+				facts.Domains = slices.DeleteFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == task.Discard.VM })
+			}
 		case task.Describe != "":
 			if done.DomainXML = f.xml[task.Describe]; done.DomainXML == "" {
 				refuse("not_found")

@@ -79,6 +79,12 @@ func (c *Control) deletable(snapshot *state.Snapshot, vm cluster.VM) error {
 			Code: Conflict, Subject: subject, Message: fmt.Sprintf("VM %q is not stopped: node %s holds it", vm.Name, nodeName(snapshot, vm.Holder)),
 			NextStep: fmt.Sprintf("stop it first: 'berth vm stop %s'", vm.Name),
 		}
+	case len(vm.Discards) > 0:
+		name := nodeName(snapshot, vm.Discards[0].Node)
+		return &Error{
+			Code: Conflict, Subject: subject, Message: fmt.Sprintf("a migration has left a paused copy of VM %q on %s, which goes when that node answers", vm.Name, name),
+			NextStep: fmt.Sprintf("bring %s back, or say so if its machine is off: 'berth node fence %s --confirmed-off'", name, name),
+		}
 	}
 	running, _ := c.inventories(snapshot)
 	if copies := running[vm.ID]; len(copies) > 0 {

@@ -99,7 +99,9 @@ func (c *Control) follow(ctx context.Context) {
 			follower = Follower{}
 			continue
 		}
-		for _, found := range follower.Look(c.picture(snapshot)) {
+		picture := c.picture(snapshot)
+		c.discard(ctx, picture, &beside)
+		for _, found := range follower.Look(picture) {
 			c.settle(ctx, found.VM, found.Finding, &beside)
 		}
 	}
@@ -129,7 +131,12 @@ func (p Picture) everything() (shown map[string][]Copy, unheard []string) {
 }
 
 func (p Picture) sighting(vm cluster.VM, copies []Copy, unheard []string) Sighting {
-	seen := Sighting{Copies: copies, Unheard: unheard}
+	seen := Sighting{Unheard: unheard}
+	for i := range copies {
+		if !isLeft(&vm, copies[i].Node, &copies[i].Domain) {
+			seen.Copies = append(seen.Copies, copies[i])
+		}
+	}
 	if vm.Holder != "" {
 		seen.Holder, seen.HolderLacks = nodeName(p.Snapshot, vm.Holder), p.lacks(vm)
 		if node, known := p.Node(vm.Holder); known {
@@ -328,11 +335,15 @@ func (c *Control) part(ctx context.Context, uuid string) {
 	if condition == "" || len(suspend) > 0 && live == nil && c.holderLetGo(ctx, vm) {
 		return
 	}
+	// Once a copy that somebody has let run is paused again, it looks like one that is to be discarded.
+	if over := resumed(&vm, suspend); len(over) > 0 && !c.keepDiscards(ctx, vm, over, cluster.Event{}) {
+		return // the next look tries again
+	}
 	var suspending sync.WaitGroup
 	for _, one := range suspend {
 		suspending.Go(func() { c.suspend(ctx, vm, one) })
 	}
-	if vm.Condition != condition {
+	if vm, known = c.Store.Snapshot().VM(uuid); known && vm.Condition != condition {
 		c.note(ctx, vm, condition, cluster.Event{Kind: "vm.runs-twice", Message: strings.TrimPrefix(condition, runsTwice)})
 	}
 	suspending.Wait()

@@ -184,6 +184,7 @@ func copiesIn(shown []copyOf) []Copy {
 // agreed is the record that says what the nodes show, and in words what changed; empty when nothing did.
 func agreed(vm cluster.VM, copies []copyOf) (after cluster.VM, why string) {
 	after = vm
+	copies = slices.DeleteFunc(slices.Clone(copies), func(one copyOf) bool { return isLeft(&vm, one.node.ID, &one.domain) })
 	switch {
 	case len(copies) > 1:
 		after.Condition = twice(vm, nil, vm.Holder, copiesIn(copies))

@@ -116,6 +116,10 @@ func (c *Control) restart(ctx context.Context) {
 
 // restartOne starts a VM elsewhere. It is false when that has to wait, which the VM's record says then.
 func (c *Control) restartOne(ctx context.Context, snapshot *state.Snapshot, vm *cluster.VM) bool {
+	if due, _ := Discardable(c.picture(snapshot), vm); len(due) > 0 {
+		c.explain(ctx, snapshot, vm.ID, fmt.Sprintf("%s%s discards the paused copy first that was left there", restartRefused, nodeName(snapshot, due[0].Node)))
+		return false
+	}
 	if node := c.showing(snapshot, vm.ID, false); node != "" {
 		c.explain(ctx, snapshot, vm.ID, fmt.Sprintf("%s%s shows a copy of it: stop that one by hand, or boot the machine anew", restartRefused, node))
 		return false

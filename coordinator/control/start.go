@@ -164,6 +164,12 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 	if vm.Operation != "" {
 		return vm, busy(snapshot, vm)
 	}
+	if due, _ := Discardable(c.picture(snapshot), &vm); len(due) > 0 {
+		return vm, &Error{
+			Code: Busy, Subject: subject, Message: fmt.Sprintf("%s discards the paused copy first that a migration has left there", nodeName(snapshot, due[0].Node)),
+			NextStep: "try again in some seconds; the log of its agent says what is in the way",
+		}
+	}
 	if elsewhere := c.elsewhere(vm); elsewhere != "" {
 		return vm, &Error{
 			Code: Conflict, Subject: subject,

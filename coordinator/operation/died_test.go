@@ -1,8 +1,10 @@
 package operation
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/coordinator/cluster"
 )
@@ -104,25 +106,24 @@ func TestACopyWhoseSourceDiedCanBeKept(t *testing.T) {
 	}
 }
 
-// A silent node keeps the old copy, and would show it when it is back: the restart waits until the copy is gone, or the node is
-// proven to be off, or somebody gives up.
-func TestAnOldCopyIsNotLeftBehindWhenTheVMIsToBeRestarted(t *testing.T) {
+// A silent node keeps the old copy. The record says so: it is discarded when the node is back, and nothing waits for that.
+func TestAnOldCopyThatIsLeftBehindIsKeptInMind(t *testing.T) {
 	picture := judging()
 	picture.VM.HA = true
 	next := judged(t, picture, Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
-	late := noon.Add(DiscardPatience)
-	if given, over := Overdue(next.Operation, next.VM, late); over {
-		t.Errorf("given up: %+v", given.Operation)
+	if given, over := Overdue(next.Operation, next.VM, noon.Add(DiscardPatience-1)); over {
+		t.Errorf("given up early: %+v", given.Operation)
 	}
-	cancelled, plain := next.Operation, next.VM
-	cancelled.Cancel, plain.HA = true, false
-	for name, given := range map[string]func() (Next, bool){
-		"cancelled":           func() (Next, bool) { return Overdue(cancelled, next.VM, late) },
-		"not to be restarted": func() (Next, bool) { return Overdue(next.Operation, plain, late) },
-		"its node is off":     func() (Next, bool) { return Off(next.Operation, next.VM, "n2", late) },
+	for name, c := range map[string]struct {
+		given func(op Operation, vm cluster.VM, at time.Time) (Next, bool)
+		left  []cluster.Discard
+	}{
+		"its node is silent": {Overdue, []cluster.Discard{{Node: "n2", Epoch: 5}}},
+		"its node is off":    {func(op Operation, vm cluster.VM, at time.Time) (Next, bool) { return Off(op, vm, "n2", at) }, nil},
 	} {
-		if after, over := given(); !over || after.Operation.Result != Failed || after.VM.Holder != "" {
-			t.Errorf("%s: %t, %+v", name, over, after.Operation)
+		after, over := c.given(next.Operation, next.VM, noon.Add(DiscardPatience))
+		if !over || after.Operation.Result != Failed || after.VM.Holder != "" || !slices.Equal(after.VM.Discards, c.left) {
+			t.Errorf("%s: %t, %+v, %+v", name, over, after.Operation, after.VM.Discards)
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // DiscardPatience is how long an operation waits for a silent node that has something left to remove, before it goes on
-// without. A paused leftover there cannot run: nobody will resume its epoch. Volumes there only take room.
+// without. A paused leftover there cannot run: nobody will resume its epoch, and it goes when the node answers again. Volumes
+// there only take room.
 const DiscardPatience = 60 * time.Second
 
 // Overdue ends what waits in vain. It reports false when the operation may go on waiting. Until they are cancelled, a
 // deletion waits for its node, because only then is it known that nothing is left, and so does a start that made shared
 // volumes: the node might still remove them when the next one has made them anew.
-// So does the old copy of a VM that runs nowhere and is to be restarted: the restart would be refused where it is shown.
 func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 	if !op.Live() || op.Result == Parked {
 		return Next{}, false
@@ -34,8 +34,9 @@ func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 	case op.Phase == Preparing && op.Cancel && late:
 		t.note("%s %s: %s", t.name(op.Target), silent, stay(op.Volumes))
 		t.end(Failed, "cancelled while "+t.name(op.Target)+" made volumes")
-	case op.Phase == Discarding && !op.Revert && late && (vm.Holder != "" || !vm.HA || op.Cancel):
-		t.discardedInVain(silent, "its leftover stays, paused, and nobody will resume it")
+	case op.Phase == Discarding && !op.Revert && late:
+		t.VM.Discards = append(slices.Clone(vm.Discards), cluster.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})
+		t.discardedInVain(silent, "its leftover stays until it answers, paused, and nobody will resume it")
 	default:
 		return Next{}, false
 	}

@@ -190,6 +190,9 @@ func TestMigrationThatFailsLeavesTheVMWhereItWas(t *testing.T) {
 	if !overdue || silent.Operation.Result != Failed || silent.VM.Holder != "n1" {
 		t.Errorf("a silent target: %+v", silent.Operation)
 	}
+	if want := []cluster.Discard{{Node: "n2", Epoch: op.Epoch}}; !slices.Equal(silent.VM.Discards, want) {
+		t.Errorf("to be discarded: %+v", silent.VM.Discards)
+	}
 	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
 	if next.Operation.Result != Failed || !strings.Contains(next.Operation.Message, "no route") {
 		t.Fatalf("ended as %+v", next.Operation)

@@ -241,6 +241,7 @@ func goldenCommands() []Command {
 	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
 	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, cluster.MigrateManual, []string{"n1"}, noon
 	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
+	web.Discards = []cluster.Discard{{Node: "n2", Epoch: 1}}
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")

@@ -66,7 +66,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "discard-what-runs", file: "agent/jobs/handover.go", suite: inJobs,
-		is:      "case seen.in(hypervisor.Running):\n\t\t\treturn done{result: failure(command, fmt.Errorf(\"%w: it runs\", hypervisor.ErrInvalidState), seen.message()), again: true}\n",
+		is:      "case seen.in(hypervisor.Running):\n\t\treturn seen, fmt.Errorf(\"%w: it runs\", hypervisor.ErrInvalidState)\n",
 		becomes: "",
 	},
 	{
@@ -185,6 +185,18 @@ var mutants = []mutant{
 	{
 		name: "trust-a-foreign-copy", file: "coordinator/operation/verdict.go", suite: inOperation,
 		is: "target.State != cluster.DomainUnknown && target.Epoch != epoch {", becomes: "target.State != cluster.DomainUnknown && target.Epoch > epoch {",
+	},
+	{
+		name: "forget-what-was-left", file: "coordinator/operation/overdue.go", suite: inOperation, quick: true,
+		is: "t.VM.Discards = append(slices.Clone(vm.Discards), cluster.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})", becomes: "",
+	},
+	{
+		name: "discard-what-somebody-let-run", file: "coordinator/control/discards.go", suite: inControl.only("LetRun"),
+		is: "domain.State == cluster.DomainRunning:\n\t\t\tover = append(over, left)", becomes: "domain.State == cluster.DomainRunning:\n\t\t\tdue = append(due, left)",
+	},
+	{
+		name: "restart-beside-what-was-left", file: "coordinator/control/restart.go", suite: inControl.only("TheCopyThatWasLeft"),
+		is: "if due, _ := Discardable(c.picture(snapshot), vm); len(due) > 0 {", becomes: "if due, _ := Discardable(c.picture(snapshot), vm); len(due) > len(vm.Discards) {",
 	},
 	{
 		name: "hear-a-fenced-node", file: "coordinator/operation/driver.go", suite: inOperation,

@@ -15,8 +15,5 @@
 // gives the same run, which its hash tells. After every event the invariants of reliability.md 5.2 are compared with what
 // really is on the hosts. When the faults have ended, every operation has ten minutes to end.
 //
-// A script that fails is made as small as it still fails, and kept in testdata/seeds once it is mended. Those in testdata/open
-// still fail. old-copy-left-and-not-restarted: a migration fails while its target is silent, and its paused leftover there is
-// given up after a minute. When the source is proven to be off, the restart of the VM is refused, because the target, which is
-// back, shows that copy: a person has to destroy it first.
+// A script that fails is made as small as it still fails, and kept in testdata/seeds once it is mended.
 package sim

@@ -34,7 +34,7 @@ type member struct {
 	fencer    *control.Fencer
 	restarter control.Restarter
 	follower  control.Follower
-	asking    map[string]bool // VMs whose holders are asked to refuse them
+	asking    map[string]bool // tasks about VMs that agents are asked for, by what, node and VM
 	open      int             // commands of its loops that are under way
 }
 

@@ -46,12 +46,16 @@ func (m *member) restartOne(vm cluster.VM) bool {
 // showing tells whether a node shows a VM that is held by nobody, or by one that does not have it.
 func (m *member) showing(snapshot *state.Snapshot, vm cluster.VM) bool {
 	picture := m.picture(snapshot)
+	if due, _ := control.Discardable(picture, &vm); len(due) > 0 {
+		return true
+	}
 	return m.fencer.Showing(picture, vm.ID, false) != "" || len(m.fencer.Strangers(picture, vm, m.facts.Shown(vm.ID))) > 0
 }
 
 // follow takes note of what has become of VMs that nothing is done to.
 func (m *member) follow() {
 	m.takeUp()
+	m.discard()
 	for _, found := range m.follower.Look(m.picture(m.view())) {
 		vm := found.VM
 		switch found.Verdict {
@@ -84,19 +88,24 @@ func (m *member) keepBeside(before, after cluster.VM) {
 
 // refuse has a VM's holder refuse it for good, if it is not there.
 func (m *member) refuse(vm cluster.VM, then func()) {
-	w, s, term := m.world, m.sessions[vm.Holder], m.term
-	if s == nil || m.asking[vm.ID] {
+	m.perform("refuses", vm.Holder, vm.ID, func(l *life) error { return l.jobs.Refuse(context.Background(), vm.ID, vm.Epoch) }, then)
+}
+
+// perform has an agent do a task about a VM, unless it is at that already.
+func (m *member) perform(what, node, vm string, task func(l *life) error, then func()) {
+	w, s, term, name := m.world, m.sessions[node], m.term, what+" "+node+" "+vm
+	if s == nil || m.asking[name] {
 		return
 	}
-	m.asking[vm.ID] = true
-	w.after(askLimit, func() { delete(m.asking, vm.ID) })
+	m.asking[name] = true
+	w.after(askLimit, func() { delete(m.asking, name) })
 	w.down(s, func() {
 		l := s.life
 		scheduler{world: w, life: l}.Go(func() {
-			if err := l.jobs.Refuse(context.Background(), vm.ID, vm.Epoch); err != nil || l.dead {
+			if err := task(l); err != nil || l.dead {
 				return
 			}
-			w.note("refuses", l.host.id, vm.ID, "")
+			w.note(what, l.host.id, vm, "")
 			w.up(s, func() {
 				if m.term == term {
 					then()
@@ -104,6 +113,30 @@ func (m *member) refuse(vm cluster.VM, then func()) {
 			})
 		})
 	})
+}
+
+// discard has the copies discarded that operations had to leave on silent nodes.
+func (m *member) discard() {
+	picture := m.picture(m.view())
+	for _, vm := range picture.VMs() {
+		if len(vm.Discards) == 0 || vm.Operation != "" {
+			continue
+		}
+		due, over := control.Discardable(picture, &vm)
+		if len(over) > 0 {
+			m.keepBeside(vm, control.WithoutDiscards(vm, over))
+			continue
+		}
+		for _, left := range due {
+			m.perform("discards", left.Node, vm.ID, func(l *life) error {
+				return l.jobs.Discard(context.Background(), vm.ID, left.Epoch)
+			}, func() {
+				if now, known := m.view().VM(vm.ID); known {
+					m.keepBeside(now, control.WithoutDiscards(now, []cluster.Discard{left}))
+				}
+			})
+		}
+	}
 }
 
 // takeOver gives a VM that runs on another node than recorded a new epoch there.

@@ -73,7 +73,16 @@ func VM(report VMReport) *berthv1.VM {
 		Volumes:        vmDisks(report),
 		Ha:             vm.HA,
 		Restarts:       int32(vm.Restarts),
+		Discards:       discards(report),
 	}
+}
+
+func discards(report VMReport) []*berthv1.Discard {
+	var messages []*berthv1.Discard
+	for _, left := range report.VM.Discards {
+		messages = append(messages, &berthv1.Discard{Node: nameOf(report.NodeName, left.Node), Epoch: left.Epoch})
+	}
+	return messages
 }
 
 func vmDisks(report VMReport) []*berthv1.VMDisk {

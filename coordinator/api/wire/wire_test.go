@@ -127,6 +127,7 @@ func TestVMIsWhole(t *testing.T) {
 			Labels: []string{"front"}, Migration: cluster.MigrateManual, Preferred: []string{"n1"}, MovedAt: noon, Spec: spec(), VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
 			Keys:   []cluster.Key{{Class: cluster.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
 			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
+			Discards: []cluster.Discard{{Node: "n2", Epoch: 3}},
 		},
 		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: cluster.Resource{
 			ID: "i4", Name: "web-root", Links: map[string]string{"image": "i6"}, Settings: map[string]string{"keep": "true"},

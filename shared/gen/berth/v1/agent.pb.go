@@ -2309,6 +2309,7 @@ type Task struct {
 	//	*Task_Describe
 	//	*Task_Refuse
 	//	*Task_Undefine
+	//	*Task_Discard
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2430,6 +2431,15 @@ func (x *Task) GetUndefine() *UndefineTask {
 	return nil
 }
 
+func (x *Task) GetDiscard() *DiscardTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Discard); ok {
+			return x.Discard
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2466,6 +2476,10 @@ type Task_Undefine struct {
 	Undefine *UndefineTask `protobuf:"bytes,9,opt,name=undefine,proto3,oneof"`
 }
 
+type Task_Discard struct {
+	Discard *DiscardTask `protobuf:"bytes,10,opt,name=discard,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2481,6 +2495,8 @@ func (*Task_Describe) isTask_Action() {}
 func (*Task_Refuse) isTask_Action() {}
 
 func (*Task_Undefine) isTask_Action() {}
+
+func (*Task_Discard) isTask_Action() {}
 
 // GrowTask makes a volume larger. If a domain of this node uses it, the guest sees the new size at once.
 type GrowTask struct {
@@ -2925,6 +2941,60 @@ func (x *UndefineTask) GetEpoch() uint64 {
 	return 0
 }
 
+// DiscardTask destroys the paused copy of a VM that a migration has left here, and has the node refuse orders for it up to
+// its epoch. It does nothing to one whose metadata has another epoch, and fails if the copy runs.
+type DiscardTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardTask) Reset() {
+	*x = DiscardTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardTask) ProtoMessage() {}
+
+func (x *DiscardTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
+func (*DiscardTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *DiscardTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *DiscardTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // TaskResult answers a task.
 type TaskResult struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2940,7 +3010,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3022,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3035,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3169,7 +3239,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xa9\x03\n" +
+	" \x01(\bR\x04seed\"\xdc\x03\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -3179,7 +3249,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\asuspend\x18\x06 \x01(\v2\x15.berth.v1.SuspendTaskH\x00R\asuspend\x124\n" +
 	"\bdescribe\x18\a \x01(\v2\x16.berth.v1.DescribeTaskH\x00R\bdescribe\x12.\n" +
 	"\x06refuse\x18\b \x01(\v2\x14.berth.v1.RefuseTaskH\x00R\x06refuse\x124\n" +
-	"\bundefine\x18\t \x01(\v2\x16.berth.v1.UndefineTaskH\x00R\bundefineB\b\n" +
+	"\bundefine\x18\t \x01(\v2\x16.berth.v1.UndefineTaskH\x00R\bundefine\x121\n" +
+	"\adiscard\x18\n" +
+	" \x01(\v2\x15.berth.v1.DiscardTaskH\x00R\adiscardB\b\n" +
 	"\x06action\"I\n" +
 	"\bGrowTask\x12(\n" +
 	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x13\n" +
@@ -3208,6 +3280,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"9\n" +
 	"\fUndefineTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
+	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xad\x01\n" +
 	"\n" +
@@ -3244,7 +3319,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
 	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
@@ -3285,34 +3360,35 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*DescribeTask)(nil),          // 36: berth.v1.DescribeTask
 	(*RefuseTask)(nil),            // 37: berth.v1.RefuseTask
 	(*UndefineTask)(nil),          // 38: berth.v1.UndefineTask
-	(*TaskResult)(nil),            // 39: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 40: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 41: berth.v1.NodeInventory
-	(*Domain)(nil),                // 42: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 44: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 45: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 46: berth.v1.VMSpec
+	(*DiscardTask)(nil),           // 39: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 40: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 41: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 42: berth.v1.NodeInventory
+	(*Domain)(nil),                // 43: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 45: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 46: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 47: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	40, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	41, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	7,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	10, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	9,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	8,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	39, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	40, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	6,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	41, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	42, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	43, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	44, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	42, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	45, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	42, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	43, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	44, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	45, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	43, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	46, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	0,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	42, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	45, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	43, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	46, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	14, // 18: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	15, // 19: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
 	18, // 20: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
@@ -3321,7 +3397,7 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	30, // 23: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	13, // 24: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	12, // 25: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	43, // 26: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	44, // 26: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	19, // 27: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	20, // 28: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	21, // 29: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -3332,14 +3408,14 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	26, // 34: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
 	27, // 35: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
 	28, // 36: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	46, // 37: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	47, // 37: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
 	29, // 38: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	46, // 39: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	47, // 39: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
 	29, // 40: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
 	29, // 41: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
 	29, // 42: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
 	29, // 43: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	46, // 44: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	47, // 44: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
 	29, // 45: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
 	31, // 46: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
 	32, // 47: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
@@ -3349,18 +3425,19 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	36, // 51: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
 	37, // 52: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
 	38, // 53: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	29, // 54: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	29, // 55: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	29, // 56: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 57: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 58: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	11, // 59: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 60: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	59, // [59:61] is the sub-list for method output_type
-	57, // [57:59] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	39, // 54: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	29, // 55: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	29, // 56: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	29, // 57: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	3,  // 58: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	1,  // 59: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	11, // 60: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	2,  // 61: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	60, // [60:62] is the sub-list for method output_type
+	58, // [58:60] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3411,6 +3488,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_Describe)(nil),
 		(*Task_Refuse)(nil),
 		(*Task_Undefine)(nil),
+		(*Task_Discard)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3418,7 +3496,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

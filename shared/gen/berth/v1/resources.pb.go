@@ -1901,6 +1901,7 @@ type VM struct {
 	Ha            bool                   `protobuf:"varint,35,opt,name=ha,proto3" json:"ha,omitempty"`                         // it is restarted elsewhere once its node is proven to be off
 	Adopted       bool                   `protobuf:"varint,36,opt,name=adopted,proto3" json:"adopted,omitempty"`               // its domain was not made by Berth
 	Restarts      int32                  `protobuf:"varint,37,opt,name=restarts,proto3" json:"restarts,omitempty"`             // by itself, since somebody last started it
+	Discards      []*Discard             `protobuf:"bytes,38,rep,name=discards,proto3" json:"discards,omitempty"`              // paused copies that migrations had to leave on nodes which did not answer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2194,6 +2195,66 @@ func (x *VM) GetRestarts() int32 {
 	return 0
 }
 
+func (x *VM) GetDiscards() []*Discard {
+	if x != nil {
+		return x.Discards
+	}
+	return nil
+}
+
+// Discard is a paused copy of a VM that goes when its node answers again.
+type Discard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // name
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Discard) Reset() {
+	*x = Discard{}
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Discard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Discard) ProtoMessage() {}
+
+func (x *Discard) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Discard.ProtoReflect.Descriptor instead.
+func (*Discard) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Discard) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Discard) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // CopyView is what one node shows of a VM.
 type CopyView struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2212,7 +2273,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2224,7 +2285,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2237,7 +2298,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CopyView) GetNode() string {
@@ -2319,7 +2380,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2392,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2405,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -2416,7 +2477,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2428,7 +2489,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2441,7 +2502,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -2542,7 +2603,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2615,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2628,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Disk) GetPath() string {
@@ -2643,7 +2704,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +2716,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +2729,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Operation) GetId() string {
@@ -2854,7 +2915,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2866,7 +2927,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2879,7 +2940,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -3006,7 +3067,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3079,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3092,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Decision) GetId() string {
@@ -3270,7 +3331,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3282,7 +3343,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3295,7 +3356,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -3378,7 +3439,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3451,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3464,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -3432,7 +3493,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3505,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3518,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -3491,7 +3552,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3564,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3516,7 +3577,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -3554,7 +3615,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3627,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3640,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -3693,7 +3754,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3705,7 +3766,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3718,7 +3779,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -3821,7 +3882,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3833,7 +3894,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3846,7 +3907,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -3924,7 +3985,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3936,7 +3997,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3949,7 +4010,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -4045,7 +4106,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4057,7 +4118,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4070,7 +4131,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -4158,7 +4219,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4170,7 +4231,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4183,7 +4244,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Member) GetId() string {
@@ -4342,7 +4403,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4354,7 +4415,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4367,7 +4428,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -4630,7 +4691,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
 	"\n" +
-	"ended_here\x18\r \x01(\bR\tendedHere\"\xef\b\n" +
+	"ended_here\x18\r \x01(\bR\tendedHere\"\x9e\t\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -4671,7 +4732,11 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\avolumes\x18\" \x03(\v2\x10.berth.v1.VMDiskR\avolumes\x12\x0e\n" +
 	"\x02ha\x18# \x01(\bR\x02ha\x12\x18\n" +
 	"\aadopted\x18$ \x01(\bR\aadopted\x12\x1a\n" +
-	"\brestarts\x18% \x01(\x05R\brestarts\"\xa9\x02\n" +
+	"\brestarts\x18% \x01(\x05R\brestarts\x12-\n" +
+	"\bdiscards\x18& \x03(\v2\x11.berth.v1.DiscardR\bdiscards\"3\n" +
+	"\aDiscard\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
 	"\bCopyView\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -4976,7 +5041,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -4997,30 +5062,31 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*DomainTelemetry)(nil),       // 16: berth.v1.DomainTelemetry
 	(*Domain)(nil),                // 17: berth.v1.Domain
 	(*VM)(nil),                    // 18: berth.v1.VM
-	(*CopyView)(nil),              // 19: berth.v1.CopyView
-	(*VMDisk)(nil),                // 20: berth.v1.VMDisk
-	(*VMSpec)(nil),                // 21: berth.v1.VMSpec
-	(*Disk)(nil),                  // 22: berth.v1.Disk
-	(*Operation)(nil),             // 23: berth.v1.Operation
-	(*MigrationStats)(nil),        // 24: berth.v1.MigrationStats
-	(*Decision)(nil),              // 25: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 26: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 27: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 28: berth.v1.RankRow
-	(*RankCell)(nil),              // 29: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 30: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 31: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 32: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 33: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 34: berth.v1.Event
-	(*Member)(nil),                // 35: berth.v1.Member
-	(*ErrorDetail)(nil),           // 36: berth.v1.ErrorDetail
-	nil,                           // 37: berth.v1.Node.KeysEntry
-	nil,                           // 38: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
-	(*Key)(nil),                   // 40: berth.v1.Key
-	(*CompiledKey)(nil),           // 41: berth.v1.CompiledKey
-	(*Problem)(nil),               // 42: berth.v1.Problem
+	(*Discard)(nil),               // 19: berth.v1.Discard
+	(*CopyView)(nil),              // 20: berth.v1.CopyView
+	(*VMDisk)(nil),                // 21: berth.v1.VMDisk
+	(*VMSpec)(nil),                // 22: berth.v1.VMSpec
+	(*Disk)(nil),                  // 23: berth.v1.Disk
+	(*Operation)(nil),             // 24: berth.v1.Operation
+	(*MigrationStats)(nil),        // 25: berth.v1.MigrationStats
+	(*Decision)(nil),              // 26: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 27: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 28: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 29: berth.v1.RankRow
+	(*RankCell)(nil),              // 30: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 31: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 32: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 33: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 34: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 35: berth.v1.Event
+	(*Member)(nil),                // 36: berth.v1.Member
+	(*ErrorDetail)(nil),           // 37: berth.v1.ErrorDetail
+	nil,                           // 38: berth.v1.Node.KeysEntry
+	nil,                           // 39: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 40: google.protobuf.Timestamp
+	(*Key)(nil),                   // 41: berth.v1.Key
+	(*CompiledKey)(nil),           // 42: berth.v1.CompiledKey
+	(*Problem)(nil),               // 43: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -5029,65 +5095,66 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	10, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	14, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	9,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	39, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	37, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	40, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	38, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	6,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	7,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	38, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	39, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	39, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	39, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	40, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	40, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	11, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	12, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	39, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	40, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	13, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	39, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	40, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	15, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	15, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	15, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	16, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	13, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 23: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	39, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	21, // 25: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	40, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	22, // 25: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
 	2,  // 26: berth.v1.VM.state:type_name -> berth.v1.VMState
-	39, // 27: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	39, // 28: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	40, // 27: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	40, // 28: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
 	16, // 29: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	40, // 30: berth.v1.VM.keys:type_name -> berth.v1.Key
-	40, // 31: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	39, // 32: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	20, // 33: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	1,  // 34: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 35: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	22, // 36: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	3,  // 37: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	39, // 38: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	39, // 39: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	39, // 40: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	24, // 41: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	19, // 42: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	39, // 43: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	4,  // 44: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	30, // 45: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	31, // 46: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	28, // 47: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	26, // 48: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	27, // 49: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	4,  // 50: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	29, // 51: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	41, // 52: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	41, // 53: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	32, // 54: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	33, // 55: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	39, // 56: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	39, // 57: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	25, // 58: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	42, // 59: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	60, // [60:60] is the sub-list for method output_type
-	60, // [60:60] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	41, // 30: berth.v1.VM.keys:type_name -> berth.v1.Key
+	41, // 31: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	40, // 32: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	21, // 33: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	19, // 34: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	1,  // 35: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 36: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	23, // 37: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	3,  // 38: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	40, // 39: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	40, // 40: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	40, // 41: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	25, // 42: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	20, // 43: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	40, // 44: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	4,  // 45: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	31, // 46: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	32, // 47: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	29, // 48: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	27, // 49: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	28, // 50: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	4,  // 51: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	30, // 52: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	42, // 53: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	42, // 54: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	33, // 55: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	34, // 56: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	40, // 57: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	40, // 58: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	26, // 59: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	43, // 60: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -5101,17 +5168,17 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[19].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[27].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[20].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[28].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[30].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[29].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
