@@ -85,7 +85,10 @@ func newCloud(t *testing.T, size int) *cloud {
 	for i := range size {
 		c.members = append(c.members, c.start(fmt.Sprintf("c%d", i+1), i == 0))
 		added := c.members[i]
-		if i > 0 {
+		if i == 0 {
+			// The first one raises it by itself. Once there are others it would wait for their reports, and nobody reports here.
+			c.eventually("the feature level is raised", func() bool { return added.store.Snapshot().FeatureLevel() == state.FeatureLevel })
+		} else {
 			c.lead(func(lead *coordinator) error {
 				return lead.consensus.AddNonvoter(t.Context(), added.id, added.record.RaftAddress)
 			})
