@@ -48,13 +48,16 @@ const notLeaderHeader = "Berth-Not-Leader"
 // forwarder sends calls to the leader. It is the only place that does.
 type forwarder struct {
 	find      func() (leader, bool)
-	transport http.RoundTripper // to other members, by mutual TLS
+	leads     func(context.Context) error // waits until this member's election has proved good, which it may not
+	transport http.RoundTripper           // to other members, by mutual TLS
 	proxy     *httputil.ReverseProxy
 	log       hclog.Logger
 }
 
-func newForwarder(find func() (leader, bool), transport http.RoundTripper, log hclog.Logger) *forwarder {
-	f := &forwarder{find: find, transport: transport, log: log}
+func newForwarder(
+	find func() (leader, bool), leads func(context.Context) error, transport http.RoundTripper, log hclog.Logger,
+) *forwarder {
+	f := &forwarder{find: find, leads: leads, transport: transport, log: log}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      transport,
@@ -84,6 +87,13 @@ func (f *forwarder) wrap(next http.Handler) http.Handler {
 				refuse(w, r, lost)
 				return
 			case lead.self:
+				if f.leads(ctx) != nil { // it was elected, and another one after it: nobody has begun with the call
+					if pause(ctx, leaderPoll) {
+						continue
+					}
+					refuse(w, r, noLeader(errNoLeader))
+					return
+				}
 				if held != nil {
 					r.Body = held.again()
 				}

@@ -27,6 +27,7 @@ import (
 type Consensus interface {
 	Propose(ctx context.Context, command state.Command) (state.Result, error)
 	VerifyRead(ctx context.Context) error
+	Established(ctx context.Context) error
 
 	IsLeader() bool
 	Leader() (member string, known bool)
@@ -137,7 +138,7 @@ func New(config Config) *Server {
 	s := &Server{
 		Config: config, stopping: make(chan struct{}), imports: newSpool(config.Imports), admit: newAdmission(config.Limits, config.Now),
 	}
-	s.forward = newForwarder(s.leader, config.Transport, config.Log)
+	s.forward = newForwarder(s.leader, config.Consensus.Established, config.Transport, config.Log)
 	return s
 }
 

@@ -138,6 +138,32 @@ func asLeader(ctx context.Context, err error) error {
 	}
 }
 
+// Established returns once this member has committed something in the term that it leads, and from then on at once. A
+// member that was just elected may still lose to another one, and its commit index is behind. The error is ErrNotLeader or
+// ctx's own.
+func (c *Consensus) Established(ctx context.Context) error {
+	_, err := c.established(ctx, c.raft.Load())
+	return err
+}
+
+func (c *Consensus) established(ctx context.Context, r *raft.Raft) (term uint64, err error) {
+	term = r.CurrentTerm()
+	if err := notLeader(r.State()); err != nil {
+		return 0, err
+	}
+	if c.ready.Load() == term {
+		return term, nil
+	}
+	if err := c.Barrier(ctx); err != nil {
+		return 0, err
+	}
+	if r.CurrentTerm() != term {
+		return 0, ErrNotLeader
+	}
+	c.ready.Store(term)
+	return term, nil
+}
+
 // VerifyRead returns when a snapshot of the store, taken from now on, has everything that was committed anywhere before
 // the call. It writes nothing. The error is ErrNotLeader or ctx's own.
 //
@@ -145,19 +171,9 @@ func asLeader(ctx context.Context, err error) error {
 // have a majority confirm the term, and wait until that index is applied.
 func (c *Consensus) VerifyRead(ctx context.Context) error {
 	r := c.raft.Load()
-	term := r.CurrentTerm()
-	if err := notLeader(r.State()); err != nil {
+	term, err := c.established(ctx, r)
+	if err != nil {
 		return err
-	}
-	if c.ready.Load() != term {
-		// A new leader's commit index is behind until it has committed something of its own.
-		if err := c.Barrier(ctx); err != nil {
-			return err
-		}
-		if r.CurrentTerm() != term {
-			return ErrNotLeader
-		}
-		c.ready.Store(term)
 	}
 	index := r.CommitIndex()
 	if err := asLeader(ctx, c.await(ctx, func() error { return r.VerifyLeader().Error() })); err != nil {
