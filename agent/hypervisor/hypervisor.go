@@ -55,6 +55,7 @@ type Domain struct {
 	MemoryBytes int64  // maximum memory
 	VCPUs       int
 	Persistent  bool
+	Autostart   bool // the hypervisor starts it when the host boots
 	Managed     bool // carries Berth's metadata
 	Epoch       uint64
 	OperationID string

@@ -105,6 +105,8 @@ type Domain struct {
 	JobActive bool
 	// Persistent tells that libvirt keeps a definition of it.
 	Persistent bool
+	// Autostart tells that libvirt starts it when the host boots, whoever has the VM by then.
+	Autostart bool
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read

@@ -133,6 +133,9 @@ func problemf(next, format string, args ...any) *problem {
 func (c *Control) adoptOne(ctx context.Context, request AdoptVMs, one Copy, shown map[string][]Copy) AdoptedVM {
 	row := AdoptedVM{Name: one.Domain.Name, ID: one.Domain.UUID, Node: one.Name}
 	op, note, err := c.tryAdopt(ctx, request, one, shown)
+	if err == nil && one.Domain.Autostart {
+		note = strings.TrimPrefix(note+"; its autostart is switched off: a host that boots would start it, wherever it runs by then", "; ")
+	}
 	row.Operation, row.Note = op, note
 	var known *problem
 	var refused *Error

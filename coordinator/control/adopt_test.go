@@ -53,7 +53,7 @@ func TestAdoptVMs(t *testing.T) {
 		defer w.lose()
 		mine := w.on("n2", "mine", 1)
 		w.foreign("n1", uuidA, "db")
-		w.foreign("n3", uuidB, "web")
+		w.foreign("n3", uuidB, "web", func(d *cluster.Domain) { d.Autostart = true })
 		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, DryRun: true, Caller: "operator/test"})
 		if err != nil || len(rows) != 2 || rows[0].Problem != "" || rows[0].Operation.ID != "" || len(w.Store.Snapshot().VMs()) != 1 {
 			t.Fatalf("dry run: %+v, %v", rows, err)
@@ -61,6 +61,9 @@ func TestAdoptVMs(t *testing.T) {
 		rows, err = w.AdoptVMs(t.Context(), AdoptVMs{All: true, RequestID: "all", Caller: "operator/test"})
 		if err != nil || len(rows) != 2 || rows[0].Name != "db" || rows[0].Node != "node1" || rows[1].Name != "web" || rows[1].Node != "node3" {
 			t.Fatalf("%+v, %v", rows, err)
+		}
+		if rows[0].Note != "" || !strings.HasPrefix(rows[1].Note, "its autostart is switched off") {
+			t.Errorf("notes %q and %q", rows[0].Note, rows[1].Note)
 		}
 		synctest.Wait()
 		vm := w.vm("db")

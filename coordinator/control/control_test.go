@@ -304,6 +304,7 @@ func (f *facts) carryOut(order operation.Order) {
 			facts.Domains = slices.Delete(facts.Domains, at, at+1)
 		case order.Action == operation.ActAdopt:
 			facts.Domains[at].Managed, facts.Domains[at].Epoch, facts.Domains[at].Operation = true, order.Epoch, order.Operation
+			facts.Domains[at].Autostart = false
 		case order.Action == operation.ActRelease:
 			facts.Domains[at].Managed, facts.Domains[at].Epoch, facts.Domains[at].Operation = false, 0, ""
 		}

@@ -162,6 +162,9 @@ func besideHolder(vm cluster.VM, here Copy, seen Sighting) Finding {
 	case domain.State == cluster.DomainRunning && vm.Persistent && !domain.Persistent:
 		return alarm("libvirt on %s has no definition of it any more: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
 			here.Name)
+	case domain.Autostart:
+		return alarm("libvirt on %s starts it when that host boots, even if it runs elsewhere by then: 'virsh autostart --disable %s' there keeps it from that",
+			here.Name, vm.Name)
 	case seen.Astray != "":
 		return alarm("%s", seen.Astray)
 	}

@@ -200,6 +200,10 @@ func TestAlarms(t *testing.T) {
 			func(d *cluster.Domain) { d.Persistent = false },
 			"out of band: libvirt on node1 has no definition of it any more: it runs, and Berth has what it is started with; 'virsh define' there keeps it with libvirt again",
 		},
+		"autostart": {
+			func(d *cluster.Domain) { d.Autostart = true },
+			"out of band: libvirt on node1 starts it when that host boots, even if it runs elsewhere by then: 'virsh autostart --disable web1' there keeps it from that",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

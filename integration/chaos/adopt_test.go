@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,7 +73,14 @@ func TestRunningDomainsAreAdoptedAndReleasedWithoutTheirGuestsNoticing(t *testin
 	if vms := s.does("vm", "list", "-o", "name"); vms != "" {
 		t.Errorf("a dry run and a refusal have made %s", vms)
 	}
-	if said := s.does("vm", "adopt", "kept"); said != "vm/kept on node1: adopted\n" {
+	const switchedOff = "; its autostart is switched off: a host that boots would start it, wherever it runs by then\n"
+	s.within(time.Minute, "Berth sees its autostart", func() error { // libvirt has no event for it
+		if said := s.does("vm", "adopt", "kept", "--dry-run"); said != "vm/kept on node1: would be adopted"+switchedOff {
+			return errors.New(said)
+		}
+		return nil
+	})
+	if said := s.does("vm", "adopt", "kept"); said != "vm/kept on node1: adopted"+switchedOff {
 		t.Errorf("adopting one says:\n%s", said)
 	}
 	if said := s.does("vm", "adopt", "--all"); said != "vm/passing on node2: adopted\n" {
@@ -87,6 +95,20 @@ func TestRunningDomainsAreAdoptedAndReleasedWithoutTheirGuestsNoticing(t *testin
 	if said := s.virsh(first, "list", "--all", "--autostart", "--name"); said != "" {
 		t.Errorf("libvirt would start %s by itself", said)
 	}
+	s.virsh(first, "autostart", "kept")
+	s.within(time.Minute, "Berth tells of the autostart", func() error {
+		if vm, _ := s.show("kept"); !strings.Contains(vm.GetCondition(), "'virsh autostart --disable kept'") {
+			return fmt.Errorf("condition %q", vm.GetCondition())
+		}
+		return nil
+	})
+	s.virsh(first, "autostart", "--disable", "kept")
+	s.within(time.Minute, "Berth sees it switched off", func() error {
+		if vm, _ := s.show("kept"); vm.GetCondition() != "" {
+			return fmt.Errorf("condition %q", vm.GetCondition())
+		}
+		return nil
+	})
 	for name, host := range map[string]*lab.Host{"kept": first, "passing": second} {
 		s.runsOnce(name, host)
 		if vm, _ := s.show(name); !vm.GetAdopted() || vm.GetCondition() != "" || vm.GetEpoch() != 1 {

@@ -18,8 +18,8 @@ import (
 // jobTimeout is how long the question for a domain's job may wait for the guest's process.
 const jobTimeout = time.Second
 
-// Domains implements hypervisor.Hypervisor. Three lists tell which domains there are, which run and which are defined; the
-// rest is known of most.
+// Domains implements hypervisor.Hypervisor. Four lists tell which domains there are, which run, which are defined and which of
+// these are started when the host boots; the rest is known of most.
 func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	domains, err := query(ctx, h, h.readDomains)
 	if err != nil {
@@ -39,31 +39,17 @@ func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 }
 
 func (h *Hypervisor) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, error) {
-	defined, err := conn.ListAllDomains(libvirtgo.CONNECT_LIST_DOMAINS_PERSISTENT)
+	persistent, err := listed(conn, libvirtgo.CONNECT_LIST_DOMAINS_PERSISTENT)
 	if err != nil {
 		return nil, err
 	}
-	defer freeAll(defined)
-	persistent := make(map[string]bool, len(defined))
-	for i := range defined {
-		uuid, err := defined[i].GetUUIDString()
-		if err != nil {
-			return nil, err
-		}
-		persistent[uuid] = true
-	}
-	running, err := conn.ListAllDomains(libvirtgo.CONNECT_LIST_DOMAINS_RUNNING)
+	autostart, err := listed(conn, libvirtgo.CONNECT_LIST_DOMAINS_AUTOSTART)
 	if err != nil {
 		return nil, err
 	}
-	defer freeAll(running)
-	runs := make(map[string]bool, len(running))
-	for i := range running {
-		uuid, err := running[i].GetUUIDString()
-		if err != nil {
-			return nil, err
-		}
-		runs[uuid] = true
+	runs, err := listed(conn, libvirtgo.CONNECT_LIST_DOMAINS_RUNNING)
+	if err != nil {
+		return nil, err
 	}
 	all, err := conn.ListAllDomains(0)
 	if err != nil {
@@ -81,10 +67,28 @@ func (h *Hypervisor) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, 
 		if err != nil {
 			return nil, err
 		}
-		domain.Persistent = persistent[domain.UUID]
+		domain.Persistent, domain.Autostart = persistent[domain.UUID], autostart[domain.UUID]
 		domains = append(domains, domain)
 	}
 	return domains, nil
+}
+
+// listed are the UUIDs of the domains that have a property.
+func listed(conn *libvirtgo.Connect, with libvirtgo.ConnectListAllDomainsFlags) (map[string]bool, error) {
+	domains, err := conn.ListAllDomains(with)
+	if err != nil {
+		return nil, err
+	}
+	defer freeAll(domains)
+	uuids := make(map[string]bool, len(domains))
+	for i := range domains {
+		uuid, err := domains[i].GetUUIDString()
+		if err != nil {
+			return nil, err
+		}
+		uuids[uuid] = true
+	}
+	return uuids, nil
 }
 
 // summarize describes a domain. Of one that runs, what is known suffices; any other is asked. The guests are locked.
@@ -173,6 +177,11 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	domain.MemoryBytes, domain.VCPUs = int64(info.MaxMem)<<10, int(info.NrVirtCpu)
 	if domain.Persistent, err = d.IsPersistent(); err != nil {
 		return domain, err
+	}
+	if domain.Persistent {
+		if domain.Autostart, err = d.GetAutostart(); err != nil {
+			return domain, err
+		}
 	}
 	if !domain.Persistent && state == libvirtgo.DOMAIN_SHUTOFF && libvirtgo.DomainShutoffReason(reason) == libvirtgo.DOMAIN_SHUTOFF_UNKNOWN {
 		domain.State, domain.Reason = hypervisor.Starting, "not launched yet" // nobody keeps one that has never run

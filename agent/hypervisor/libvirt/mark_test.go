@@ -51,8 +51,11 @@ func TestMarksOnTheTestDriver(t *testing.T) {
 	if err := h.Suspend(t.Context(), id.UUID, 1); !errors.Is(err, hypervisor.ErrOtherEpoch) {
 		t.Errorf("suspend under an epoch that it has not: %v", err)
 	}
+	do(h.on(t.Context(), &h.calls, "autostart", id.UUID, nil, func(d *libvirtgo.Domain) error { return d.SetAutostart(true) }))
+	autostarts(t, h, id.UUID, true)
 	do(h.Mark(t.Context(), id.UUID, domxml.Mark{Epoch: 5, Operation: `<"o">`, Node: "n&1"}))
 	shows(hypervisor.Running, true, 5)
+	autostarts(t, h, id.UUID, false)
 	do(h.Suspend(t.Context(), id.UUID, 5))
 	do(h.Suspend(t.Context(), id.UUID, 5))
 	shows(hypervisor.Paused, true, 5)
@@ -67,6 +70,18 @@ func TestMarksOnTheTestDriver(t *testing.T) {
 	shows(hypervisor.Shutoff, true, 5)
 	// The driver knows of no firmware variables to keep.
 	do(h.on(t.Context(), &h.calls, "undefine", id.UUID, nil, (*libvirtgo.Domain).Undefine))
+}
+
+func autostarts(t *testing.T, h *Hypervisor, uuid string, want bool) {
+	t.Helper()
+	for _, d := range domainsOf(t, h) {
+		if d.UUID == uuid && d.Autostart != want {
+			t.Errorf("the list says of its autostart %t", d.Autostart)
+		}
+	}
+	if d, err := h.Lookup(t.Context(), uuid); err != nil || d.Autostart != want {
+		t.Errorf("got autostart %t, %v", d.Autostart, err)
+	}
 }
 
 func domainsOf(t *testing.T, h *Hypervisor) []hypervisor.Domain {

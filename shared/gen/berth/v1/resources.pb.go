@@ -1735,6 +1735,7 @@ type Domain struct {
 	JobActive     bool                   `protobuf:"varint,11,opt,name=job_active,json=jobActive,proto3" json:"job_active,omitempty"`      // a migration job is running on it
 	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`       // absent when unknown
 	EndedHere     bool                   `protobuf:"varint,13,opt,name=ended_here,json=endedHere,proto3" json:"ended_here,omitempty"`      // in an answer about a domain that is gone: its guest ended on this node, it was not migrated away
+	Autostart     bool                   `protobuf:"varint,14,opt,name=autostart,proto3" json:"autostart,omitempty"`                       // libvirt starts it when the host boots
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1856,6 +1857,13 @@ func (x *Domain) GetStartedAt() *timestamppb.Timestamp {
 func (x *Domain) GetEndedHere() bool {
 	if x != nil {
 		return x.EndedHere
+	}
+	return false
+}
+
+func (x *Domain) GetAutostart() bool {
+	if x != nil {
+		return x.Autostart
 	}
 	return false
 }
@@ -4671,7 +4679,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xa5\x03\n" +
+	"\x11_vcpu_delay_ratio\"\xc3\x03\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -4691,7 +4699,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
 	"\n" +
-	"ended_here\x18\r \x01(\bR\tendedHere\"\x9e\t\n" +
+	"ended_here\x18\r \x01(\bR\tendedHere\x12\x1c\n" +
+	"\tautostart\x18\x0e \x01(\bR\tautostart\"\x9e\t\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
