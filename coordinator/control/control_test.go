@@ -427,6 +427,11 @@ func (w *world) store(command state.Command, expect ...state.Expectation) {
 	}
 }
 
+// between is from a leadership's beginning to a test's first step. The leader's loops look at multiples of half a second
+// from that beginning, and tests wait for whole seconds: so no look comes in the midst of a step, which may be many changes.
+const between = 7 * time.Millisecond
+
+// lead makes the world's member lead, and returns when its loops have begun.
 func (w *world) lead(term uint64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -434,11 +439,12 @@ func (w *world) lead(term uint64) {
 		w.Lead(ctx, term)
 		close(done)
 	}()
-	synctest.Wait()
 	w.lose = func() {
 		cancel()
 		<-done
 	}
+	synctest.Wait()
+	time.Sleep(between)
 }
 
 func (w *world) start(name string) (Started, error) {
@@ -463,10 +469,13 @@ func (w *world) running(name string) cluster.VM {
 }
 
 // show makes a VM's node show it.
-func (w *world) show(vm cluster.VM) {
-	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) {
-		f.Domains = slices.DeleteFunc(f.Domains, func(d cluster.Domain) bool { return d.UUID == vm.ID })
-		f.Domains = append(f.Domains, domainOf(vm))
+func (w *world) show(vm cluster.VM) { w.showing(vm.Holder, domainOf(vm)) }
+
+// showing makes a node show a domain, at once and in the place of one of the same UUID.
+func (w *world) showing(node string, domain cluster.Domain) {
+	w.facts.change(node, func(f *cluster.NodeFacts) {
+		f.Domains = slices.DeleteFunc(f.Domains, func(d cluster.Domain) bool { return d.UUID == domain.UUID })
+		f.Domains = append(f.Domains, domain)
 		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	})
 }

@@ -12,17 +12,13 @@ import (
 	"berth/coordinator/state"
 )
 
-// shows makes another node show the VM.
+// shows makes another node show the VM, changed as the test says.
 func (w *world) shows(node string, vm cluster.VM, change func(*cluster.Domain)) {
-	vm.Holder = node
-	w.show(vm)
-	w.facts.change(node, func(f *cluster.NodeFacts) {
-		for i := range f.Domains {
-			if f.Domains[i].UUID == vm.ID && change != nil {
-				change(&f.Domains[i])
-			}
-		}
-	})
+	domain := domainOf(vm)
+	if change != nil {
+		change(&domain)
+	}
+	w.showing(node, domain)
 }
 
 func (w *world) told(kind string) []cluster.Event {
