@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // commandFormat is the first byte of an encoded command. Another format gets another number; the old ones are decoded
@@ -113,15 +115,11 @@ func DecodeEntry(data []byte) ([]*Command, error) {
 	return commands, nil
 }
 
-// unmarshal is strict: no unknown field, nothing after the value.
-func unmarshal(data []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the value")
-	}
-	return nil
-}
+// strictly reads JSON as encoding/json does, and refuses fields that nobody knows. It does not look for what else is wrong
+// after the first error.
+var strictly = jsonv2.JoinOptions(
+	jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false), jsonv2.RejectUnknownMembers(true))
+
+// unmarshal is strict: no unknown field, nothing after the value. To read a command costs a member more than to apply it,
+// and the successor of encoding/json takes about half as long. What it reads from the same bytes is the same; a test compares.
+func unmarshal(data []byte, into any) error { return jsonv2.Unmarshal(data, into, strictly) }

@@ -83,7 +83,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-func goldenLines(f *testing.F) [][]byte {
+func goldenLines(f testing.TB) [][]byte {
 	data, err := os.ReadFile(filepath.Join("testdata", "golden", release, "log"))
 	if err != nil {
 		f.Fatal(err)
@@ -97,4 +97,13 @@ func goldenLines(f *testing.F) [][]byte {
 		lines = append(lines, decoded)
 	}
 	return lines
+}
+
+// Whatever a command looks like, it is read as by former releases.
+func FuzzReading(f *testing.F) {
+	for _, line := range goldenLines(f) {
+		f.Add(line[1:])
+	}
+	f.Add([]byte(`{"Key":"a","key":"b","nodes":[{"keys":{"a":-0}}],"at":null}`))
+	f.Fuzz(func(t *testing.T, data []byte) { compareReaders(t, data) })
 }

@@ -182,7 +182,7 @@ func TestWhatThisReleaseDoesNotKnowIsRefusedNotSkipped(t *testing.T) {
 	}
 	for says, data := range map[string][]byte{
 		`"quota", which this release does not know (written by release 9.9)`: craft("quota"),
-		`unknown field "rack"`:  craft("node", `{"id":"n1","name":"a","rack":"r"}`),
+		`member name "rack"`:    craft("node", `{"id":"n1","name":"a","rack":"r"}`),
 		"have an ID twice":      craft("node", `{"id":"n1","name":"a"}`, `{"id":"n1","name":"b"}`),
 		`are named "a"`:         craft("node", `{"id":"n1","name":"a"}`, `{"id":"n2","name":"a"}`),
 		"names resource":        craft("resource", `{"id":"r1","kind":"nic","name":"a","links":{"network":"r2"}}`),
