@@ -908,8 +908,13 @@ func TestAVMThatIsGoneCanBeStartedAgain(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.running("web1")
-		time.Sleep(time.Second)
 		again := StartVM{Name: "web1", RequestID: "again"}
+		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, Busy) {
+			t.Fatalf("with a listing from before it was started: %v", err)
+		}
+		w.show(vm)
+		time.Sleep(time.Second)
 		if _, err := w.StartVM(t.Context(), again); !isCode(err, Exists) {
 			t.Fatalf("while it runs: %v", err)
 		}

@@ -177,7 +177,14 @@ func (c *Control) startable(snapshot *state.Snapshot, request StartVM) (cluster.
 			NextStep: fmt.Sprintf("see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy'", vm.Name, vm.Name),
 		}
 	}
-	if vm.Holder != "" && !c.picture(snapshot).lacks(vm) {
+	if picture := c.picture(snapshot); vm.Holder != "" && !picture.lacks(vm) {
+		if facts := picture.Facts(vm.Holder); facts.Liveness == cluster.Up && facts.Inventory && facts.DomainsKnown && facts.Domain(vm.ID) == nil {
+			return vm, &Error{
+				Code: Busy, Subject: subject,
+				Message:  fmt.Sprintf("%s does not show VM %q, but has not listed its domains since the VM came there", nodeName(snapshot, vm.Holder), vm.Name),
+				NextStep: "try again in half a minute",
+			}
+		}
 		return vm, &Error{
 			Code: Exists, Subject: subject,
 			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, nodeName(snapshot, vm.Holder)),
