@@ -74,6 +74,8 @@ func (m *Machine) PowerOff() error {
 	if err := signalIn(namespace, pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("power off %s: %w", m.Name, err)
 	}
+	// The kernel takes its network away when it gets to that, and sends until then what was not acknowledged.
+	_ = m.lab.inLab(context.Background(), "ip", "link", "delete", m.Name) // no error but that it is gone already
 	return await(context.Background(), m.Name+" to lose power", 20*time.Second, func() (bool, error) {
 		return len(processesIn(namespace)) == 0, nil
 	})
