@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,60 +32,59 @@ func (s *site) fenceable() *lab.PowerStrip {
 
 // A guest that is highly available runs elsewhere once its host is proven to be off, and not a moment before: whether the
 // host has died, or only hangs, nobody can tell from outside, so its power is cut.
-func TestAHighlyAvailableGuestIsRestartedOnceItsHostIsProvenToBeOff(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		harm func(*site, *lab.Host)
-	}{
-		{"dead", func(s *site, host *lab.Host) { s.must(host.PowerOff()) }},
-		{"frozen", func(s *site, host *lab.Host) {
-			s.must(host.Pause(lab.Agent))
-			s.must(host.Pause(lab.Libvirtd))
-			for _, guest := range host.QEMUs() {
-				s.must(guest.Signal(unix.SIGSTOP))
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := begin(t)
-			strip := s.fenceable()
-			host := s.lab.Hosts[0]
-			s.does("vm", "start", "kept", "--memory", "64M", "--node", host.Name, "--ha")
-			s.firmware("other", host)
-			c.harm(s, host)
-			// After an election a leader waits a minute before it believes that a node is silent.
-			var again time.Time
-			s.within(4*time.Minute, "the guest runs elsewhere", func() error {
-				where, err := s.lab.HostOf("kept")
-				if err == nil && (where == host || s.watch.Running("kept") != 1) {
-					err = fmt.Errorf("it runs on %s", where.Name)
-				}
-				again = time.Now()
-				return err
-			})
-			off := strip.Off(host)
-			if off.IsZero() {
-				t.Fatal("the guest was restarted, and nobody has switched its host off")
-			}
-			if took := again.Sub(off); took > time.Minute {
-				t.Errorf("it runs again %s after its host was switched off", took)
-			} else {
-				t.Logf("it runs again %s after its host was switched off", took.Round(100*time.Millisecond))
-			}
-			for _, run := range s.watch.Runs() {
-				if run.Name == "kept" && run.Host != host.Name && run.From.Before(off) {
-					t.Errorf("it ran on %s before its host was switched off", run.Host)
-				}
-			}
-			if vm, _ := s.show("other"); vm.GetState() == berthv1.VMState_VM_STATE_RUNNING {
-				t.Errorf("a guest that is not highly available was restarted on %s", vm.GetNode())
-			}
-			s.must(s.mend(t.Context()))
-			where, err := s.lab.HostOf("kept")
-			s.must(err)
-			s.runsOnce("kept", where)
-		})
+func TestAHighlyAvailableGuestIsRestartedOnceItsDeadHostIsProvenToBeOff(t *testing.T) {
+	begin(t).restartsElsewhere(func(host *lab.Host) error { return host.PowerOff() })
+}
+
+func TestAHighlyAvailableGuestIsRestartedOnceItsFrozenHostIsProvenToBeOff(t *testing.T) {
+	begin(t).restartsElsewhere(func(host *lab.Host) error {
+		err := errors.Join(host.Pause(lab.Agent), host.Pause(lab.Libvirtd))
+		for _, guest := range host.QEMUs() {
+			err = errors.Join(err, guest.Signal(unix.SIGSTOP))
+		}
+		return err
+	})
+}
+
+// restartsElsewhere harms a host with two guests, of which one is highly available.
+func (s *site) restartsElsewhere(harm func(*lab.Host) error) {
+	s.Helper()
+	strip := s.fenceable()
+	host := s.lab.Hosts[0]
+	s.does("vm", "start", "kept", "--memory", "64M", "--node", host.Name, "--ha")
+	s.firmware("other", host)
+	s.must(harm(host))
+	// After an election a leader waits a minute before it believes that a node is silent.
+	var again time.Time
+	s.within(4*time.Minute, "the guest runs elsewhere", func() error {
+		where, err := s.lab.HostOf("kept")
+		if err == nil && (where == host || s.watch.Running("kept") != 1) {
+			err = fmt.Errorf("it runs on %s", where.Name)
+		}
+		again = time.Now()
+		return err
+	})
+	off := strip.Off(host)
+	if off.IsZero() {
+		s.Fatal("the guest was restarted, and nobody has switched its host off")
 	}
+	if took := again.Sub(off); took > time.Minute {
+		s.Errorf("it runs again %s after its host was switched off", took)
+	} else {
+		s.Logf("it runs again %s after its host was switched off", took.Round(100*time.Millisecond))
+	}
+	for _, run := range s.watch.Runs() {
+		if run.Name == "kept" && run.Host != host.Name && run.From.Before(off) {
+			s.Errorf("it ran on %s before its host was switched off", run.Host)
+		}
+	}
+	if vm, _ := s.show("other"); vm.GetState() == berthv1.VMState_VM_STATE_RUNNING {
+		s.Errorf("a guest that is not highly available was restarted on %s", vm.GetNode())
+	}
+	s.must(s.mend(s.Context()))
+	where, err := s.lab.HostOf("kept")
+	s.must(err)
+	s.runsOnce("kept", where)
 }
 
 // Silence is not death: with nothing that can prove more, a guest stays where it is, however highly available.

@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"berth/integration/lab"
@@ -31,7 +33,9 @@ func (s *site) guests(node *lab.Host, names ...string) map[string]lab.Tick {
 	}
 	ticks := map[string]lab.Tick{}
 	for i, name := range names {
-		starts[i].ends(0)
+		if starts[i].ends(0); s.Failed() {
+			s.FailNow()
+		}
 		ticks[name] = s.tick(node, name)
 	}
 	return ticks
@@ -122,10 +126,18 @@ func (s *site) stops(name string) {
 	}
 }
 
-// startsAgain checks that a VM that is not running any more can be started, and runs once.
+// startsAgain checks that a VM that is not running any more can be started, and runs once. It can be as soon as the node that
+// had it has listed its domains without it.
 func (s *site) startsAgain(name string) {
 	s.Helper()
-	s.does("vm", "start", name)
+	s.within(time.Minute, name+" starts again", func() error {
+		result := s.berth("vm", "start", name)
+		if strings.Contains(result.Stderr, "has not listed its domains since") {
+			return errors.New(result.Stderr)
+		}
+		s.check([]string{"berth", "vm", "start", name}, result, 0)
+		return nil
+	})
 	vm, _ := s.show(name)
 	host, err := s.lab.Machine(vm.GetNode())
 	s.must(err)

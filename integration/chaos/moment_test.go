@@ -16,13 +16,17 @@ type moment struct {
 	name string
 	// hold begins before the migration does, what it needs of it; nil: nothing.
 	hold func(*move)
-	// nears brings a migration that copies to it; nil: it is not held.
+	// nears brings a migration that copies to it; nil: it is not held. From is the share of the memory that is copied then.
 	nears func(*move)
+	from  float64
 	// reached is an error until the migration has come to it.
 	reached func(*move) error
 	// away: the source's copy is no longer the guest that must not be lost, the target's is.
 	away bool
 }
+
+// nearly is as late as it can be: a libvirtd that stands still is given up soon, and its peer with it.
+const nearly = 0.8
 
 // In the order in which a migration passes them. Two that a look from outside cannot tell apart are one: libvirt's own
 // phases Begin and the connecting to the target before it; Finish of a strict hand-over and the end of the job on the
@@ -54,16 +58,20 @@ var (
 	almost    = moment{name: "after 90 % of Perform", reached: copied(0.9)}
 	switching = moment{
 		name:    "when the guest stands still on its source",
+		from:    nearly,
 		nears:   func(m *move) { m.freeze(m.source, lab.Libvirtd) },
 		reached: sourceSays("pre-switchover"),
 	}
 	finishing = moment{
 		name:    "at Finish",
+		from:    nearly,
 		nears:   func(m *move) { m.freeze(m.target, lab.Libvirtd) },
 		reached: sourceSays("completed"),
 	}
 	replying = moment{
-		name:  "while Finish's reply is on its way",
+		name: "while Finish's reply is on its way",
+		// Nothing else is answered meanwhile, and the network is slow to take a rule up.
+		from:  0.1,
 		nears: func(m *move) { m.must(m.lab.HoldAnswers(m.Context(), m.target, m.source)) },
 		reached: func(m *move) error {
 			state, err := m.target.Virsh(m.Context(), "domstate", "--reason", m.vm)
@@ -75,6 +83,7 @@ var (
 	}
 	confirmed = moment{
 		name: "after Confirm", away: true,
+		from:  nearly,
 		nears: func(m *move) { m.freeze(m.source, lab.Agent) },
 		reached: func(m *move) error {
 			if has(m.source, m.vm) {
@@ -159,7 +168,7 @@ const momentLimit = 2 * time.Minute
 func (m *move) reaches(at moment) {
 	m.Helper()
 	if at.nears != nil {
-		m.awaits("nearly all is copied", copied(0.8))
+		m.awaits(fmt.Sprintf("%.0f %% is copied", 100*at.from), copied(at.from))
 		at.nears(m)
 	}
 	m.awaits(at.name, at.reached)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +17,32 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-var long = flag.Bool("long", false, "every fault at every moment")
+var (
+	long = flag.Bool("long", false, "every fault at every moment")
+	labs = flag.Int("labs", 4, "how many labs there are, and so how many tests at a time")
+)
 
-// shared is the lab of all tests, nil before the first one and after a test that has spoiled it.
-var shared *lab.Lab
+// idle has the labs that no test uses now. One that is nil has to be raised: it was not needed before, or a test has spoiled it.
+var idle chan *lab.Lab
 
 func TestMain(m *testing.M) {
 	lab.Child()
 	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(*labs)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	idle = make(chan *lab.Lab, *labs)
+	for range *labs {
+		idle <- nil
+	}
 	code := m.Run()
-	if shared != nil {
-		if err := shared.Down(); err != nil {
+	close(idle)
+	for l := range idle {
+		if l == nil {
+			continue
+		}
+		if err := l.Down(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -42,27 +58,29 @@ const (
 	restoreLimit = 2 * time.Minute
 )
 
-// site is the shared lab in the hands of one test.
+// site is a lab in the hands of one test.
 type site struct {
 	*testing.T
 	lab   *lab.Lab
 	watch *lab.Observer
 }
 
-// begin gives the test a whole and empty lab of three hosts and three coordinators. At the end of the test no guest may
-// ever have run twice, and the lab is put back as it was.
+// begin gives the test a whole and empty lab of three hosts and three coordinators, beside the tests that have another one.
+// At the end of the test no guest may ever have run twice, and the lab is put back as it was.
 func begin(t *testing.T) *site {
 	t.Helper()
-	if shared == nil {
+	t.Parallel()
+	s := &site{T: t, lab: <-idle}
+	t.Cleanup(func() { idle <- s.lab })
+	if s.lab == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), raiseLimit)
 		defer cancel()
-		l, err := lab.Up(ctx, lab.Options{Name: "chaos", Hosts: 3, Coordinators: 3, Log: t.Output()})
-		if err != nil {
+		var err error
+		if s.lab, err = lab.Up(ctx, lab.Options{Name: "chaos", Hosts: 3, Coordinators: 3, Log: t.Output()}); err != nil {
 			t.Fatal(err)
 		}
-		shared = l
 	}
-	s := &site{T: t, lab: shared, watch: shared.Observe()}
+	s.watch = s.lab.Observe()
 	t.Cleanup(s.end)
 	return s
 }
@@ -91,7 +109,7 @@ func (s *site) end() {
 		if err := s.lab.Down(); err != nil {
 			s.Error(err)
 		}
-		shared = nil
+		s.lab = nil
 	}
 }
 
@@ -109,10 +127,21 @@ func (s *site) explain() {
 		s.Logf("berth %s: %v\n%s%s", strings.Join(args, " "), err, result.Stdout, result.Stderr)
 	}
 	for _, m := range s.lab.Machines() {
-		for _, service := range []string{lab.Berth, lab.Agent} {
+		for _, service := range []string{lab.Berth, lab.Agent, lab.Libvirtd} {
 			if text := m.Log(service); text != "" {
 				s.Logf("%s on %s ends:\n%s", service, m.Name, text[max(0, len(text)-3000):])
 			}
+		}
+	}
+	for _, host := range s.lab.Hosts {
+		for _, guest := range host.QEMUs() {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			state, stateErr := host.Virsh(ctx, "domstate", "--reason", guest.Name)
+			job, jobErr := host.Virsh(ctx, "domjobinfo", guest.Name)
+			migration, err := host.Migration(guest.Name)
+			cancel()
+			s.Logf("%s on %s: %s%sits QEMU says of a migration: %+v; %v", guest.Name, host.Name, state, job, migration,
+				errors.Join(stateErr, jobErr, err))
 		}
 	}
 	for _, run := range s.watch.Runs() {
