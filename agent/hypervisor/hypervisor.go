@@ -201,7 +201,8 @@ type Hypervisor interface {
 	// Stats reads all active domains in bulk, by UUID. A busy or hung domain does not hold it up; what could not be read
 	// of single domains is nil there and named in the errors.
 	Stats(ctx context.Context) ([]DomainStats, []ReadingError, error)
-	// Lookup finds one domain: ErrNotFound when it is positively not there.
+	// Lookup finds one domain: ErrNotFound when it is positively not there. One that has left is Absent, with an active job,
+	// for as long as the hypervisor clears up behind it: it does not run here, and must not come back yet.
 	Lookup(ctx context.Context, uuid string) (Domain, error)
 	// XML is the live XML of a domain, in the form that a migration accepts. It may hold secrets: never log it.
 	XML(ctx context.Context, uuid string) (string, error)
@@ -232,11 +233,13 @@ type Hypervisor interface {
 	// domain whose metadata has this epoch is touched, else ErrOtherEpoch. ErrInvalidState when it is not off, or when the
 	// definition is needed: its memory is saved, or it has snapshots.
 	Undefine(ctx context.Context, uuid string, epoch uint64) error
-	// Migrate moves a running domain, peer to peer, and returns when the job has ended here. No error is no verdict, and
-	// an error neither: look afterwards.
+	// Migrate moves a running domain, peer to peer, and returns when the job has ended here. One that is to be paused on the
+	// target may have left before the hypervisor says so: Lookup tells. No error is no verdict, and an error neither: look
+	// afterwards.
 	Migrate(ctx context.Context, uuid string, options MigrateOptions) error
 	// Job tells of the domain's migration. With completed it tells of the last one that completed on this node, as source
-	// or as target, also when the domain has gone: ErrNotFound when there was none that this agent could have seen.
+	// or as target, also when the domain has gone: ErrNotFound when there was none that this agent could have seen. On the
+	// source the figures may come a moment after Migrate has returned.
 	Job(ctx context.Context, uuid string, completed bool) (Job, error)
 	// AbortJob asks the running migration to stop. ErrInvalidState when none runs.
 	AbortJob(ctx context.Context, uuid string) error

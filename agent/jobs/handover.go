@@ -81,6 +81,8 @@ func (j *Jobs) discard(command *berthv1.Command) done {
 func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
 	seen := j.look(command)
 	switch {
+	case seen.gone() && !seen.cleared():
+		return seen, fmt.Errorf("%w: it has left, and the hypervisor clears up behind it", hypervisor.ErrBusy)
 	case seen.gone(), seen.known() && !seen.holds(command.GetEpoch()):
 		return seen, nil
 	case seen.in(hypervisor.Running):

@@ -295,7 +295,8 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		log.Warn("command refused", "error", err)
 		refused := refusal(command, err)
 		if errors.Is(err, ErrStaleEpoch) && command.GetDiscard() != nil {
-			refused.Domain = j.look(command).message() // the door is shut: what is not here now stays away
+			// The door is shut: what is not here now stays away.
+			refused.Domain = j.await(command, patience, func(s sight) bool { return !s.gone() || s.cleared() }).message()
 		}
 		return refused
 	}

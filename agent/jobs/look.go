@@ -39,6 +39,9 @@ func (s sight) absent() bool { return s.known() && s.domain.State == hypervisor.
 // gone is absent, or no more than a definition.
 func (s sight) gone() bool { return s.absent() || s.known() && s.domain.State == hypervisor.Shutoff }
 
+// cleared tells that the hypervisor does nothing any more for a VM that is gone: it may come back.
+func (s sight) cleared() bool { return s.gone() && !s.domain.JobActive }
+
 // holds tells whether the VM is here, in whatever state, under this epoch.
 func (s sight) holds(epoch uint64) bool { return s.known() && !s.gone() && s.domain.Epoch == epoch }
 

@@ -44,7 +44,7 @@ func (j *Jobs) migrate(command *berthv1.Command, one *job, takenUp bool) done {
 	}
 	for {
 		seen = j.outcome(command)
-		if !seen.known() || !seen.domain.JobActive || j.ctx.Err() != nil {
+		if !seen.known() || seen.gone() || !seen.domain.JobActive || j.ctx.Err() != nil {
 			return migrated(command, runner, seen, err, j.finalFigures(command, seen))
 		}
 		// The call came back and the job goes on: the daemon's answer was lost, not the move.

@@ -1,10 +1,13 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
@@ -25,6 +28,54 @@ func TestMigrate(t *testing.T) {
 		// The source has let go of the old epoch.
 		b.want(b.do(command("op2", 1, 5, startOrder)), refused_, "stale_epoch", unseen)
 	})
+}
+
+// lingering is a hypervisor that clears up for a while behind a guest that has left.
+type lingering struct {
+	hypervisor.Hypervisor
+	over time.Time
+}
+
+func (l *lingering) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	domain, err := l.Hypervisor.Lookup(ctx, uuid)
+	if errors.Is(err, hypervisor.ErrNotFound) && time.Now().Before(l.over) {
+		return hypervisor.Domain{UUID: uuid, State: hypervisor.Absent, JobActive: true}, nil
+	}
+	return domain, err
+}
+
+// The target need not wait for what the hypervisor does behind a guest that has left. Whoever wants it back has to.
+func TestMigrateIsAnsweredBeforeTheHypervisorHasClearedUp(t *testing.T) {
+	for name, again := range map[string]uint64{"the order that is refused": 5, "an order of another epoch": 9} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.start(5)
+				slow := &lingering{b.node, time.Now().Add(30 * time.Second)}
+				if err := b.jobs.Close(); err != nil {
+					b.Fatal(err)
+				}
+				var err error
+				b.jobs, err = Open(Config{Journal: b.journal, Hypervisor: slow, NodeID: "n1", VirtType: "auto", Logger: hclog.NewNullLogger()})
+				if err != nil {
+					b.Fatal(err)
+				}
+				r := b.do(command("op1", 1, 5, migrateOrder))
+				b.want(r, done_, "", absentState)
+				if !r.GetDomain().GetJobActive() || !time.Now().Before(slow.over) {
+					b.Errorf("answered at %s, cleared up at %s: %v", time.Now(), slow.over, r)
+				}
+				r = b.do(command("op1", 2, again, discardOrder))
+				if again == 5 {
+					b.want(r, refused_, "stale_epoch", absentState)
+				} else {
+					b.want(r, done_, "", absentState)
+				}
+				if r.GetDomain().GetJobActive() || time.Now().Before(slow.over) {
+					b.Errorf("answered at %s, cleared up at %s: %v", time.Now(), slow.over, r)
+				}
+			})
+		})
+	}
 }
 
 func TestMigrateTellsOfItsProgress(t *testing.T) {

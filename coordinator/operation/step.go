@@ -265,6 +265,10 @@ func (t *transition) copyAnswered(answer Answer) bool {
 	switch {
 	case answer.Outcome == OutcomeDone && gone:
 		t.handOver()
+		if answer.Seen.JobActive {
+			// The guest has left, and the source's hypervisor clears up. Until it has, the VM cannot be migrated back.
+			t.Operation.Leftover = t.Operation.Source
+		}
 	case answer.Outcome == OutcomeRefused:
 		t.undo(answer.Error)
 	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == cluster.DomainRunning:
@@ -357,8 +361,14 @@ func (t *transition) discardAnswered(answer Answer) bool {
 // shut tells that a node has nothing to discard, and has shut the door to what it was asked for before: an earlier discard of
 // this operation did, and the question came again after another look.
 func (t *transition) shut(answer Answer) bool {
-	return answer.Code == "stale_epoch" && answer.Seen.State != "" &&
-		(!answer.Seen.State.Holds() || answer.Seen.State != cluster.DomainUnknown && answer.Seen.Epoch != t.Operation.leftoverEpoch())
+	switch seen := answer.Seen; {
+	case answer.Code != "stale_epoch", seen.State == "", seen.State == cluster.DomainUnknown:
+		return false
+	case !seen.State.Holds():
+		return !seen.JobActive // else it has left, and the node's hypervisor clears up
+	default:
+		return seen.Epoch != t.Operation.leftoverEpoch()
+	}
 }
 
 func (t *transition) discarded() {

@@ -173,6 +173,30 @@ func TestMigrationHandsOverBeforeTheTargetRuns(t *testing.T) {
 	}
 }
 
+// A source that is not done with the guest yet does not keep the target waiting, and ends the migration when it is: until then
+// its hypervisor would not take the VM back.
+func TestMigrationEndsWhenTheSourceHasClearedUp(t *testing.T) {
+	op, vm := migrating()
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent, JobActive: true}})
+	if next.Operation.Phase != HandedOver || next.VM.Holder != "n2" {
+		t.Fatalf("phase %s, holder %s", next.Operation.Phase, next.VM.Holder)
+	}
+	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 5}})
+	op, vm = next.Operation, next.VM
+	if orders := Orders(op, vm, 1); len(orders) != 1 || orders[0].Action != ActDiscard || orders[0].Node != "n1" || vm.Operation == "" {
+		t.Fatalf("phase %s, orders %+v", op.Phase, orders)
+	}
+	answer := Answer{Node: "n1", Step: op.Step, Outcome: OutcomeRefused, Code: "stale_epoch", Seen: Observation{State: cluster.DomainAbsent, JobActive: true}}
+	if _, moved := Step(op, vm, answer, noon); moved {
+		t.Error("ended while the source clears up")
+	}
+	answer.Seen.JobActive = false
+	next = mustStep(t, op, vm, answer)
+	if next.Operation.Result != Done || next.VM.Operation != "" || next.VM.Holder != "n2" {
+		t.Fatalf("ended as %+v", next.Operation)
+	}
+}
+
 func TestMigrationThatFailsLeavesTheVMWhereItWas(t *testing.T) {
 	op, vm := migrating()
 	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Error: "no route", Seen: Observation{State: cluster.DomainRunning, Epoch: 4}})
