@@ -51,8 +51,12 @@ func raise(t *testing.T) (l *lab.Lab, bench hypervisortest.Bench) {
 // open connects to a host's libvirtd from outside.
 func open(t *testing.T, host *lab.Host) *libvirt.Hypervisor {
 	t.Helper()
-	h := libvirt.OpenWith("qemu:///system?socket="+host.Path("/run/libvirt/libvirt-sock"), hclog.NewNullLogger(),
-		libvirt.Options{RunDir: host.Path("/run/libvirt/qemu"), VirtType: "qemu"})
+	return openWith(t, host, libvirt.Options{RunDir: host.Path("/run/libvirt/qemu"), VirtType: "qemu"})
+}
+
+func openWith(t *testing.T, host *lab.Host, options libvirt.Options) *libvirt.Hypervisor {
+	t.Helper()
+	h := libvirt.OpenWith("qemu:///system?socket="+host.Path("/run/libvirt/libvirt-sock"), hclog.NewNullLogger(), options)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ var (
 	inPlacement = suite{pkg: "./coordinator/placement"}
 	inBalance   = suite{pkg: "./coordinator/balance"}
 	inDaemon    = suite{pkg: "./coordinator/daemon"}
+	inLibvirt   = suite{pkg: "./agent/hypervisor/libvirt"}
 )
 
 // only is the part of a suite whose tests have names that match.
@@ -68,6 +69,19 @@ var mutants = []mutant{
 		name: "discard-what-runs", file: "agent/jobs/handover.go", suite: inJobs,
 		is:      "case seen.in(hypervisor.Running):\n\t\treturn seen, fmt.Errorf(\"%w: it runs\", hypervisor.ErrInvalidState)\n",
 		becomes: "",
+	},
+	{
+		name: "left-while-its-process-lives", file: "agent/hypervisor/libvirt/departure.go", suite: inLibvirt.only("Departure"),
+		is:      "return conn.Read(func(fd uintptr) bool { return hasEnded(int(fd)) })",
+		becomes: "return conn.Read(func(uintptr) bool { return true })",
+	},
+	{
+		name: "left-though-it-ran-on", file: "agent/hypervisor/libvirt/departure.go", suite: inLibvirt.only("Departure"),
+		is: "one == nil || !one.stands || one.hasLeft()", becomes: "one == nil || one.hasLeft()",
+	},
+	{
+		name: "left-by-half-the-news", file: "agent/hypervisor/libvirt/departure.go", suite: inLibvirt.only("Departure"),
+		is: "if err := h.watch.toldAll(); err != nil {", becomes: "if err := error(nil); err != nil {",
 	},
 	{
 		name: "source-keeps-its-epoch", file: "agent/jobs/migrate.go", suite: inJobs,
@@ -168,6 +182,10 @@ var mutants = []mutant{
 	{
 		name: "hand-over-before-source-is-gone", file: "coordinator/operation/step.go", suite: inOperation.only("StillShows"),
 		is: "case answer.Outcome == OutcomeDone && gone:", becomes: "case answer.Outcome == OutcomeDone && (gone || answer.Seen.State != \"\"):",
+	},
+	{
+		name: "back-before-the-source-is-done", file: "coordinator/operation/step.go", suite: inOperation.only("ClearedUp"),
+		is: "return !seen.JobActive // else", becomes: "return true // else",
 	},
 	{
 		name: "judge-on-one-look", file: "coordinator/operation/step.go", suite: inOperation.only("BothLooks"),

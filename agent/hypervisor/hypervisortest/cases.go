@@ -243,14 +243,18 @@ func (g guest) move(t *testing.T, from, to Host, plain bool, epoch uint64, bandw
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := from.Hypervisor.Job(ctx, g.id.UUID, true)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := to.Hypervisor.Resume(ctx, g.id.UUID, epoch); err != nil {
 		t.Fatal(err)
 	}
-	return job
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		job, err := from.Hypervisor.Job(ctx, g.id.UUID, true)
+		if err == nil {
+			return job
+		}
+		if !errors.Is(err, hypervisor.ErrNotFound) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 }
 
 func abort(t *testing.T, bench Bench) {

@@ -119,6 +119,9 @@ func (h *Hypervisor) summarize(d *libvirtgo.Domain, runs map[string]bool) (hyper
 
 // Lookup implements hypervisor.Hypervisor.
 func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	if h.departures.left(uuid) {
+		return hypervisor.Domain{UUID: uuid, State: hypervisor.Absent, JobActive: true}, nil
+	}
 	_, startingBefore := h.starting.Load(uuid)
 	domain, err := query(ctx, h, func(conn *libvirtgo.Connect) (hypervisor.Domain, error) {
 		d, err := lookup(conn, uuid)

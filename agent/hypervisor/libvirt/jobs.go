@@ -102,6 +102,9 @@ func (h *Hypervisor) Job(ctx context.Context, uuid string, done bool) (hyperviso
 	if err := h.watch.state(); err != nil {
 		return hypervisor.Job{}, err
 	}
+	if h.departures.left(uuid) { // its figures come when libvirtd is done, and a question for them waits as long
+		return hypervisor.Job{}, fmt.Errorf("%w: domain %s has left", hypervisor.ErrNotFound, uuid)
+	}
 	var flags libvirtgo.DomainGetJobStatsFlags
 	if done {
 		flags = libvirtgo.DOMAIN_JOB_STATS_COMPLETED | libvirtgo.DOMAIN_JOB_STATS_KEEP_COMPLETED

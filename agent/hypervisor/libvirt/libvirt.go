@@ -24,21 +24,22 @@ const MinVersion = 6_000_000 // 6.0.0, as libvirt counts
 type Hypervisor struct {
 	hypervisor.Feed
 
-	log     hclog.Logger
-	minimum uint32
-	queries pool // never wait for a guest: one that takes long means that libvirtd is stuck
-	calls   pool
-	moves   pool
-	storage pool // may hang with the file system below a storage pool
-	watch   watch
-	runDir  string
-	guests  guests
-	quiet   quiet
-	done    completed
-	jobs    singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
-	listing singleflight.Group // of storage pools: one at a time, because a file system may hang
-	overdue atomic.Bool        // the one under way has been waited for in vain
-	gates   sync.Map           // channels by the name of a storage pool: the calls to it that libvirtd works on
+	log        hclog.Logger
+	minimum    uint32
+	queries    pool // never wait for a guest: one that takes long means that libvirtd is stuck
+	calls      pool
+	moves      pool
+	storage    pool // may hang with the file system below a storage pool
+	watch      watch
+	runDir     string
+	guests     guests
+	quiet      quiet
+	done       completed
+	departures departures
+	jobs       singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
+	listing    singleflight.Group // of storage pools: one at a time, because a file system may hang
+	overdue    atomic.Bool        // the one under way has been waited for in vain
+	gates      sync.Map           // channels by the name of a storage pool: the calls to it that libvirtd works on
 	// refreshed is when the pools' files were looked at. Only the one listing uses it.
 	refreshed time.Time
 	virt      string

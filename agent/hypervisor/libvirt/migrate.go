@@ -32,7 +32,29 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 	}
 	h.done.drop(uuid)
 	h.quiet.set(uuid, false)
-	err = h.on(ctx, &h.moves, "migrate", uuid, nil, func(d *libvirtgo.Domain) error {
+	one := newDeparture()
+	answered := make(chan error, 1)
+	go func() {
+		err := h.move(ctx, uuid, dataURI, options, one)
+		if err != nil && one.hasLeft() {
+			h.log.Warn("libvirtd failed to clean up after a guest that has left", "error", err)
+		}
+		answered <- err
+	}()
+	select {
+	case err = <-answered:
+	case <-one.left:
+		return nil
+	}
+	if err == nil {
+		h.awaitFigures(uuid)
+	}
+	return err
+}
+
+// move is Migrate without an end before libvirtd answers, unless the departure tells it.
+func (h *Hypervisor) move(ctx context.Context, uuid, dataURI string, options hypervisor.MigrateOptions, one *departure) error {
+	return h.on(ctx, &h.moves, "migrate", uuid, nil, func(d *libvirtgo.Domain) error {
 		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
 		if options.Paused {
 			flags |= libvirtgo.MIGRATE_PAUSED
@@ -72,12 +94,12 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 			}
 			parameters.PersistXMLSet = true
 		}
+		if options.Paused && len(options.CopyDisks) == 0 {
+			// A copy that libvirt resumes itself waits for nobody. And what became of copied disks only the end of the job tells.
+			defer h.depart(d, uuid, one)()
+		}
 		return d.MigrateToURI3(options.TargetURI, &parameters, flags)
 	})
-	if err == nil {
-		h.awaitFigures(uuid)
-	}
-	return err
 }
 
 // persistXML is the domain's definition with the identity that its live XML will have on the target.

@@ -30,15 +30,24 @@ type process struct {
 // errNotHere means that the guest's process cannot be seen from here: it is in another namespace, hidden, or gone.
 var errNotHere = errors.New("the guest's process is not to be seen")
 
-// findProcess opens the process of a domain.
-func findProcess(runDir, name, uuid string) (*process, error) {
+// pidOf is the number that libvirt has written down of a domain's process. The error is errNotHere.
+func pidOf(runDir, name string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(runDir, name+".pid"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+		return 0, fmt.Errorf("%w: %w", errNotHere, err)
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+		return 0, fmt.Errorf("%w: %w", errNotHere, err)
+	}
+	return pid, nil
+}
+
+// findProcess opens the process of a domain.
+func findProcess(runDir, name, uuid string) (*process, error) {
+	pid, err := pidOf(runDir, name)
+	if err != nil {
+		return nil, err
 	}
 	folder := fmt.Sprintf("/proc/%d", pid)
 	stat, err := os.Open(folder + "/stat")

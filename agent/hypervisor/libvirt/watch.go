@@ -23,7 +23,8 @@ type watch struct {
 	uri string
 
 	mu   sync.Mutex
-	down error // nil: up
+	down error              // nil: up
+	conn *libvirtgo.Connect // while it is up
 }
 
 func (w *watch) init(uri string) {
@@ -37,10 +38,61 @@ func (w *watch) state() error {
 	return w.down
 }
 
-func (w *watch) set(down error) {
+func (w *watch) set(down error, conn *libvirtgo.Connect) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.down = down
+	w.down, w.conn = down, conn
+}
+
+// forget is for a connection that is about to be closed.
+func (w *watch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = nil
+}
+
+// toldAll returns once every lifecycle event was taken in that libvirtd had queued when it was called. It may take as long
+// as libvirtd hangs; the error says that events may be missing.
+func (w *watch) toldAll() error {
+	conn, err := w.hold()
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.Close() }()
+	// An event comes on this connection before the answer to a question that libvirtd has read in a later turn of its loop
+	// than the one in which it sends the event. It may read the first question in that same turn, and the second it cannot.
+	for range 2 {
+		if _, err := conn.GetLibVersion(); err != nil {
+			return explain(err)
+		}
+	}
+	// What came before the answer is in the queue of our own loop now, and so is this behind it.
+	turned := make(chan struct{}, 1)
+	timer, err := libvirtgo.EventAddTimeout(0, func(int) {
+		select {
+		case turned <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return explain(err)
+	}
+	<-turned
+	return explain(libvirtgo.EventRemoveTimeout(timer))
+}
+
+// hold is one more reference to the connection, to be closed.
+func (w *watch) hold() (*libvirtgo.Connect, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.down != nil:
+		return nil, w.down
+	case w.conn == nil:
+		return nil, fmt.Errorf("%w: the connection is being closed", hypervisor.ErrUnavailable)
+	}
+	held := *w.conn // whoever closes a connection for the last time writes to it
+	return &held, explain(held.Ref())
 }
 
 // eventLoop runs libvirt's own loop. It must stand before the first connection is opened, and there is one a process.
@@ -65,12 +117,13 @@ func (h *Hypervisor) keepWatch(ctx context.Context) {
 			if h.watch.state().Error() != err.Error() {
 				h.log.Warn("libvirt is not reachable", "uri", h.watch.uri, "error", err)
 			}
-			h.watch.set(err)
+			h.watch.set(err, nil)
 		} else {
 			h.log.Info("connected to libvirt", "uri", h.watch.uri)
 			h.guests.news.reconnected()
 			h.quiet.reset()
-			h.watch.set(nil)
+			h.departures.missed()
+			h.watch.set(nil, w.conn)
 			if !first {
 				h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
 			}
@@ -90,13 +143,14 @@ func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
 	case <-ctx.Done():
 	case why := <-w.lost:
 		down := fmt.Errorf("%w: %s", hypervisor.ErrUnavailable, why)
-		h.watch.set(down)
+		h.watch.set(down, nil)
 		h.log.Warn("libvirt is lost", "uri", h.watch.uri, "reason", why)
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventDisconnected, Detail: down.Error()})
 		for _, p := range h.pools() {
 			p.drain(false)
 		}
 	}
+	h.watch.forget()
 	w.release()
 }
 
@@ -254,11 +308,13 @@ func versionText(version uint32) string {
 func (h *Hypervisor) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventLifecycle) {
 	uuid, err := d.GetUUIDString()
 	if err != nil {
+		h.departures.missed()
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected, Detail: "an event without a domain"})
 		return
 	}
 	h.guests.news.heard(uuid)
 	h.quiet.set(uuid, false)
+	h.departures.saw(uuid, event)
 	name, _ := d.GetName() // only for people
 	kind, detail := eventWords(event)
 	h.Publish(hypervisor.Event{UUID: uuid, Name: name, Kind: kind, Detail: detail})
