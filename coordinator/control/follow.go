@@ -384,8 +384,10 @@ func (c *Control) suspend(ctx context.Context, vm cluster.VM, one Copy) {
 		}
 		return
 	}
+	// Until its node shows it suspended, every look finds it, and suspends it again: that is told once.
 	c.try(ctx, state.Command{
-		Key: c.newID(), Kind: "follow vm", Caller: berth, At: c.Now(),
+		Key:  fmt.Sprintf("suspended %s %s %d", vm.ID, one.Node, one.Domain.Since.UnixNano()),
+		Kind: "follow vm", Caller: berth, At: c.Now(),
 		Events: []cluster.Event{{
 			At: c.Now(), Kind: "vm.copy-suspended", Subject: "vm/" + vm.Name, Caller: berth,
 			Message: fmt.Sprintf("the copy on %s, epoch %d, is suspended; its memory is as it was", one.Name, epoch),

@@ -2,6 +2,7 @@ package control
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -396,6 +397,33 @@ func TestACopyTooManyIsSuspended(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A node may show a copy running for a moment after it was suspended. It is suspended again, and told of once, each time that
+// it runs.
+func TestACopyThatIsShownLateIsToldOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		time.Sleep(time.Minute)
+		for times := 1; times <= 2; times++ {
+			began := time.Now()
+			running := func() { w.shows("n2", vm, func(d *cluster.Domain) { d.Since = began }) }
+			var asked atomic.Int32
+			w.agents.does(func(_ string, task Task) error {
+				if task.Suspend != nil && asked.Add(1) < 3 {
+					time.AfterFunc(time.Millisecond, running)
+				}
+				return nil
+			})
+			running()
+			time.Sleep(time.Minute)
+			if events := w.told("vm.copy-suspended"); asked.Load() != 3 || len(events) != times {
+				t.Errorf("suspended %d times, and told %+v", asked.Load(), events)
+			}
+		}
+	})
 }
 
 func TestCopiesThatAreAsTheyShouldBe(t *testing.T) {
