@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	long = flag.Bool("long", false, "every fault at every moment")
+	long = flag.Bool("long", os.Getenv("RELEASE") == "1", "every fault at every moment; RELEASE=1 asks for it, too")
 	labs = flag.Int("labs", 4, "how many labs there are, and so how many tests at a time")
 )
 

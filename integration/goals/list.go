@@ -53,7 +53,7 @@ var suites = []suite{
 	{goals: []string{"G2"}, command: tests("./integration/sim", "."), ci: []string{"SEEDS=20000"}, release: []string{"SEEDS=2000000"}},
 	{goals: []string{"G4", "G11"}, command: tests("./coordinator/consensus", "Goal|AKilledMember|AMemberWhoseDisk|ADamagedStore"), release: []string{"RELEASE=1", "KILLS=2000", "FAULTS=800"}},
 	{goals: []string{"G5"}, command: tests("./agent/jobs", "Kill|Crash|Every")},
-	{goals: []string{"G6", "G7"}, command: tests("./integration/chaos", ".")},
+	{goals: []string{"G6", "G7"}, command: tests("./integration/chaos", "."), release: []string{"RELEASE=1"}},
 	{goals: []string{"G8"}, command: []string{"go", "run", "./integration/mutants"}},
 	{goals: []string{"G9"}, command: []string{"go", "run", "./integration/bench", "-only", "R4"}, release: []string{"FAILOVERS=500"}},
 	{goals: []string{"G10"}, command: []string{"make", "fuzz", "FUZZTIME=10s"}},
