@@ -343,8 +343,8 @@ func (c *Control) part(ctx context.Context, uuid string) {
 	for _, one := range suspend {
 		suspending.Go(func() { c.suspend(ctx, vm, one) })
 	}
-	if vm, known = c.Store.Snapshot().VM(uuid); known && vm.Condition != condition {
-		c.note(ctx, vm, condition, cluster.Event{Kind: "vm.runs-twice", Message: strings.TrimPrefix(condition, runsTwice)})
+	if now, known := c.Store.Snapshot().VM(uuid); known && now.Condition != condition {
+		c.note(ctx, now, condition, cluster.Event{Kind: "vm.runs-twice", Message: strings.TrimPrefix(condition, runsTwice)})
 	}
 	suspending.Wait()
 }
