@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	asMember()
 	goleak.VerifyTestMain(m, // see play
 		goleak.IgnoreAnyFunction("github.com/hashicorp/raft.(*Raft).leadershipTransfer"),
-		goleak.IgnoreAnyFunction("github.com/hashicorp/raft.(*Raft).leaderLoop.func2"))
+		goleak.IgnoreAnyFunction("github.com/hashicorp/raft.(*Raft).leaderLoop.func2"),
+		goleak.IgnoreTopFunction("github.com/hashicorp/raft.(*deferError).Error")) // see send
 }
 
 const patience = 30 * time.Second // for things that take a second at most on an idle machine

@@ -106,7 +106,8 @@ func (o *outgoing) take(most int) []*proposal {
 	return group
 }
 
-// send makes entries of what waits until nothing does.
+// send makes entries of what waits until nothing does. When Raft is shut down it never answers for what its state machine had
+// in its queue; a sender that waits for that stays until the process ends, which it does then.
 func (c *Consensus) send() {
 	for {
 		c.outgoing.order <- struct{}{}
