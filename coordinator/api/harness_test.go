@@ -30,6 +30,7 @@ import (
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/loopback"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -108,7 +109,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	c.t.Helper()
 	dir := c.t.TempDir()
 	m := &coordinator{cloud: c, id: "id-" + name, files: c.certify(dir, pki.RolePeer, "id-"+name, name), control: &fakeControl{}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", freeAddress(c.t)) // its own over a restart
 	c.check(err)
 	m.record = cluster.Member{
 		ID: m.id, Name: name, APIAddress: listener.Addr().String(), AgentAddress: "127.0.0.1:7421", RaftAddress: freeAddress(c.t),
@@ -509,12 +510,11 @@ func wantRefusal(t *testing.T, err error, code, subject string) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 // storeWith is a state with these members, without any consensus.

@@ -13,6 +13,7 @@ import (
 
 	"berth/coordinator/cli/clientconfig"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/loopback"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -31,12 +32,11 @@ func silentAddress(t *testing.T) string {
 // closedAddress is one where nobody listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 func TestTheNextCoordinatorIsAsked(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"berth/coordinator/cluster"
 	"berth/coordinator/state"
+	"berth/shared/loopback"
 	"berth/shared/pki"
 )
 
@@ -78,12 +78,10 @@ type peer struct {
 
 func newPeer(t testing.TB, ca *authority, id string) *peer {
 	t.Helper()
-	port, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := port.Addr().String()
-	port.Close()
 	p := &peer{t: t}
 	p.cfg = Config{
 		DataDir: filepath.Join(t.TempDir(), "raft"), MemberID: id, ClusterID: ca.id, Bind: at, Advertise: at,

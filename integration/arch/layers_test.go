@@ -15,7 +15,7 @@ var layers = []struct {
 	packages []string
 }{
 	{"words and wire that both programs share; they know neither", []string{
-		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
+		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2", "shared/loopback",
 	}},
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
 	{"transport", []string{"shared/rpc"}},

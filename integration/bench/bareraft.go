@@ -155,10 +155,10 @@ func (w wire) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn,
 	return tls.DialWithDialer(dialer, "tcp", string(address), w.dialing)
 }
 
-const loopback = "127.0.0.1"
+const localhost = "127.0.0.1"
 
 func listenPlain() (raft.StreamLayer, error) {
-	listener, err := net.Listen("tcp", loopback+":0")
+	listener, err := net.Listen("tcp", localhost+":0")
 	return wire{Listener: listener}, err
 }
 
@@ -171,7 +171,7 @@ func listenSecure(files pki.Files) (raft.StreamLayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := tls.Listen("tcp", loopback+":0", serving)
+	listener, err := tls.Listen("tcp", localhost+":0", serving)
 	return wire{Listener: listener, dialing: dialing}, err
 }
 
@@ -188,7 +188,7 @@ func peerFiles(dir string) (pki.Files, error) {
 		return files, err
 	}
 	identity := pki.Identity{Role: pki.RolePeer, ID: "bare", Name: "bare", ClusterID: "bench"}
-	certificate, err := authority.Sign(request, identity, []string{loopback}, now, 24*time.Hour)
+	certificate, err := authority.Sign(request, identity, []string{localhost}, now, 24*time.Hour)
 	if err != nil {
 		return files, err
 	}

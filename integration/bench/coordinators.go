@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/loopback"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -92,16 +92,14 @@ func raiseLimited(ctx context.Context, program, dir string, n int, limits map[st
 	return c, c.awaitWhole(ctx)
 }
 
-// freeAddresses are on loopback. They are free now, and nothing on this machine takes ports that fast.
 func freeAddresses(n int) ([]string, error) {
 	var found []string
 	for range n {
-		listener, err := net.Listen("tcp", loopback+":0")
+		address, err := loopback.Address()
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close()
-		found = append(found, listener.Addr().String())
+		found = append(found, address)
 	}
 	return found, nil
 }
@@ -117,7 +115,7 @@ func (c *coordinators) command(ctx context.Context, args ...string) error {
 func (c *coordinators) initialise(ctx context.Context, m *member) error {
 	client := filepath.Join(c.dir, "client.yaml")
 	err := c.command(ctx, "coordinator", "init", "--config", m.config(), "--data-dir", m.data(), "--name", m.name,
-		"--advertise", loopback, "--client-config", client)
+		"--advertise", localhost, "--client-config", client)
 	if err != nil {
 		return err
 	}
@@ -162,7 +160,7 @@ func (c *coordinators) join(ctx context.Context, m *member) error {
 		return err
 	}
 	err = c.command(ctx, "coordinator", "join", c.members[0].listen.API, token, "--config", m.config(), "--data-dir", m.data(),
-		"--name", m.name, "--advertise", loopback)
+		"--name", m.name, "--advertise", localhost)
 	if err != nil {
 		return err
 	}

@@ -2,13 +2,14 @@ package script
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"berth/shared/loopback"
 )
 
 // startLimit is how long a new coordinator may take until it leads.
@@ -41,8 +42,7 @@ func coordinator(ts *testscript.TestScript, neg bool, args []string) {
 
 // free is an address that nobody listens on.
 func free(ts *testscript.TestScript) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	ts.Check(err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
