@@ -119,7 +119,10 @@ func TestMigrateThatDoesNotGoThrough(t *testing.T) {
 		state   berthv1.DomainState
 		says    string
 	}{
-		"the guest writes too fast":    {hot, within(20), failed, "timeout", running, "not done after 20s"},
+		"the guest writes too fast": {hot, within(20), failed, "timeout", running, "not done after 20s"},
+		"nobody knows how far it is": {
+			func(b *bench) { hot(b); b.node.Inject("job", fake.Fault{Err: hypervisor.ErrBusy}) }, within(20), failed, "timeout", running, "not done after 20s",
+		},
 		"no deadline, by the size":     {hot, migrateOrder, failed, "timeout", running, "not done after 2m30s"},
 		"target unreachable":           {func(b *bench) { b.wire.Cut("n1", "n2", true) }, migrateOrder, failed, "internal", running, "cannot connect"},
 		"target full":                  {func(b *bench) { b.peer.MemoryBytes = 1 << 20 }, migrateOrder, failed, "no_memory", running, "n2"},

@@ -93,18 +93,19 @@ func (r *Runner) attend(ctx context.Context, ended <-chan struct{}) error {
 			if ended == nil && r.Scheduler.Now().Sub(seenAt) > silence {
 				return fmt.Errorf("%w: the job is out of sight: %w", hypervisor.ErrAmbiguous, err)
 			}
+			r.endIfDue(ctx, hypervisor.Job{}) // its guest's process may hang in the very copy that is to be ended
 			continue
 		}
 		seenAt = r.Scheduler.Now()
-		r.attendTo(ctx, job)
+		if r.Report != nil {
+			r.Report(job)
+		}
+		r.endIfDue(ctx, job)
 	}
 }
 
-// attendTo reports a running job and ends it when it must end.
-func (r *Runner) attendTo(ctx context.Context, job hypervisor.Job) {
-	if r.Report != nil {
-		r.Report(job)
-	}
+// endIfDue ends a running job when it must end. One that nothing is known of has made no progress.
+func (r *Runner) endIfDue(ctx context.Context, job hypervisor.Job) {
 	giveUp, why := r.history.Judge(converge.Progress{Elapsed: r.Scheduler.Now().Sub(r.begun), Remaining: job.DataRemaining}, r.Limit)
 	if giveUp && r.gaveUp == "" {
 		r.gaveUp = why

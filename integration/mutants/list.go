@@ -84,6 +84,10 @@ var mutants = []mutant{
 		is: "if err := h.watch.toldAll(); err != nil {", becomes: "if err := error(nil); err != nil {",
 	},
 	{
+		name: "never-end-what-is-out-of-sight", file: "agent/migration/runner.go", suite: inJobs.only("DoesNotGoThrough"),
+		is: "r.endIfDue(ctx, hypervisor.Job{})", becomes: "",
+	},
+	{
 		name: "source-keeps-its-epoch", file: "agent/jobs/migrate.go", suite: inJobs,
 		is: "return done{result: answer, obeyFrom: command.GetEpoch() + 1}", becomes: "return done{result: answer}",
 	},
