@@ -262,9 +262,10 @@ func (l *Lab) Leader(ctx context.Context) (*Coordinator, error) {
 	return nil, fmt.Errorf("no coordinator of the lab leads, the leader is %q", status.GetLeader())
 }
 
-// AwaitReady waits until every coordinator is a voting member and every host a node that is up.
+// AwaitReady waits until every coordinator is a voting member, and every host a node that is up and has told what it has: one
+// whose agent has just begun counts as up before it has looked.
 func (l *Lab) AwaitReady(ctx context.Context) error {
-	return l.awaitStatus(ctx, func(status *berthv1.StatusResponse) bool {
+	err := l.awaitStatus(ctx, func(status *berthv1.StatusResponse) bool {
 		voters := 0
 		for _, member := range status.GetMembers() {
 			if member.GetVoter() && member.GetReachable() {
@@ -272,6 +273,21 @@ func (l *Lab) AwaitReady(ctx context.Context) error {
 			}
 		}
 		return voters == len(l.Coordinators) && int(status.GetNodesUp()) == len(l.Hosts)
+	})
+	if err != nil {
+		return err
+	}
+	return await(ctx, "what the nodes have", time.Minute, func() (bool, error) {
+		var list berthv1.ListNodesResponse
+		if err := l.Ask(ctx, &list, "node", "list"); err != nil {
+			return false, err
+		}
+		for _, node := range list.GetNodes() {
+			if node.GetState() != berthv1.NodeState_NODE_STATE_UP || node.GetLedgers() == nil || node.TelemetryAgeSeconds == nil {
+				return false, fmt.Errorf("node %s is %s (%s), its memory and load are not known yet", node.GetName(), node.GetState(), node.GetStateReason())
+			}
+		}
+		return true, nil
 	})
 }
 
