@@ -140,7 +140,7 @@ var mutants = []mutant{
 	// Raft.
 	{
 		name: "forget-barrier-of-reads", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
-		is: "if c.ready.Load() != term {", becomes: "if c.ready.Load() > term {",
+		is: "if c.ready.Load() == term {", becomes: "if c.ready.Load() <= term {",
 	},
 	{
 		name: "stale-read-of-an-old-leader", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules$").with("SCHEDULES=3000"),
