@@ -2,7 +2,9 @@
 
 # Set VERSION=1.2.3 for a release; otherwise the toolchain records the commit.
 VERSION ?=
-PACKAGES ?= ./...
+SEED     ?=
+# What the containers of the acceptance run need.
+CONTAINERS := debootstrap debian-archive-keyring systemd-container
 LABKIT   := bin/berth-lab
 LDFLAGS  := -s -w $(if $(VERSION),-X berth/shared/buildinfo.version=$(VERSION))
 GO       := go
@@ -12,7 +14,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint test lab lab-down demo chaos sim schedules mutants goals fuzz bench packages acceptance clean
+.PHONY: help deps build generate lint check test lab lab-down demo chaos sim schedules explore mutants goals fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -33,10 +35,12 @@ lint: ## check format, vet and linters
 	$(TOOL) golangci-lint run
 	$(TOOL) buf lint shared/proto
 
-test: deps build ## run every test, the lab's included (root)
-	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -vE '^berth/(integration|packaging)(/|$$)')
-	$(if $(filter ./...,$(PACKAGES)),$(MAKE) schedules)
-	SEEDS=20000 $(GO) test -p 1 -timeout 40m $$($(GO) list $(PACKAGES) | grep -E '^berth/(integration|packaging)(/|$$)')
+check: ## what to run before a commit: format, vet, linters, laws and short unit tests; no root, no network, no lab
+	@$(GO) run ./integration/suites check
+
+test: deps build packages ## run what a release needs, on labs and in containers (root); ARGS='-only moves,unit' for a part
+	@integration/lab/install-deps.sh bin/lab $(CONTAINERS)
+	@$(GO) run ./integration/suites $(if $(SEED),-seed $(SEED)) $(ARGS) test
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
 	@$(LABKIT) up
@@ -51,11 +55,17 @@ chaos: deps build ## try every fault at every moment of a migration on a lab
 	$(GO) test -v -timeout 4h -count 1 ./integration/chaos -long
 
 sim: ## run random clusters until nothing moves, and whole sites with faults, in virtual time: SEEDS of each; SEED=n repeats one
-	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/sim
-	SEEDS=$(or $(SEEDS),20000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 12h -run '^TestSeeds$$' ./integration/sim
+	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/scenario
+	SEEDS=$(or $(SEEDS),20000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 12h -run '^TestSeeds$$' ./integration/faults
 
 schedules: ## play N (5000) schedules of faults on real Raft members, and kill one at KILLS (200) places
 	SCHEDULES=$(N) $(GO) test -count 1 -v -timeout 12h -run '^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore)' ./coordinator/consensus
+
+explore: ## draw the random tests of the engines from ROUNDS (20) seeds that nobody has tried; a failure prints its seed
+	@for round in $$(seq $(or $(ROUNDS),20)); do \
+	  RAPID_SEED=$$(od -An -N6 -tu8 /dev/urandom | tr -d ' ') && export RAPID_SEED && echo "RAPID_SEED=$$RAPID_SEED" && \
+	  $(GO) test -count 1 $$(grep -rl --include='*_test.go' pgregory.net/rapid agent coordinator shared | xargs -n1 dirname | sort -u | sed 's,^,./,') || exit 1; \
+	done
 
 mutants: ## plant bugs one at a time and tell which the tests catch; ARGS='-only NAME,NAME' for some
 	@$(GO) run ./integration/mutants $(ARGS)
@@ -78,7 +88,7 @@ packages: ## build the RPM and DEB packages
 	@packaging/build
 
 acceptance: deps packages ## install the packages in system containers and do the main job with them
-	@integration/lab/install-deps.sh bin/lab debootstrap debian-archive-keyring systemd-container
+	@integration/lab/install-deps.sh bin/lab $(CONTAINERS)
 	@$(GO) run ./integration/acceptance
 
 clean: lab-down ## remove what was built

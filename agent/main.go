@@ -1,4 +1,4 @@
-// Command berth-agent runs on a hypervisor, beside libvirtd, and carries out what the coordinator decides.
+// Command berth-agent runs on a hypervisor, next to libvirtd, and carries out what the coordinator decides.
 package main
 
 import (

@@ -15,5 +15,8 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	return cli.Run(ctx, cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return cli.Run(
+		ctx, cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()}, os.Args[1:], os.Stdin,
+		os.Stdout, os.Stderr,
+	)
 }

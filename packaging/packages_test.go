@@ -108,9 +108,15 @@ func TestPackagesHoldWhatTheyShould(t *testing.T) {
 	for _, pattern := range patterns {
 		path := find(t, built, pattern)
 		// Mode, owner, configuration or not, name.
-		list := exec.Command("rpm", "--query", "--package", path, "--queryformat", "[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILEFLAGS:fflags} %{FILENAMES}\n]")
+		list := exec.Command(
+			"rpm", "--query", "--package", path, "--queryformat",
+			"[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILEFLAGS:fflags} %{FILENAMES}\n]",
+		)
 		if strings.HasSuffix(path, ".deb") {
-			list = exec.Command("sh", "-c", `dpkg-deb --contents "$1" | awk '{ print $1, $2, $6 }' && echo configuration: && dpkg-deb --info "$1" conffiles`, "sh", path)
+			list = exec.Command(
+				"sh", "-c", `dpkg-deb --contents "$1" | awk '{ print $1, $2, $6 }' && echo configuration: && dpkg-deb --info "$1" conffiles`,
+				"sh", path,
+			)
 		}
 		out, err := list.Output()
 		if err != nil {
@@ -155,7 +161,9 @@ func TestBinariesSayTheVersionOfTheirPackage(t *testing.T) {
 // Two of ten is what systemd calls OK. Whoever opens the units further has to say so here.
 func TestUnitsExposeLittle(t *testing.T) {
 	for _, unit := range []string{"berth-coordinator.service", "berth-agent.service"} {
-		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "../systemd/"+unit).CombinedOutput()
+		out, err := exec.Command(
+			"systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "../systemd/"+unit,
+		).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", unit, err, out)
 		}

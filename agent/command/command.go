@@ -44,7 +44,7 @@ func New() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "berth-agent",
 		Short: "The hypervisor's side of Berth",
-		Long: `berth-agent runs on a hypervisor, beside libvirtd. It dials the coordinators, reports what the node has and does,
+		Long: `berth-agent runs on a hypervisor, next to libvirtd. It dials the coordinators, reports what the node has and does,
 and carries out starts, stops and live migrations. It has no listening port. A guest is never touched because the agent
 stops, crashes or is removed.`,
 		Example: `  berth-agent join coordinator1 berth1.agent.…   # once: enrols this node

@@ -41,7 +41,9 @@ type cluster struct {
 func (c *cluster) Enrol(_ context.Context, r *connect.Request[berthv1.EnrolRequest]) (*connect.Response[berthv1.EnrolResponse], error) {
 	c.asked = r.Msg
 	if pki.HashSecret(r.Msg.GetTokenSecret()) != c.secret {
-		return nil, rpc.Errorf(connect.CodePermissionDenied, &berthv1.ErrorDetail{Code: rpc.Denied, NextStep: "make a new token"}, "the token is not known")
+		return nil, rpc.Errorf(
+			connect.CodePermissionDenied, &berthv1.ErrorDetail{Code: rpc.Denied, NextStep: "make a new token"}, "the token is not known",
+		)
 	}
 	identity := pki.Identity{Role: pki.RoleAgent, ID: "node-id-1", Name: r.Msg.GetName(), ClusterID: c.id}
 	certificate, err := c.authority.Sign(r.Msg.GetCsrPem(), identity, nil, time.Now(), 365*24*time.Hour)
@@ -338,7 +340,9 @@ func TestRun(t *testing.T) {
 				t.Fatal("never connected")
 			}
 			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				if text, err := os.ReadFile(filepath.Join(m.data, "coordinators.json")); err == nil && strings.Contains(string(text), "second.example:7421") {
+				if text, err := os.ReadFile(
+					filepath.Join(m.data, "coordinators.json"),
+				); err == nil && strings.Contains(string(text), "second.example:7421") {
 					break
 				}
 				if time.Now().After(deadline) {
@@ -364,7 +368,10 @@ func TestDoctor(t *testing.T) {
 	says(t, errOut, "berth-agent join")
 
 	m.join(t, 0, c.address, c.token(pki.PurposeAgent))
-	if err := amend(m.config, []change{{"libvirt_uri", "qemu+unix:///system?socket=/nonexistent"}, {"migration_uri", "qemu+tcp://no.such.host.invalid/system"}}); err != nil {
+	if err := amend(
+		m.config,
+		[]change{{"libvirt_uri", "qemu+unix:///system?socket=/nonexistent"}, {"migration_uri", "qemu+tcp://no.such.host.invalid/system"}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	out, errOut := execute(t, 1, "doctor", "--config", m.config)

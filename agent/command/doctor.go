@@ -155,7 +155,9 @@ func examineCoordinator(ctx context.Context, client *http.Client, address string
 	case off > clockFailure:
 		return finding{check, fmt.Sprintf("reachable; the clocks differ by %s", off.Round(time.Second)), "set the clock: chronyc makestep", bad}
 	case off > clockWarning:
-		return finding{check, fmt.Sprintf("reachable; the clocks differ by %s", off.Round(time.Second)), "run chronyd or systemd-timesyncd", warning}
+		return finding{
+			check, fmt.Sprintf("reachable; the clocks differ by %s", off.Round(time.Second)), "run chronyd or systemd-timesyncd", warning,
+		}
 	}
 	return finding{check, "reachable; the clocks agree", "", good}
 }
@@ -170,7 +172,9 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 	if err != nil {
 		return []finding{{"libvirt", err.Error(), "virsh -c " + settings.LibvirtURI + " nodeinfo", bad}}
 	}
-	findings := []finding{{"libvirt", fmt.Sprintf("%s, hypervisor %s, host UUID %s", info.LibVersion, info.HypervisorVersion, info.HostUUID), "", good}}
+	findings := []finding{{
+		"libvirt", fmt.Sprintf("%s, hypervisor %s, host UUID %s", info.LibVersion, info.HypervisorVersion, info.HostUUID), "", good,
+	}}
 	findings = append(findings, examineStorage(info, exec.LookPath)...)
 	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
 	if err != nil {
@@ -180,7 +184,13 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 	if strings.Contains(types, "kvm") || settings.VirtType == "qemu" {
 		return append(findings, finding{"virtualisation", types + "; virt_type " + settings.VirtType, "", good})
 	}
-	return append(findings, finding{"virtualisation", types + ": no KVM, guests are emulated and slow", "enable virtualisation in the firmware; ls -l /dev/kvm", warning})
+	return append(
+		findings,
+		finding{
+			"virtualisation", types + ": no KVM, guests are emulated and slow", "enable virtualisation in the firmware; ls -l /dev/kvm",
+			warning,
+		},
+	)
 }
 
 // examineStorage tells of what disks need; a node whose guests have none does without.
@@ -202,7 +212,10 @@ func examineStorage(info hypervisor.HostInfo, find func(string) (string, error))
 	}
 	findings = append(findings, finding{"storage pools", strings.Join(active, ", "), "", good})
 	if _, err := find("qemu-img"); err != nil {
-		findings = append(findings, finding{"qemu-img", "not found: libvirt makes no qcow2 volumes without it", "install qemu-utils (Debian) or qemu-img", warning})
+		findings = append(
+			findings,
+			finding{"qemu-img", "not found: libvirt makes no qcow2 volumes without it", "install qemu-utils (Debian) or qemu-img", warning},
+		)
 	}
 	return findings
 }
@@ -221,9 +234,21 @@ func examineMigration(ctx context.Context, settings *Settings) []finding {
 	addresses, err := net.DefaultResolver.LookupHost(ctx, parsed.Hostname())
 	switch {
 	case err != nil:
-		findings = append(findings, finding{"migration URI", fmt.Sprintf("%s: %v", uri, err), "make the name resolve on every node, or set migration_uri to an address", bad})
+		findings = append(
+			findings,
+			finding{
+				"migration URI", fmt.Sprintf("%s: %v", uri, err), "make the name resolve on every node, or set migration_uri to an address",
+				bad,
+			},
+		)
 	case net.ParseIP(addresses[0]).IsLoopback():
-		findings = append(findings, finding{"migration URI", uri + " is " + addresses[0], "it has to be this node's address for the others: mend /etc/hosts or set migration_uri", bad})
+		findings = append(
+			findings,
+			finding{
+				"migration URI", uri + " is " + addresses[0],
+				"it has to be this node's address for the others: mend /etc/hosts or set migration_uri", bad,
+			},
+		)
 	default:
 		findings = append(findings, finding{"migration URI", uri + " is " + addresses[0], "", good})
 	}

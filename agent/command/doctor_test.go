@@ -29,10 +29,13 @@ func TestTheDoctorLooksAtPools(t *testing.T) {
 		{"pools", read(hypervisor.HostInfo{Pools: pools}, found), sleeping + "storage pools|ok|a, c|"},
 		{
 			"no qemu-img", read(hypervisor.HostInfo{Pools: pools}, missing),
-			sleeping + "storage pools|ok|a, c|\nqemu-img|warn|not found: libvirt makes no qcow2 volumes without it|install qemu-utils (Debian) or qemu-img",
+			sleeping + "storage pools|ok|a, c|\n" +
+				"qemu-img|warn|not found: libvirt makes no qcow2 volumes without it|install qemu-utils (Debian) or qemu-img",
 		},
 		{
-			"a listing that fails", read(hypervisor.HostInfo{Errors: []hypervisor.ReadingError{{Reading: "storage_pools", Err: errors.New("it hangs")}}}, found),
+			"a listing that fails", read(
+				hypervisor.HostInfo{Errors: []hypervisor.ReadingError{{Reading: "storage_pools", Err: errors.New("it hangs")}}}, found,
+			),
 			"storage_pools|warn|it hangs|the node takes no VM that needs it",
 		},
 	} {

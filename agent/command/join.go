@@ -92,7 +92,7 @@ func (e *enroller) join(host, text string) error {
 	if err != nil {
 		return err
 	}
-	// Whoever runs now works under the old identity and would go on under it.
+	// An agent that runs now has the old identity and would keep it.
 	if err := jobs.Unused(e.settings.journalPath()); err != nil {
 		return fmt.Errorf("%w: stop it first with 'systemctl stop berth-agent'", err)
 	}
@@ -104,7 +104,8 @@ func (e *enroller) join(host, text string) error {
 		return fmt.Errorf("enrolled as %s, but it could not be stored: %w: remove the node with 'berth node remove %s' and join again",
 			answer.GetId(), err, e.name)
 	}
-	fmt.Fprintf(e.cmd.OutOrStdout(), "node %s (%s) is enrolled\n\nnext:\n  berth-agent doctor --config %s\n  systemctl enable --now berth-agent\n",
+	fmt.Fprintf(e.cmd.OutOrStdout(), "node %s (%s) is enrolled\n\nnext:\n"+
+		"  berth-agent doctor --config %s\n  systemctl enable --now berth-agent\n",
 		e.name, answer.GetId(), e.path)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v3/cpu"
@@ -190,7 +191,7 @@ func (r *Reader) pressure(resource string) (*Pressure, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		if strings.Contains(err.Error(), "operation not supported") { // built in, switched off at boot
+		if errors.Is(err, syscall.EOPNOTSUPP) { // built in, switched off at boot
 			return nil, nil
 		}
 		return nil, err

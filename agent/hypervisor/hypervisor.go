@@ -222,7 +222,8 @@ type Hypervisor interface {
 	// definition if it has one. The guest does not notice. The host starts the domain no more by itself when it boots: by then
 	// the VM may run elsewhere.
 	Mark(ctx context.Context, uuid string, mark domxml.Mark) error
-	// Unmark takes Berth's mark away likewise. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
+	// Unmark removes Berth's mark, and the guest does not notice. Only a domain whose metadata has this epoch is touched, else
+	// ErrOtherEpoch.
 	Unmark(ctx context.Context, uuid string, epoch uint64) error
 	// Definition is the XML that the domain would be started with next, without secrets. ErrUnsupported when it has some:
 	// without them it would be another domain.

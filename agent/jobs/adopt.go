@@ -14,9 +14,8 @@ import (
 // markLimit bounds one try at writing or taking away a mark, so that there is time for the next.
 const markLimit = 20 * time.Second
 
-// adopt writes the mark of the order's epoch into a domain that is here: one that was not Berth's, or whose mark is that of
-// an earlier epoch. The guest does not notice. What is in doubt is asked for anew: writing the same mark twice is writing it
-// once.
+// adopt writes the mark of the order's epoch into a domain that is here and has no mark or one of an earlier epoch. The guest
+// does not notice. If the result is in doubt it is tried again, because writing the same mark twice does no harm.
 func (j *Jobs) adopt(command *berthv1.Command) done {
 	mark := domxml.Mark{Epoch: command.GetEpoch(), Operation: command.GetOperationId(), Node: j.NodeID}
 	return j.mark(command, func(seen sight) (over *done) {
@@ -36,7 +35,7 @@ func (j *Jobs) adopt(command *berthv1.Command) done {
 	}, func(ctx context.Context) error { return j.Hypervisor.Mark(ctx, command.GetVmId(), mark) })
 }
 
-// release takes the mark of the order's epoch away, and refuses orders of that epoch from then on.
+// release removes the mark of the order's epoch, and this node refuses orders of that epoch from then on.
 func (j *Jobs) release(command *berthv1.Command) done {
 	return j.mark(command, func(seen sight) (over *done) {
 		switch {
@@ -54,8 +53,8 @@ func (j *Jobs) release(command *berthv1.Command) done {
 	})
 }
 
-// mark changes a domain's mark until a look shows that it is as ordered or cannot be. It tries for as long as libvirt is away
-// or the domain busy.
+// mark changes a domain's mark until a look shows that it is as ordered, or cannot be. It keeps trying while libvirt is away
+// or the domain is busy.
 func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change func(context.Context) error) done {
 	var last error
 	for deadline := j.now().Add(patience); ; {
@@ -64,7 +63,7 @@ func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change fu
 		case !seen.known():
 			last = seen.err
 		case seen.domain.JobActive, seen.in(hypervisor.PausedMigration) && !seen.domain.Managed:
-			// Of a domain that is not Berth's nobody has asked for its job.
+			// Nobody ordered the job of a domain that is not Berth's, so it has to end first.
 			last = fmt.Errorf("%w: it is being migrated", hypervisor.ErrBusy)
 		default:
 			if over := judge(seen); over != nil {
@@ -91,14 +90,14 @@ func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change fu
 	}
 }
 
-// refusing tells whether trying again is of no use.
+// refusing tells whether trying again cannot help.
 func refusing(err error) bool {
 	return errors.Is(err, hypervisor.ErrDenied) || errors.Is(err, hypervisor.ErrUnsupported) || errors.Is(err, hypervisor.ErrInvalidState)
 }
 
-// Refuse has this node refuse orders for a VM up to an epoch from now on, if the VM is positively not here: a definition
-// alone is nothing that runs. It is on the disk when the call returns without an error. The error is
-// hypervisor.ErrInvalidState when the VM is here, and any other one when that cannot be told now.
+// Refuse makes this node refuse orders for a VM up to an epoch from now on, if the VM is for certain not here; a definition
+// alone does not run. When it returns without an error, that is on disk. The error is hypervisor.ErrInvalidState when the VM
+// is here; any other error means that it is not known now.
 func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
 	return j.inTurn(ctx, vm, epoch, func(command *berthv1.Command) error {
 		seen := j.look(command)
@@ -122,7 +121,7 @@ func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
 	})
 }
 
-// inTurn does something that belongs to no operation, while no order of the VM is worked on. The command has VM and epoch.
+// inTurn runs something that belongs to no operation, while no order of the VM is in work. The command has VM and epoch.
 func (j *Jobs) inTurn(ctx context.Context, vm string, epoch uint64, do func(command *berthv1.Command) error) error {
 	if vm == "" || epoch == 0 {
 		return fmt.Errorf("%w: no VM or no epoch", hypervisor.ErrInvalidState)

@@ -47,12 +47,16 @@ func TestAdopt(t *testing.T) {
 		"one that is marked already":   {func(b *bench) { b.start(4); b.edit(5) }, done_, "", running, 5},
 		"one of a later epoch":         {func(b *bench) { b.start(4); b.edit(6) }, failed, "other_epoch", running, 6},
 		"nothing":                      {func(*bench) {}, failed, "not_found", absentState, 0},
-		"one that is off":              {func(b *bench) { b.foreign(); b.set(hypervisor.Shutoff) }, failed, "not_found", berthv1.DomainState_DOMAIN_STATE_SHUTOFF, 0},
+		"one that is off": {
+			func(b *bench) { b.foreign(); b.set(hypervisor.Shutoff) }, failed, "not_found", berthv1.DomainState_DOMAIN_STATE_SHUTOFF, 0,
+		},
 		"another name": {func(b *bench) {
 			b.foreign()
 			b.node.Edit(vmID, func(d *hypervisor.Domain) { d.Name = "other" })
 		}, failed, "invalid_state", running, 0},
-		"libvirt away for a moment": {func(b *bench) { b.foreign(); b.node.Stop(); time.AfterFunc(5*time.Second, b.node.Restart) }, done_, "", running, 5},
+		"libvirt away for a moment": {
+			func(b *bench) { b.foreign(); b.node.Stop(); time.AfterFunc(5*time.Second, b.node.Restart) }, done_, "", running, 5,
+		},
 		"the answer is lost": {func(b *bench) {
 			b.foreign()
 			b.node.Inject("mark", fake.Fault{Hang: true, Effect: true, Times: 1})

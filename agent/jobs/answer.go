@@ -4,82 +4,45 @@ import (
 	"errors"
 	"fmt"
 
-	"berth/agent/hypervisor"
+	"berth/agent/errorcode"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-func result(command *berthv1.Command, outcome berthv1.CommandOutcome, code string, err error, domain *berthv1.Domain) *berthv1.CommandResult {
+func result(
+	command *berthv1.Command, outcome berthv1.CommandOutcome, err error, domain *berthv1.Domain,
+) *berthv1.CommandResult {
 	out := &berthv1.CommandResult{
-		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: outcome, ErrorCode: code, Domain: domain,
+		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: outcome, Domain: domain,
 	}
 	if err != nil {
-		out.Error = err.Error()
+		out.Code, out.Error = errorcode.Of(err), err.Error()
+		out.ErrorCode = errorcode.Word(out.GetCode())
 	}
 	return out
 }
 
 func success(command *berthv1.Command, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_DONE, "", nil, domain)
+	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_DONE, nil, domain)
 }
 
 func failure(command *berthv1.Command, err error, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED, codeOf(err), err, domain)
+	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED, err, domain)
 }
 
 func doubt(command *berthv1.Command, err error, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_AMBIGUOUS, codeOf(err), err, domain)
+	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_AMBIGUOUS, err, domain)
 }
 
 // refused is for an order that does not fit what is here: nothing was tried.
 func refused(command *berthv1.Command, err error, domain *berthv1.Domain) *berthv1.CommandResult {
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, codeOf(err), err, domain)
+	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, err, domain)
 }
 
-// refusal is the journal's.
+// refusal is the journal's. One that is not for the order's age has a full or broken disk for its reason: nothing is done that
+// could not be remembered.
 func refusal(command *berthv1.Command, err error) *berthv1.CommandResult {
-	code := "journal" // a full or broken disk: nothing is done that could not be remembered
-	switch {
-	case errors.Is(err, ErrStaleTerm):
-		code = "stale_term"
-	case errors.Is(err, ErrStaleEpoch):
-		code = "stale_epoch"
-	default:
-		err = fmt.Errorf("the node's journal does not work, so nothing was done: %w: free space on its disk", err)
+	if !errors.Is(err, errorcode.ErrStaleTerm) && !errors.Is(err, errorcode.ErrStaleEpoch) {
+		err = fmt.Errorf("%w: %w: free space on its disk", errorcode.ErrJournal, err)
 	}
-	return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, code, err, nil)
-}
-
-// codes are the stable words of causes, the more telling ones first.
-var codes = []struct {
-	cause error
-	code  string
-}{
-	{errDeadline, "timeout"},
-	{hypervisor.ErrNoMemory, "no_memory"},
-	{hypervisor.ErrNoSpace, "no_space"},
-	{hypervisor.ErrNoPool, "no_pool"},
-	{hypervisor.ErrNoVolume, "no_volume"},
-	{hypervisor.ErrInUse, "in_use"},
-	{hypervisor.ErrExists, "exists"},
-	{hypervisor.ErrInvalidXML, "invalid_xml"},
-	{hypervisor.ErrAmbiguous, "ambiguous"},
-	{hypervisor.ErrTooOld, "too_old"},
-	{hypervisor.ErrUnavailable, "unavailable"},
-	{hypervisor.ErrBusy, "busy"},
-	{hypervisor.ErrDenied, "denied"},
-	{hypervisor.ErrUnsupported, "unsupported"},
-	{hypervisor.ErrOtherEpoch, "other_epoch"},
-	{hypervisor.ErrInvalidState, "invalid_state"},
-	{hypervisor.ErrNotFound, "not_found"},
-	{hypervisor.ErrAborted, "aborted"},
-}
-
-// codeOf is the stable word of an error's cause.
-func codeOf(err error) string {
-	for _, known := range codes {
-		if errors.Is(err, known.cause) {
-			return known.code
-		}
-	}
-	return "internal"
+	return refused(command, err, nil)
 }

@@ -22,8 +22,11 @@ func TestCrashAtEveryStep(t *testing.T) {
 		state   berthv1.DomainState
 		unseen  bool // what was done and not answered is in doubt
 	}{
-		"start":   {"start", func(*bench) {}, command("op1", 1, 5, startOrder), running, false},
-		"stop":    {"destroy", func(b *bench) { b.start(5); b.node.SetGuest(vmID, fake.Guest{IgnoresShutdown: true}) }, command("op1", 1, 5, stopOrder(2)), absentState, false},
+		"start": {"start", func(*bench) {}, command("op1", 1, 5, startOrder), running, false},
+		"stop": {
+			"destroy", func(b *bench) { b.start(5); b.node.SetGuest(vmID, fake.Guest{IgnoresShutdown: true}) },
+			command("op1", 1, 5, stopOrder(2)), absentState, false,
+		},
 		"resume":  {"resume", func(b *bench) { b.arrive(5) }, command("op1", 1, 5, resumeOrder), running, false},
 		"discard": {"destroy", func(b *bench) { b.arrive(5) }, command("op1", 1, 5, discardOrder), absentState, false},
 		"migrate": {"migrate", func(b *bench) { b.start(5) }, command("op1", 1, 5, migrateOrder), absentState, true},
@@ -169,7 +172,7 @@ func TestInspectClosesTheDoor(t *testing.T) {
 		b.node.Heal("lookup")
 
 		b.want(b.do(command("op1", 1|1<<16, 5, inspectOrder)), ambiguous, "internal", unknown)
-		time.Sleep(settled)
+		time.Sleep(surelyAbsent)
 		b.want(b.do(command("op1", 1|2<<16, 5, inspectOrder)), done_, "", absentState)
 		late := b.do(order)
 		b.want(late, failed, "not_found", unseen)

@@ -11,8 +11,8 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// disks are those of a start, the seed image last. Each volume is looked up, also one that was made long ago: only then
-// does libvirt see what another node did in a shared pool, and what is gone is called by its name.
+// disks is the disks of a start, the seed image last. Every volume is looked up, even an old one: only then does libvirt see
+// what another node did in a shared pool, and only then can an error name a missing volume.
 func (j *Jobs) disks(order *berthv1.StartCommand) ([]domxml.Disk, error) {
 	var disks []domxml.Disk
 	for _, disk := range order.GetSpec().GetDisks() {
@@ -28,15 +28,15 @@ func (j *Jobs) disks(order *berthv1.StartCommand) ([]domxml.Disk, error) {
 	}
 	for _, volume := range order.GetVolumes() {
 		if volume.GetSeed() {
-			// On virtio, because kernels of cloud images have no driver for what a CD-ROM is plugged into.
+			// On virtio, because kernels of cloud images have no driver for a CD-ROM's controller.
 			disks = append(disks, domxml.Disk{Pool: volume.GetPool(), Volume: volume.GetName(), Format: hypervisor.FormatRaw, ReadOnly: true})
 		}
 	}
 	return disks, nil
 }
 
-// diskOf is the ID of the disk that a volume was made for; empty for any other file. The coordinator names its volumes by
-// it, so a guest knows the disk by the same word at every start and on every node.
+// diskOf is the ID of the disk that a volume was made for; empty for any other file. The coordinator names volumes by it, so
+// a guest sees the same serial number at every start and on every node.
 func diskOf(volume string) string {
 	id, ours := strings.CutPrefix(strings.TrimSuffix(volume, path.Ext(volume)), "berth-")
 	if !ours || len(id) > domxml.MaxSerial {
@@ -45,18 +45,18 @@ func diskOf(volume string) string {
 	return id
 }
 
-// moveDisks completes the options of a migration of a domain that has volumes: its document names those of the target, and
-// the disks that go along are said.
+// moveDisks completes the options of a migration whose domain has volumes: the document for the target names the target's
+// volumes, and the options list the disks to copy.
 //
-// A volume that does not go along is one that both nodes see: the coordinator plans no other migration. The target's libvirt
-// may not have read its pool since the volume was made, so the document names the file, which is the same on both.
+// A volume that is not copied is one that both nodes see; the coordinator plans no other migration. The target's libvirt may
+// not have read its pool since the volume was made, so the document names the file, which is the same on both.
 func (j *Jobs) moveDisks(order *berthv1.MigrateCommand, options *hypervisor.MigrateOptions) error {
 	disks, err := domxml.Disks(options.DomainXML)
 	if err != nil {
 		return err
 	}
 	sources := map[string]domxml.Source{}
-	left, seen := 0, 0 // disks that stay, and those of them that both nodes see
+	left, seen := 0, 0 // disks that are not copied, and those of them that both nodes see
 	for _, disk := range disks {
 		name := disk.Volume
 		if name == "" {
@@ -65,7 +65,9 @@ func (j *Jobs) moveDisks(order *berthv1.MigrateCommand, options *hypervisor.Migr
 		to := counterpart(order, name)
 		switch {
 		case to != nil && !disk.ReadOnly && disk.Format != to.GetFormat():
-			return fmt.Errorf("%w: %s has format %q, and %q is what waits for it", hypervisor.ErrUnsupported, volumes.Name(to), disk.Format, to.GetFormat())
+			return fmt.Errorf(
+				"%w: %s has format %q, and %q is what waits for it", hypervisor.ErrUnsupported, volumes.Name(to), disk.Format, to.GetFormat(),
+			)
 		case to != nil:
 			if sources[disk.Target], err = j.sourceOf(to.GetPool(), to.GetName(), to.GetShared()); err != nil {
 				return err
@@ -86,14 +88,16 @@ func (j *Jobs) moveDisks(order *berthv1.MigrateCommand, options *hypervisor.Migr
 		}
 	}
 	if goAlong := writable(order.GetFrom()); len(options.CopyDisks) != goAlong {
-		return fmt.Errorf("%w: %d disks are to be copied, and the domain has %d of them", hypervisor.ErrUnsupported, goAlong, len(options.CopyDisks))
+		return fmt.Errorf(
+			"%w: %d disks are to be copied, and the domain has %d of them", hypervisor.ErrUnsupported, goAlong, len(options.CopyDisks),
+		)
 	}
 	options.SharedDisks = left > 0 && left == seen
 	options.DomainXML, err = domxml.MoveDisks(options.DomainXML, sources)
 	return err
 }
 
-// counterpart is the volume on the target that takes the content of one here; nil if that does not go along.
+// counterpart is the volume on the target that a volume here is copied to; nil if it is not copied.
 func counterpart(order *berthv1.MigrateCommand, name string) *berthv1.Volume {
 	for i, from := range order.GetFrom() {
 		if from.GetName() == name && i < len(order.GetTo()) {
@@ -114,7 +118,7 @@ func writable(all []*berthv1.Volume) int {
 	return count
 }
 
-// sourceOf is how a document names a volume: as a file if that is at the same place on all nodes.
+// sourceOf is how a document names a volume: as a file if the file has the same path on all nodes.
 func (j *Jobs) sourceOf(pool, name string, shared bool) (domxml.Source, error) {
 	if !shared {
 		return domxml.Source{Pool: pool, Volume: name}, nil

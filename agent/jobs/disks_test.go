@@ -52,7 +52,8 @@ func TestMigrateCopiesLocalDisks(t *testing.T) {
 			b.Errorf("asked with %v, shared %v", record.options.CopyDisks, record.options.SharedDisks)
 		}
 		for _, want := range []string{
-			`<source pool="local" volume="` + rootName + `"/>`, `<source file="/pools/shared/` + dataName + `"/>`, `<source pool="local" volume="` + seedName + `"/>`,
+			`<source pool="local" volume="` + rootName + `"/>`, `<source file="/pools/shared/` + dataName + `"/>`,
+			`<source pool="local" volume="` + seedName + `"/>`,
 		} {
 			if !strings.Contains(record.options.DomainXML, want) {
 				b.Errorf("no %s in\n%s", want, record.options.DomainXML)
@@ -73,10 +74,12 @@ func TestMigrateThatCannotCopyWhatItShould(t *testing.T) {
 		from, to *berthv1.Volume
 		code     string
 	}{
-		"another format":            {volumeOf("local", rootName), raw, "unsupported"},
-		"no such disk":              {volumeOf("local", "berth-0xyz.qcow2"), volumeOf("local", "berth-0xyz.qcow2"), "unsupported"},
-		"nothing waits for it":      {volumeOf("local", rootName), volumeOf("local", rootName), "no_volume"},
-		"the file is not there yet": {volumeOf("local", rootName), &berthv1.Volume{Pool: "shared", Name: rootName, Format: "qcow2", Shared: true}, "no_volume"},
+		"another format":       {volumeOf("local", rootName), raw, "unsupported"},
+		"no such disk":         {volumeOf("local", "berth-0xyz.qcow2"), volumeOf("local", "berth-0xyz.qcow2"), "unsupported"},
+		"nothing waits for it": {volumeOf("local", rootName), volumeOf("local", rootName), "no_volume"},
+		"the file is not there yet": {
+			volumeOf("local", rootName), &berthv1.Volume{Pool: "shared", Name: rootName, Format: "qcow2", Shared: true}, "no_volume",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {

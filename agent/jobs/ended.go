@@ -11,19 +11,18 @@ import (
 // listEvery is the pause between tries to list the guests.
 const listEvery = time.Second
 
-// told is what this life of the agent knows of a guest here from events and looks.
+// told is what this life of the agent knows about a guest from events and looks.
 type told string
 
 const (
 	toldRuns   told = "runs"
-	toldStands told = "stands" // still: a migration or somebody has paused it
-	toldEnded  told = "ended"  // here, as a guest that ran: it was not handed over
+	toldStands told = "stands" // paused by a migration or by somebody
+	toldEnded  told = "ended"  // ended here after it ran here: it was not handed over
 )
 
-// endings tell a guest that was handed over from one that ran on here and ended, of which both leave nothing: when the
-// target's reply is lost, libvirt lets the guest run on at the source, and the target's copy is older from then on. Only events
-// tell that. Of what they do not tell, because this life of the agent was not there or libvirtd was away, nothing is said.
-// The zero value is ready.
+// endings tell a guest that was handed over from one that ran on here and ended. Both leave nothing. When the target's reply
+// is lost, libvirt lets the guest run on at the source, and from then on the target's copy is older. Only events show that.
+// Where events were missed, because the agent or libvirtd was away, endings says nothing. The zero value is ready.
 type endings struct {
 	mu     sync.Mutex
 	guests map[string]ending // by UUID
@@ -33,10 +32,10 @@ type endings struct {
 type ending struct {
 	told  told
 	at    time.Time
-	since time.Time // when it was first seen gone without an event having told of it; zero: it was not
+	since time.Time // when it was first seen gone without an event; zero: it was not
 }
 
-// saw takes an event. Lists tells that a listing of the guests is to be taken in from now on.
+// saw takes an event. Lists tells that a listing of the guests has to follow.
 func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,15 +71,15 @@ func (e *endings) tell(vm string, what told, now time.Time) {
 	e.guests[vm] = ending{told: what, at: now}
 }
 
-// missed tells how often events may have been missed until now.
+// missed is how often events may have been missed until now.
 func (e *endings) missed() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.gaps
 }
 
-// listed takes in what a listing shows of guests of which no event has told since. Gaps is what missed told before it was
-// asked for: a listing from before a gap says nothing.
+// listed records what a listing shows about guests without a newer event. Gaps is what missed returned before the listing: a
+// listing from before a gap says nothing.
 func (e *endings) listed(domains []hypervisor.Domain, gaps int, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,8 +99,8 @@ func (e *endings) listed(domains []hypervisor.Domain, gaps int, now time.Time) {
 	}
 }
 
-// how tells whether the guest that is gone by this sight ended here. It reports false as long as events may still tell: they
-// come a moment later than what a look shows.
+// how tells whether a guest that is gone ended here. It reports false while events may still come, because they arrive a
+// moment after a look shows the end.
 func (e *endings) how(vm string, seen sight, now time.Time) (ended, sure bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -115,28 +114,28 @@ func (e *endings) how(vm string, seen sight, now time.Time) (ended, sure bool) {
 		guest.since = now
 		e.guests[vm] = guest
 		return false, false
-	case now.Sub(guest.since) < settled:
+	case now.Sub(guest.since) < surelyAbsent:
 		return false, false
 	default:
 		return guest.told == toldRuns, true
 	}
 }
 
-// forget drops what is so old that nobody asks any more.
+// forget drops entries that are so old that nobody asks for them.
 func (e *endings) forget(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	maps.DeleteFunc(e.guests, func(_ string, guest ending) bool { return guest.told == toldEnded && now.Sub(guest.at) > keepAnswers })
 }
 
-// Saw takes an event of the hypervisor. Whoever subscribes to them gives them all, in their order.
+// Saw takes an event of the hypervisor. The subscriber must pass on all events, in their order.
 func (j *Jobs) Saw(event hypervisor.Event) {
 	if j.endings.saw(event, j.now()) && j.ctx.Err() == nil {
-		j.beside(j.list)
+		j.background(j.list)
 	}
 }
 
-// list asks for the guests until it is told.
+// list lists the guests, and tries until it succeeds.
 func (j *Jobs) list() {
 	for {
 		gaps := j.endings.missed()

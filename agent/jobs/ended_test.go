@@ -26,16 +26,30 @@ func TestHowAGuestEnded(t *testing.T) {
 		wants  answer
 		later  answer // when no event has come for long
 	}{
-		"nothing was told":                      {wants: answer{false, true}, later: answer{false, true}},
-		"it was handed over":                    {events: []hypervisor.Event{started, suspended, left}, wants: answer{false, true}, later: answer{false, true}},
-		"it ran on and crashed":                 {events: []hypervisor.Event{started, suspended, resumed, crashed}, wants: answer{true, true}, later: answer{true, true}},
-		"it stood still and its process died":   {events: []hypervisor.Event{started, suspended, crashed}, wants: answer{false, true}, later: answer{false, true}},
-		"a copy that arrived and never ran":     {events: []hypervisor.Event{arrives, crashed}, wants: answer{false, true}, later: answer{false, true}},
-		"it was listed as running, and crashed": {listed: hypervisor.Running, events: []hypervisor.Event{crashed}, wants: answer{true, true}, later: answer{true, true}},
-		"it was listed as paused, and went":     {listed: hypervisor.PausedMigration, events: []hypervisor.Event{crashed}, wants: answer{false, true}, later: answer{false, true}},
-		"it ran, and no event tells":            {events: []hypervisor.Event{started}, wants: answer{false, false}, later: answer{true, true}},
-		"it stood still, and no event tells":    {events: []hypervisor.Event{suspended}, wants: answer{false, false}, later: answer{false, true}},
-		"events were missed":                    {events: []hypervisor.Event{started, crashed, gap}, wants: answer{false, true}, later: answer{false, true}},
+		"nothing was told": {wants: answer{false, true}, later: answer{false, true}},
+		"it was handed over": {
+			events: []hypervisor.Event{started, suspended, left}, wants: answer{false, true}, later: answer{false, true},
+		},
+		"it ran on and crashed": {
+			events: []hypervisor.Event{started, suspended, resumed, crashed}, wants: answer{true, true}, later: answer{true, true},
+		},
+		"it stood still and its process died": {
+			events: []hypervisor.Event{started, suspended, crashed}, wants: answer{false, true}, later: answer{false, true},
+		},
+		"a copy that arrived and never ran": {
+			events: []hypervisor.Event{arrives, crashed}, wants: answer{false, true}, later: answer{false, true},
+		},
+		"it was listed as running, and crashed": {
+			listed: hypervisor.Running, events: []hypervisor.Event{crashed}, wants: answer{true, true}, later: answer{true, true},
+		},
+		"it was listed as paused, and went": {
+			listed: hypervisor.PausedMigration, events: []hypervisor.Event{crashed}, wants: answer{false, true}, later: answer{false, true},
+		},
+		"it ran, and no event tells":         {events: []hypervisor.Event{started}, wants: answer{false, false}, later: answer{true, true}},
+		"it stood still, and no event tells": {events: []hypervisor.Event{suspended}, wants: answer{false, false}, later: answer{false, true}},
+		"events were missed": {
+			events: []hypervisor.Event{started, crashed, gap}, wants: answer{false, true}, later: answer{false, true},
+		},
 	} {
 		e, now := &endings{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		if tc.listed != "" {
@@ -49,7 +63,7 @@ func TestHowAGuestEnded(t *testing.T) {
 		if got.ended, got.sure = e.how(vm, gone, now); got != tc.wants {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.wants)
 		}
-		if got.ended, got.sure = e.how(vm, gone, now.Add(settled)); got != tc.later {
+		if got.ended, got.sure = e.how(vm, gone, now.Add(surelyAbsent)); got != tc.later {
 			t.Errorf("%s, later: %+v, want %+v", name, got, tc.later)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -49,7 +50,7 @@ func TestALeaderThatWasSucceededIsNotFollowed(t *testing.T) {
 			}
 		}
 		b.crash()
-		if err := b.jobs.Follow(8); !errors.Is(err, ErrStaleTerm) {
+		if err := b.jobs.Follow(8); !errors.Is(err, errorcode.ErrStaleTerm) {
 			b.Errorf("term 8 after term 9: %v", err)
 		}
 		b.want(b.do(term(command("op1", 1, 5, startOrder), 8)), refused_, "stale_term", unseen)
@@ -175,8 +176,13 @@ func TestAnAnswerThatWasNotJournalledIsNoPromise(t *testing.T) {
 		code    string
 		state   berthv1.DomainState
 	}{
-		"a start that fails":  {startOrder, func(b *bench) { b.node.Inject("start", fake.Fault{Err: hypervisor.ErrNoMemory, Times: 1}) }, done_, "", running},
-		"a stop not tried":    {stopOrder(1), func(b *bench) { b.start(5); b.node.Inject("lookup", fake.Fault{Err: hypervisor.ErrUnavailable}) }, done_, "", absentState},
+		"a start that fails": {
+			startOrder, func(b *bench) { b.node.Inject("start", fake.Fault{Err: hypervisor.ErrNoMemory, Times: 1}) }, done_, "", running,
+		},
+		"a stop not tried": {
+			stopOrder(1), func(b *bench) { b.start(5); b.node.Inject("lookup", fake.Fault{Err: hypervisor.ErrUnavailable}) }, done_, "",
+			absentState,
+		},
 		"a stop that is done": {stopOrder(1), func(b *bench) { b.start(5) }, done_, "", absentState},
 	} {
 		t.Run(name, func(t *testing.T) {

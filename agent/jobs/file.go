@@ -11,26 +11,26 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Storage keeps the journal: buckets of keys and values. What an Update has changed is safe when it returns without an error,
-// as a whole; with an error nothing of it is there.
+// Storage keeps the journal: buckets of keys and values. When Update returns without an error, all of its change is on disk;
+// with an error, none of it is.
 type Storage interface {
 	View(read func(Tx) error) error
 	Update(change func(Tx) error) error
 	Close() error
 }
 
-// Tx is one look at a Storage, or one change of it. It is not to be used after its function has returned, nor is a value that
-// came of it.
+// Tx is one reading of a Storage, or one change of it. Neither it nor a value from it may be used after its function has
+// returned.
 type Tx interface {
 	Bucket(name string) Bucket
 }
 
-// Bucket is one of a Storage's buckets. All buckets are there from the beginning.
+// Bucket is one of a Storage's buckets. All buckets exist from the beginning.
 type Bucket interface {
-	Get(key []byte) []byte // nil: there is none
+	Get(key []byte) []byte // nil: the key is not there
 	Put(key, value []byte) error
 	Delete(key []byte) error
-	// ForEach visits all keys in their order. The visitor changes nothing.
+	// ForEach visits all keys in order. The visitor changes nothing.
 	ForEach(visit func(key, value []byte) error) error
 }
 
@@ -81,7 +81,7 @@ func openFile(path string) (Storage, error) {
 	return file{db}, nil
 }
 
-// Unused tells whether nobody works with the journal now. A journal that does not exist is unused.
+// Unused tells whether no process uses the journal now. A journal that does not exist is unused.
 func Unused(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -91,7 +91,7 @@ func Unused(path string) error {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return errors.New("a berth-agent runs on this node")
 	case err != nil:
-		return nil // damaged, perhaps, but not in use
+		return nil // it may be damaged, but nobody uses it
 	}
 	return db.Close()
 }

@@ -18,7 +18,7 @@ const (
 	resumeLimit = 10 * time.Second
 )
 
-// resume lets the paused copy of a finished migration run. It tries for as long as it may help: nobody else can.
+// resume lets the paused copy of a finished migration run. It keeps trying, because no other node can do it.
 func (j *Jobs) resume(command *berthv1.Command) done {
 	var last error
 	for deadline := j.now().Add(patience); ; {
@@ -53,15 +53,15 @@ func (j *Jobs) resume(command *berthv1.Command) done {
 
 func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 	answer := success(command, seen.message())
-	// This node was the target: the job's final figures, the downtime among them, are here.
+	// This node was the target: it has the job's final figures, including the downtime.
 	if job, err := j.Hypervisor.Job(j.ctx, command.GetVmId(), true); err == nil {
 		answer.Migration = figures(job)
 	}
 	return done{result: answer}
 }
 
-// discard destroys the paused leftover of a migration, with the volumes that were made for it, and nothing else. Its failures
-// are not kept: the same order is sent until the leftover is gone.
+// discard destroys the paused leftover of a migration, and the volumes that were made for it. It touches nothing else. Its
+// failures are not kept: the same order is sent until the leftover is gone.
 func (j *Jobs) discard(command *berthv1.Command) done {
 	for deadline := j.now().Add(patience); ; {
 		seen, err := j.destroyPaused(command)
@@ -76,8 +76,9 @@ func (j *Jobs) discard(command *berthv1.Command) done {
 	}
 }
 
-// destroyPaused tries once to end the paused copy of the command's epoch. Without an error it is not here: another epoch is
-// another copy. The error is hypervisor.ErrInvalidState if it runs or has crashed, and then trying again is of no use.
+// destroyPaused tries once to destroy the paused copy of the command's epoch. Without an error the copy is not here; a copy
+// of another epoch does not count. The error is hypervisor.ErrInvalidState if it runs or has crashed: then trying again does
+// not help.
 func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
 	seen := j.look(command)
 	switch {
@@ -106,7 +107,7 @@ func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
 	return seen, err
 }
 
-// discarded removes the volumes that were made for the leftover, now that nobody uses them.
+// discarded removes the volumes of the leftover, which nobody uses any more.
 func (j *Jobs) discarded(command *berthv1.Command, seen sight) done {
 	if err := volumes.Remove(j.ctx, j.Hypervisor, command.GetDiscard().GetVolumes()); err != nil {
 		return done{result: doubt(command, err, seen.message()), again: true}
@@ -114,9 +115,9 @@ func (j *Jobs) discarded(command *berthv1.Command, seen sight) done {
 	return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
 }
 
-// Discard destroys the paused copy that a migration has left of a VM, and has this node refuse orders for it up to its epoch
-// from now on. It tries once. No copy of that epoch: there is nothing to destroy. The error is hypervisor.ErrInvalidState when
-// the copy runs, or has crashed, and any other one when it may go later.
+// Discard destroys the paused copy that a migration has left of a VM, and makes this node refuse orders for the VM up to its
+// epoch. It tries once. Without a copy of that epoch there is nothing to destroy. The error is hypervisor.ErrInvalidState
+// when the copy runs or has crashed; after any other error trying again may help.
 func (j *Jobs) Discard(ctx context.Context, vm string, epoch uint64) error {
 	return j.inTurn(ctx, vm, epoch, func(command *berthv1.Command) error {
 		if _, err := j.destroyPaused(command); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -125,7 +126,13 @@ func (b *bench) answer() *berthv1.CommandResult {
 func (b *bench) want(r *berthv1.CommandResult, outcome berthv1.CommandOutcome, code string, state berthv1.DomainState) {
 	b.Helper()
 	if r.GetOutcome() != outcome || r.GetErrorCode() != code || r.GetDomain().GetState() != state {
-		b.Errorf("got %s, code %q, %s (%s)\nwant %s, code %q, %s", r.GetOutcome(), r.GetErrorCode(), r.GetDomain().GetState(), r.GetError(), outcome, code, state)
+		b.Errorf(
+			"got %s, code %q, %s (%s)\nwant %s, code %q, %s", r.GetOutcome(), r.GetErrorCode(), r.GetDomain().GetState(), r.GetError(),
+			outcome, code, state,
+		)
+	}
+	if word := errorcode.Word(r.GetCode()); word != code {
+		b.Errorf("code %q with the word %q", word, code)
 	}
 	if (r.GetError() == "") != (code == "") {
 		b.Errorf("code %q with the words %q", code, r.GetError())

@@ -1,10 +1,10 @@
-// Package jobs carries out commands, each once. A command is known by its operation ID and step: the second time it is
-// asked for, the first answer is given, also after a crash, because intent and answer are in a journal on the disk.
+// Package jobs carries out commands, each once. Operation ID and step identify a command. If it is sent again, it gets the
+// same answer again, even after a crash, because intent and answer are in a journal on disk.
 //
-// A command that is older than what this node has obeyed is refused: by the leader's term, and by the VM's epoch. A
-// command that was begun and whose end is not known is concluded from what the hypervisor shows, never from memory. And
-// "the VM is not here" is said only when it stays true: not while a start may still take effect that the hypervisor was
-// asked for and did not answer, and never without closing the door to orders that would bring the VM back.
+// A command that is older than what this node has obeyed is refused, by the leader's term and by the VM's epoch. If a command
+// was begun and its end is not known, the hypervisor is asked what is there; memory decides nothing. "The VM is not here" is
+// said only when it stays true: no start that the hypervisor has not answered may still take effect, and orders that would
+// bring the VM back are refused from then on.
 package jobs
 
 import (
@@ -19,13 +19,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
-	"berth/agent/migration"
-	"berth/agent/schedule"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// Config is what the jobs stand on.
+// Config is what the jobs need.
 type Config struct {
 	Journal    string // path of the journal file
 	Hypervisor hypervisor.Hypervisor
@@ -33,8 +32,8 @@ type Config struct {
 	VirtType   string // auto, kvm or qemu
 	Logger     hclog.Logger
 
-	// What a simulator replaces. Nil: the machine's own time, and the journal file.
-	Scheduler schedule.Scheduler
+	// A simulator replaces these. Nil: the machine's own time, and the journal file.
+	Scheduler Scheduler
 	Storage   Storage
 }
 
@@ -48,7 +47,7 @@ type Jobs struct {
 	results  chan *berthv1.CommandResult
 	progress chan *berthv1.CommandProgress
 
-	ctx    context.Context // of the agent's life: a job outlives the session that brought it
+	ctx    context.Context // of the agent's life: a job outlives the session that started it
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
@@ -61,11 +60,11 @@ type job struct {
 	operation string
 	vm        string
 	start     bool
-	runner    *migration.Runner // of a migration, once it runs
+	migration *migration // of a migration, once it runs
 	cancelled bool
 }
 
-// turn lets the commands of one VM work one after the other. Who holds what is in the channel has it.
+// turn makes the commands of one VM wait for each other. Who has received from the channel has the turn.
 type turn struct {
 	free  chan struct{}
 	users int // who has it or waits for it
@@ -74,7 +73,7 @@ type turn struct {
 // Open opens the journal. Close ends it.
 func Open(config Config) (*Jobs, error) {
 	if config.Scheduler == nil {
-		config.Scheduler = schedule.Real{}
+		config.Scheduler = realTime{}
 	}
 	if config.Storage == nil {
 		if err := os.MkdirAll(filepath.Dir(config.Journal), 0o700); err != nil {
@@ -104,14 +103,14 @@ func Open(config Config) (*Jobs, error) {
 		progress: make(chan *berthv1.CommandProgress, 64),
 	}
 	for _, vm := range open {
-		j.absences.doubt(vm) // an earlier life asked for it, and it may still come
+		j.absences.doubt(vm) // an earlier life asked for it, and it may still start
 	}
-	j.beside(j.prune)
-	j.beside(j.list)
+	j.background(j.prune)
+	j.background(j.list)
 	return j, nil
 }
 
-// Close leaves running jobs to libvirt and closes the journal. What they were is concluded when they are asked for again.
+// Close leaves running jobs to libvirt and closes the journal. Their ends are found out when somebody asks for them again.
 func (j *Jobs) Close() error {
 	j.cancel()
 	j.work.Wait()
@@ -127,8 +126,8 @@ func (j *Jobs) prune() {
 	}
 }
 
-// beside runs work that Close waits for.
-func (j *Jobs) beside(work func()) {
+// background runs work that Close waits for.
+func (j *Jobs) background(work func()) {
 	j.work.Add(1)
 	j.Scheduler.Go(func() {
 		defer j.work.Done()
@@ -138,13 +137,13 @@ func (j *Jobs) beside(work func()) {
 
 func (j *Jobs) now() time.Time { return j.Scheduler.Now() }
 
-// Results are the answers, in the order in which they were found.
+// Results is the answers, in the order in which they were found.
 func (j *Jobs) Results() <-chan *berthv1.CommandResult { return j.results }
 
-// Progress tells of running migrations, about once a second each.
+// Progress reports running migrations, about once a second each.
 func (j *Jobs) Progress() <-chan *berthv1.CommandProgress { return j.progress }
 
-// Running are the IDs of the operations that are worked on.
+// Running is the IDs of the operations in work.
 func (j *Jobs) Running() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -155,33 +154,33 @@ func (j *Jobs) Running() []string {
 	return ids
 }
 
-// Follow takes a leader's term for the present one: what leaders of older terms order is refused from now on. The error is
-// ErrStaleTerm when this leader is one of them.
+// Follow makes a leader's term the present one: orders of leaders with an older term are refused from now on. The error is
+// errorcode.ErrStaleTerm if this leader itself is older.
 func (j *Jobs) Follow(term uint64) error {
 	err := j.journal.follow(term)
-	if errors.Is(err, ErrStaleTerm) {
+	if errors.Is(err, errorcode.ErrStaleTerm) {
 		return err
 	}
-	if err != nil { // its orders will be refused for the same reason; the node's reports need no journal
+	if err != nil { // its orders will be refused for the same reason, but the node's reports need no journal
 		j.Logger.Error("the leader's term could not be journalled", "term", term, "error", err)
 	}
 	return nil
 }
 
-// Cancel asks for a running migration to be given up. Anything else runs to its end.
+// Cancel asks for a running migration to be given up. Any other command runs to its end.
 func (j *Jobs) Cancel(operation string, step uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if one := j.running[string(keyOf(operation, step))]; one != nil {
 		one.cancelled = true
-		if one.runner != nil {
-			one.runner.Cancel()
+		if one.migration != nil {
+			one.migration.cancel()
 		}
 	}
 }
 
-// Do carries out a command, or attaches to it if it runs, or repeats its answer. It does not wait. The context is only
-// that of the session that asks: the job does not end with it.
+// Do carries out a command, or attaches to it if it runs, or repeats its answer. It does not wait. The context is only that
+// of the asking session: the job does not end with it.
 func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	key := string(keyOf(command.GetOperationId(), command.GetStep()))
 	j.mu.Lock()
@@ -191,7 +190,7 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	}
 	one := &job{operation: command.GetOperationId(), vm: command.GetVmId(), start: command.GetStart() != nil}
 	j.running[key] = one
-	j.beside(func() {
+	j.background(func() {
 		result := j.carryOut(command, one)
 		j.mu.Lock()
 		delete(j.running, key)
@@ -219,7 +218,7 @@ func (j *Jobs) take(vm string) (giveBack func()) {
 	}
 }
 
-// tryTake takes the VM's turn if nobody has it. GiveBack is to be called in either case.
+// tryTake takes the VM's turn if nobody has it. GiveBack must be called in either case.
 func (j *Jobs) tryTake(vm string) (giveBack func()) {
 	t := j.turnOf(vm)
 	select {
@@ -254,7 +253,7 @@ func (j *Jobs) leave(vm string, t *turn) {
 	}
 }
 
-// starting tells whether a start of the VM is being worked on.
+// starting tells whether a start of the VM is in work.
 func (j *Jobs) starting(vm string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -266,8 +265,8 @@ func (j *Jobs) starting(vm string) bool {
 	return false
 }
 
-// carryOut finds the answer in the journal, or does the work and journals it. Nil means that the agent stops and the
-// answer has to be found by its next life.
+// carryOut finds the answer in the journal, or does the work and journals it. Nil means that the agent stops and its next
+// life has to find the answer.
 func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResult {
 	log := j.Logger.With("operation", command.GetOperationId(), "step", command.GetStep(), "vm", command.GetVmName())
 	if command.GetInspect() != nil {
@@ -275,8 +274,7 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	}
 	if command.GetOperationId() == "" || command.GetVmId() == "" || command.GetEpoch() == 0 {
 		// Epoch 0 is what domains have that are not Berth's.
-		err := errors.New("a command without operation, VM or epoch")
-		return result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "malformed", err, nil)
+		return refused(command, errorcode.ErrMalformed, nil)
 	}
 	defer j.take(command.GetVmId())()
 	before, err := j.journal.answered(command.GetOperationId(), command.GetStep())
@@ -288,14 +286,14 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 		return before
 	}
 	takenUp, err := j.journal.begin(command, false, j.now())
-	if errors.Is(err, ErrStaleEpoch) && j.isBack(command) {
+	if errors.Is(err, errorcode.ErrStaleEpoch) && j.isBack(command) {
 		takenUp, err = j.journal.begin(command, true, j.now())
 	}
 	if err != nil {
 		log.Warn("command refused", "error", err)
 		refused := refusal(command, err)
-		if errors.Is(err, ErrStaleEpoch) && command.GetDiscard() != nil {
-			// The door is shut: what is not here now stays away.
+		if errors.Is(err, errorcode.ErrStaleEpoch) && command.GetDiscard() != nil {
+			// Orders of this epoch are refused already, so what is not here now stays away.
 			refused.Domain = j.await(command, patience, func(s sight) bool { return !s.gone() || s.cleared() }).message()
 		}
 		return refused
@@ -314,17 +312,18 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	if err != nil {
 		log.Error("the answer could not be journalled", "error", err)
 		if !done.again && (done.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_DONE || command.GetMigrate() == nil) {
-			// It would be a promise that is forgotten: the intent stands, and the same order would be carried out after all,
-			// however late it comes again. Only that a guest has left is said at once, because it stands still until then.
+			// Without the journal the answer would be a promise that is forgotten: the intent stands, and the same order would be
+			// carried out if it came again, however late. Only one thing is answered all the same: that a guest has left, because
+			// it stands still until then.
 			return refusal(command, err)
 		}
 	}
 	return done.result
 }
 
-// isBack tells whether the order ends or moves away a VM that runs here under the order's own epoch, although this node has
-// let go of that epoch: somebody has brought it back without Berth. Such an order can only let go of it once more; what
-// could run it twice, a start or a resume, stays refused.
+// isBack tells whether the order stops or migrates a VM that runs here under the order's own epoch, although this node has
+// refused that epoch: somebody has brought the VM back without Berth. Such an order can only make the node let go of it once
+// more. A start or a resume, which could run the VM twice, stays refused.
 func (j *Jobs) isBack(command *berthv1.Command) bool {
 	if command.GetStop() == nil && command.GetMigrate() == nil {
 		return false
@@ -360,16 +359,18 @@ func actionOf(command *berthv1.Command) string {
 // done is how a command ended on this node.
 type done struct {
 	result   *berthv1.CommandResult
-	obeyFrom uint64 // refuse orders for the VM below this epoch from now on; 0: as before
-	again    bool   // do not keep: the same order asks anew
+	obeyFrom uint64 // refuse orders for the VM below this epoch from now on; 0: no change
+	again    bool   // do not keep the answer: the same order tries again
 }
 
-// act carries a command out. A defect that panics must not end the agent: the order would come again, and end its next
-// life and those on other nodes as well. What the command has done until then is for the coordinator to find out.
+// act carries a command out. A panic must not end the agent: the order would come again and end its next life, and the agents
+// of other nodes as well. The coordinator has to find out what the command had done before.
 func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
 	defer func() {
 		if defect := recover(); defect != nil {
-			j.Logger.Error("a command met a defect of berth", "operation", command.GetOperationId(), "defect", defect, "stack", string(debug.Stack()))
+			j.Logger.Error(
+				"a command met a defect of berth", "operation", command.GetOperationId(), "defect", defect, "stack", string(debug.Stack()),
+			)
 			j.absences.doubt(command.GetVmId())
 			d = done{result: doubt(command, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect), nil)}
 		}
@@ -394,7 +395,6 @@ func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
 	case *berthv1.Command_Release:
 		return j.release(command)
 	default:
-		err := errors.New("this agent does not know the command: upgrade it")
-		return done{result: result(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "unsupported", err, nil), again: true}
+		return done{result: refused(command, errorcode.ErrUnknown, nil), again: true}
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"berth/agent/errorcode"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -24,19 +24,13 @@ var (
 	bucketIntents = "intents" // operation/step -> entry: begun here, and the end is not known
 	bucketAnswers = "answers" // operation/step -> entry
 	bucketEpochs  = "epochs"  // VM ID -> lowest epoch that is still obeyed
-	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed, but for one that clears
+	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed; clearing orders do not count
 	bucketMeta    = "meta"
 	keyTerm       = []byte("term") // highest term of a leader that was followed
 )
 
-// ErrStaleTerm and ErrStaleEpoch refuse an order that is older than what this node has journalled.
-var (
-	ErrStaleTerm  = errors.New("it is from an older leader")
-	ErrStaleEpoch = errors.New("the order is for an older epoch of the VM")
-)
-
-// journal remembers on disk what this node set out to do and what it answered. Every change is on the disk when the call
-// returns, so intent is never lost to a crash.
+// journal keeps on disk what this node began and what it answered. Every change is on disk when the call returns, so a crash
+// loses no intent.
 type journal struct {
 	storage Storage
 }
@@ -56,7 +50,7 @@ func (j *journal) close() error { return j.storage.Close() }
 
 func keyOf(operation string, step uint32) []byte { return fmt.Appendf(nil, "%s/%08x", operation, step) }
 
-// answered finds the answer that was given before; nil if none was.
+// answered finds the earlier answer; nil if there is none.
 func (j *journal) answered(operation string, step uint32) (result *berthv1.CommandResult, err error) {
 	err = j.storage.View(func(tx Tx) error {
 		text := tx.Bucket(bucketAnswers).Get(keyOf(operation, step))
@@ -73,9 +67,9 @@ func (j *journal) answered(operation string, step uint32) (result *berthv1.Comma
 	return result, err
 }
 
-// begin records the intent to carry out a command, unless it is older than what was obeyed before. ErrStaleTerm and
-// ErrStaleEpoch are refusals. TakenUp tells that the intent was there already: an earlier life of the agent began it. An
-// order about a VM that is back counts as new, whatever its epoch.
+// begin records the intent to carry out a command, unless the command is older than what was obeyed before (errorcode.ErrStaleTerm,
+// errorcode.ErrStaleEpoch). TakenUp tells that the intent was there already: an earlier life of the agent began it. An order about a VM
+// that is back counts as new under any epoch.
 func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (takenUp bool, err error) {
 	err = j.storage.Update(func(tx Tx) error {
 		if err := obey(tx, command, back); err != nil {
@@ -93,7 +87,7 @@ func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (take
 	return takenUp, err
 }
 
-// obey refuses what is old and remembers what is new.
+// obey refuses what is old and records what is new.
 func obey(tx Tx, command *berthv1.Command, back bool) error {
 	if err := followed(tx, command.GetTerm()); err != nil {
 		return err
@@ -102,12 +96,12 @@ func obey(tx Tx, command *berthv1.Command, back bool) error {
 	floor, obeyed := number(tx.Bucket(bucketEpochs).Get([]byte(vm))), number(tx.Bucket(bucketObeyed).Get([]byte(vm)))
 	switch {
 	case command.GetClear() != nil && (epoch < obeyed || epoch+1 < floor):
-		// What an order of a later epoch made has the same names.
-		return fmt.Errorf("%w: epoch %d, and %d has been here since", ErrStaleEpoch, epoch, max(obeyed, floor-1))
+		// An order of a later epoch has made volumes with the same names.
+		return fmt.Errorf("%w: epoch %d, and %d has been here since", errorcode.ErrStaleEpoch, epoch, max(obeyed, floor-1))
 	case command.GetClear() != nil:
 		return raise(tx.Bucket(bucketEpochs), vm, epoch) // it comes when its epoch is over
 	case epoch < floor && !back:
-		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", ErrStaleEpoch, epoch, floor)
+		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", errorcode.ErrStaleEpoch, epoch, floor)
 	}
 	if err := raise(tx.Bucket(bucketObeyed), vm, epoch); err != nil {
 		return err
@@ -115,24 +109,24 @@ func obey(tx Tx, command *berthv1.Command, back bool) error {
 	return raise(tx.Bucket(bucketEpochs), vm, epoch)
 }
 
-// followed refuses a term that is older than one that was followed, and remembers it otherwise.
+// followed refuses a term that is older than one that was followed, and records it otherwise.
 func followed(tx Tx, term uint64) error {
 	meta := tx.Bucket(bucketMeta)
 	switch known := number(meta.Get(keyTerm)); {
 	case term < known:
-		return fmt.Errorf("%w: term %d, this node has obeyed term %d", ErrStaleTerm, term, known)
+		return fmt.Errorf("%w: term %d, this node has obeyed term %d", errorcode.ErrStaleTerm, term, known)
 	case term > known:
 		return meta.Put(keyTerm, bytesOf(term))
 	}
 	return nil
 }
 
-// follow is followed in a transaction of its own.
+// follow is followed in its own transaction.
 func (j *journal) follow(term uint64) error {
 	return j.storage.Update(func(tx Tx) error { return followed(tx, term) })
 }
 
-// raise lets an epoch of a VM be no lower than this from now on.
+// raise makes this the lowest epoch of a VM from now on, unless it is higher already.
 func raise(epochs Bucket, vm string, epoch uint64) error {
 	if epoch <= number(epochs.Get([]byte(vm))) {
 		return nil
@@ -140,7 +134,7 @@ func raise(epochs Bucket, vm string, epoch uint64) error {
 	return epochs.Put([]byte(vm), bytesOf(epoch))
 }
 
-// refuse closes the door to every order for the VM up to an epoch.
+// refuse refuses every order for the VM up to an epoch from now on.
 func (j *journal) refuse(vm string, epoch uint64) error {
 	return j.storage.Update(func(tx Tx) error { return raise(tx.Bucket(bucketEpochs), vm, epoch+1) })
 }
@@ -169,14 +163,14 @@ func conclude(tx Tx, e *entry, result *berthv1.CommandResult) (err error) {
 	return put(tx.Bucket(bucketAnswers), key, e)
 }
 
-// forget takes an intent back, for a command that has to be tried anew when it is asked for again.
+// forget removes an intent, for a command that must be tried again when it comes again.
 func (j *journal) forget(command *berthv1.Command) error {
 	return j.storage.Update(func(tx Tx) error {
 		return tx.Bucket(bucketIntents).Delete(keyOf(command.GetOperationId(), command.GetStep()))
 	})
 }
 
-// openStarts are the VM IDs of starts that were begun and not answered.
+// openStarts is the VM IDs of starts that were begun and not answered.
 func (j *journal) openStarts() (vms []string, err error) {
 	err = j.storage.View(func(tx Tx) error {
 		return eachStart(tx, func(e *entry) error {
@@ -187,8 +181,8 @@ func (j *journal) openStarts() (vms []string, err error) {
 	return vms, err
 }
 
-// refuseStarts answers every open start of the VM up to an epoch with a failure, so that saying "not here" afterwards
-// stays true: none of those orders will be carried out any more, however late it comes.
+// refuseStarts answers every open start of the VM up to an epoch with a failure. So "not here" stays true afterwards: none of
+// those orders will be carried out any more, however late it comes.
 func (j *journal) refuseStarts(vm string, upTo uint64, at time.Time) error {
 	open, err := j.openStarts()
 	if err != nil || !slices.Contains(open, vm) {
@@ -200,9 +194,10 @@ func (j *journal) refuseStarts(vm string, upTo uint64, at time.Time) error {
 				return nil
 			}
 			e.At = at
+			code := berthv1.AgentErrorCode_AGENT_ERROR_CODE_NOT_FOUND
 			return conclude(tx, e, &berthv1.CommandResult{
 				OperationId: e.Operation, Step: e.Step, Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED,
-				ErrorCode: "not_found", Error: "the start ended unseen, and the VM was found not to be here",
+				Code: code, ErrorCode: errorcode.Word(code), Error: "the start ended unseen, and the VM was found not to be here",
 			})
 		})
 	})
@@ -232,7 +227,7 @@ func eachStart(tx Tx, visit func(*entry) error) error {
 	return nil
 }
 
-// prune drops old lines. Epochs stay: they are what keeps an order that comes years late from being obeyed.
+// prune drops old lines. Epochs stay, because they keep the node from obeying an order that comes years late.
 func (j *journal) prune(now time.Time) error {
 	return j.storage.Update(func(tx Tx) error {
 		for _, name := range []string{bucketIntents, bucketAnswers} {

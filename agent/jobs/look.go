@@ -16,38 +16,38 @@ const (
 	// patience is how long a command waits for a hypervisor that does not answer, before it leaves the verdict to the
 	// coordinator. libvirtd restarts in a few seconds.
 	patience = 60 * time.Second
-	// haste is the same before anything is tried: a start, which another node can carry out as well, and the others.
+	// haste is the same before anything has been tried. A start waits shorter, because another node can carry it out.
 	startHaste = 3 * time.Second
 	haste      = 15 * time.Second
 
 	pollEvery = 250 * time.Millisecond
 
-	// settled is how long a VM whose start is in doubt has to be seen absent: a hypervisor that hung carries out what
-	// it has in its queues when it comes back, a moment after it answers questions again.
-	settled = 10 * time.Second
+	// surelyAbsent is how long a VM whose start is in doubt must be seen absent. A hypervisor that hung carries out what it has
+	// in its queues when it comes back, a moment after it answers questions again.
+	surelyAbsent = 10 * time.Second
 )
 
 // sight is what the hypervisor shows of a VM.
 type sight struct {
 	domain hypervisor.Domain
-	err    error // why nothing is known; nil: what domain says is so
+	err    error // why nothing is known; nil: the domain is as it says
 }
 
 func (s sight) known() bool  { return s.err == nil }
 func (s sight) absent() bool { return s.known() && s.domain.State == hypervisor.Absent }
 
-// gone is absent, or no more than a definition.
+// gone is absent, or only a definition.
 func (s sight) gone() bool { return s.absent() || s.known() && s.domain.State == hypervisor.Shutoff }
 
-// cleared tells that the hypervisor does nothing any more for a VM that is gone: it may come back.
+// cleared tells that the hypervisor has finished its work for a VM that is gone: the VM may come back.
 func (s sight) cleared() bool { return s.gone() && !s.domain.JobActive }
 
-// holds tells whether the VM is here, in whatever state, under this epoch.
+// holds tells whether the VM is here under this epoch, in any state.
 func (s sight) holds(epoch uint64) bool { return s.known() && !s.gone() && s.domain.Epoch == epoch }
 
 func (s sight) in(state hypervisor.State) bool { return s.known() && s.domain.State == state }
 
-// message is the sight as answers show it.
+// message is the sight in the form of answers.
 func (s sight) message() *berthv1.Domain { return telemetry.Domain(s.domain) }
 
 // absent is the sight of a VM that is not here.
@@ -65,13 +65,13 @@ func (j *Jobs) look(command *berthv1.Command) sight {
 		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName()}, err: err}
 	}
 	if domain.State == hypervisor.Starting {
-		// Neither here nor not: a launch that libvirtd did not live to see ends with the guest's death.
+		// Neither here nor absent: if libvirtd has died during the launch, the guest dies as well.
 		return sight{domain: domain, err: fmt.Errorf("%w: it is being launched", hypervisor.ErrBusy)}
 	}
 	return sight{domain: domain}
 }
 
-// await looks until the sight is as wanted, or time is up. It returns the last sight.
+// await looks until the sight is as wanted, or the time is over. It returns the last sight.
 func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(sight) bool) sight {
 	deadline := j.now().Add(limit)
 	for {
@@ -82,7 +82,7 @@ func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(
 	}
 }
 
-// firstLook is the look before anything is tried. What an earlier life may have begun is waited for longer.
+// firstLook is the look before anything is tried. It waits longer if an earlier life may have begun the command.
 func (j *Jobs) firstLook(command *berthv1.Command, takenUp bool, haste time.Duration) sight {
 	if takenUp {
 		haste = patience
@@ -101,13 +101,13 @@ func (j *Jobs) limited(limit time.Duration) (context.Context, context.CancelFunc
 	return j.Scheduler.Limit(j.ctx, limit)
 }
 
-// absences are the VMs of which "not here" is in doubt. The zero value is ready.
+// absences is the VMs whose absence is in doubt. The zero value is ready.
 type absences struct {
 	mu    sync.Mutex
 	since map[string]time.Time // when the VM was first seen absent; zero: not yet
 }
 
-// doubt begins: a start may still take effect.
+// doubt notes that a start may still take effect.
 func (a *absences) doubt(vm string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +117,7 @@ func (a *absences) doubt(vm string) {
 	a.since[vm] = time.Time{}
 }
 
-// positive takes a sight in and tells whether the VM is absent for sure.
+// positive records a sight and tells whether the VM is absent for certain.
 func (a *absences) positive(vm string, seen sight, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,23 +126,23 @@ func (a *absences) positive(vm string, seen sight, now time.Time) bool {
 	case !doubtful:
 		return seen.absent()
 	case !seen.known():
-		a.since[vm] = time.Time{} // it hangs again: wait anew
+		a.since[vm] = time.Time{} // it hangs again: wait again
 		return false
 	case !seen.absent():
-		delete(a.since, vm) // it came
+		delete(a.since, vm) // it has started
 		return false
 	case since.IsZero():
 		a.since[vm] = now
 		return false
-	case now.Sub(since) < settled:
+	case now.Sub(since) < surelyAbsent:
 		return false
 	}
 	delete(a.since, vm)
 	return true
 }
 
-// inspect only looks, and its answer is never remembered. A command of the VM that runs is not waited for; one that
-// comes waits.
+// inspect only looks, and its answer is not kept. It does not wait for a command of the VM that is in work; a command that
+// comes meanwhile waits for it.
 func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
 	defer j.tryTake(command.GetVmId())()
 	seen := j.look(command)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
-	"berth/agent/migration"
-	"berth/agent/migration/converge"
 	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -31,50 +30,50 @@ func (j *Jobs) migrate(command *berthv1.Command, one *job, takenUp bool) done {
 	case !seen.holds(command.GetEpoch()):
 		return done{result: refused(command, otherEpoch(command, seen), seen.message())}
 	case !seen.in(hypervisor.Running) && !seen.domain.JobActive:
-		// The target would let it run, and whoever paused it wants it paused.
+		// The target would let it run, and somebody wants it paused.
 		err := fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Reason)
 		return done{result: refused(command, err, seen.message())}
 	}
-	runner := j.runner(command, one, seen.domain)
+	going := j.migration(command, one, seen.domain)
 	var err error
 	if seen.domain.JobActive {
-		err = runner.Attach(j.ctx)
+		err = going.attach(j.ctx)
 	} else {
-		err = j.copyTo(command, runner)
+		err = j.copyTo(command, going)
 	}
 	for {
 		seen = j.outcome(command)
 		if !seen.known() || seen.gone() || !seen.domain.JobActive || j.ctx.Err() != nil {
-			return migrated(command, runner, seen, err, j.finalFigures(command, seen))
+			return migrated(command, going, seen, err, j.finalFigures(command, seen))
 		}
 		// The call came back and the job goes on: the daemon's answer was lost, not the move.
-		err = runner.Attach(j.ctx)
+		err = going.attach(j.ctx)
 	}
 }
 
-func (j *Jobs) runner(command *berthv1.Command, one *job, domain hypervisor.Domain) *migration.Runner {
+func (j *Jobs) migration(command *berthv1.Command, one *job, domain hypervisor.Domain) *migration {
 	deadline := time.Duration(command.GetMigrate().GetDeadlineSeconds() * float64(time.Second))
 	if deadline <= 0 {
 		size := domain.MemoryBytes
 		for _, volume := range command.GetMigrate().GetFrom() {
 			size += volume.GetCapacityBytes()
 		}
-		deadline = converge.Deadline(size)
+		deadline = deadlineOf(size)
 	}
-	runner := &migration.Runner{
-		Hypervisor: j.Hypervisor, UUID: command.GetVmId(), Limit: deadline,
-		Scheduler: j.Scheduler, Report: func(job hypervisor.Job) { j.report(command, job) },
+	going := &migration{
+		hypervisor: j.Hypervisor, uuid: command.GetVmId(), limit: deadline,
+		scheduler: j.Scheduler, report: func(job hypervisor.Job) { j.report(command, job) },
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one.runner = runner
+	one.migration = going
 	if one.cancelled {
-		runner.Cancel()
+		going.cancel()
 	}
-	return runner
+	return going
 }
 
-func (j *Jobs) copyTo(command *berthv1.Command, runner *migration.Runner) error {
+func (j *Jobs) copyTo(command *berthv1.Command, going *migration) error {
 	order := command.GetMigrate()
 	xml, err := j.Hypervisor.XML(j.ctx, command.GetVmId())
 	if err != nil {
@@ -90,12 +89,12 @@ func (j *Jobs) copyTo(command *berthv1.Command, runner *migration.Runner) error 
 	}
 	options := hypervisor.MigrateOptions{
 		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml,
-		BandwidthBPS: order.GetBandwidthBps(), Paused: true, Plain: migration.Plain(order.GetTargetUri()),
+		BandwidthBPS: order.GetBandwidthBps(), Paused: true, Plain: plain(order.GetTargetUri()),
 	}
 	if err := j.moveDisks(order, &options); err != nil {
 		return err
 	}
-	return runner.Run(j.ctx, options)
+	return going.run(j.ctx, options)
 }
 
 // outcome is what is here after the job: it waits for a hypervisor that is away and for a hand-over that is under way.
@@ -119,7 +118,7 @@ func (j *Jobs) finalFigures(command *berthv1.Command, seen sight) *berthv1.Migra
 	return figures(job)
 }
 
-func migrated(command *berthv1.Command, runner *migration.Runner, seen sight, err error, final *berthv1.MigrationStats) done {
+func migrated(command *berthv1.Command, going *migration, seen sight, err error, final *berthv1.MigrationStats) done {
 	switch {
 	case seen.gone() && err == nil:
 		answer := success(command, seen.message())
@@ -127,8 +126,8 @@ func migrated(command *berthv1.Command, runner *migration.Runner, seen sight, er
 		// This node has let go: orders for the epoch that ran here are void from now on.
 		return done{result: answer, obeyFrom: command.GetEpoch() + 1}
 	case seen.in(hypervisor.Running) && !seen.domain.JobActive:
-		answer := failure(command, notMigrated(runner, err), seen.message())
-		if runner.Cancelled() {
+		answer := failure(command, notMigrated(going, err), seen.message())
+		if going.isCancelled() {
 			answer.Outcome = berthv1.CommandOutcome_COMMAND_OUTCOME_CANCELLED
 		}
 		return done{result: answer}
@@ -142,15 +141,12 @@ func migrated(command *berthv1.Command, runner *migration.Runner, seen sight, er
 	}
 }
 
-// errDeadline has the code "timeout".
-var errDeadline = errors.New("given up")
-
 // notMigrated says why the guest stayed, in the words that help most.
-func notMigrated(runner *migration.Runner, err error) error {
-	switch why := runner.GaveUp(); {
+func notMigrated(going *migration, err error) error {
+	switch why := going.whyGivenUp(); {
 	case why != "":
-		return fmt.Errorf("%w: %s", errDeadline, why)
-	case runner.Cancelled():
+		return fmt.Errorf("%w: %s", errorcode.ErrGivenUp, why)
+	case going.isCancelled():
 		return fmt.Errorf("%w: cancelled", hypervisor.ErrAborted)
 	case err == nil:
 		return errors.New("the migration ended and the guest is still here")

@@ -121,20 +121,44 @@ func TestMigrateThatDoesNotGoThrough(t *testing.T) {
 	}{
 		"the guest writes too fast": {hot, within(20), failed, "timeout", running, "not done after 20s"},
 		"nobody knows how far it is": {
-			func(b *bench) { hot(b); b.node.Inject("job", fake.Fault{Err: hypervisor.ErrBusy}) }, within(20), failed, "timeout", running, "not done after 20s",
+			func(b *bench) { hot(b); b.node.Inject("job", fake.Fault{Err: hypervisor.ErrBusy}) }, within(20), failed, "timeout",
+			running, "not done after 20s",
 		},
-		"no deadline, by the size":     {hot, migrateOrder, failed, "timeout", running, "not done after 2m30s"},
-		"target unreachable":           {func(b *bench) { b.wire.Cut("n1", "n2", true) }, migrateOrder, failed, "internal", running, "cannot connect"},
-		"target full":                  {func(b *bench) { b.peer.MemoryBytes = 1 << 20 }, migrateOrder, failed, "no_memory", running, "n2"},
-		"link cut while copying":       {func(b *bench) { b.slow(); time.AfterFunc(3*time.Second, func() { b.wire.Cut("n1", "n2", true) }) }, migrateOrder, failed, "internal", running, "link"},
-		"it does not run here":         {func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, migrateOrder, failed, "not_found", absentState, "does not run here"},
-		"its owner paused it":          {func(b *bench) { b.set(hypervisor.Paused) }, migrateOrder, refused_, "invalid_state", paused, "paused"},
-		"another epoch runs":           {func(b *bench) { b.node.Edit(vmID, func(d *hypervisor.Domain) { d.Epoch = 9 }) }, migrateOrder, refused_, "other_epoch", running, "epoch 9"},
-		"the last message got lost":    {func(b *bench) { b.node.Inject("finish", fake.Fault{Err: errors.New("lost")}) }, migrateOrder, ambiguous, "internal", pausedMigration, "lost"},
-		"gone, but with an error":      {func(b *bench) { b.node.Inject("finish", fake.Fault{Err: errors.New("odd"), Effect: true}) }, migrateOrder, ambiguous, "internal", absentState, "odd"},
-		"libvirt away and back":        {func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second) }, migrateOrder, ambiguous, "ambiguous", absentState, "unseen"},
-		"libvirt away and rolled back": {func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second); b.break_(5 * time.Second) }, migrateOrder, failed, "aborted", running, "and the guest stayed"},
-		"libvirt away for good":        {func(b *bench) { b.slow(); time.AfterFunc(3*time.Second, b.node.Stop) }, migrateOrder, ambiguous, "ambiguous", unknown, "broke"},
+		"no deadline, by the size": {hot, migrateOrder, failed, "timeout", running, "not done after 2m30s"},
+		"target unreachable": {
+			func(b *bench) { b.wire.Cut("n1", "n2", true) }, migrateOrder, failed, "internal", running, "cannot connect",
+		},
+		"target full": {func(b *bench) { b.peer.MemoryBytes = 1 << 20 }, migrateOrder, failed, "no_memory", running, "n2"},
+		"link cut while copying": {
+			func(b *bench) { b.slow(); time.AfterFunc(3*time.Second, func() { b.wire.Cut("n1", "n2", true) }) }, migrateOrder, failed,
+			"internal", running, "link",
+		},
+		"it does not run here": {
+			func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, migrateOrder, failed, "not_found", absentState, "does not run here",
+		},
+		"its owner paused it": {func(b *bench) { b.set(hypervisor.Paused) }, migrateOrder, refused_, "invalid_state", paused, "paused"},
+		"another epoch runs": {
+			func(b *bench) { b.node.Edit(vmID, func(d *hypervisor.Domain) { d.Epoch = 9 }) }, migrateOrder, refused_, "other_epoch", running,
+			"epoch 9",
+		},
+		"the last message got lost": {
+			func(b *bench) { b.node.Inject("finish", fake.Fault{Err: errors.New("lost")}) }, migrateOrder, ambiguous, "internal",
+			pausedMigration, "lost",
+		},
+		"gone, but with an error": {
+			func(b *bench) { b.node.Inject("finish", fake.Fault{Err: errors.New("odd"), Effect: true}) }, migrateOrder, ambiguous,
+			"internal", absentState, "odd",
+		},
+		"libvirt away and back": {
+			func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second) }, migrateOrder, ambiguous, "ambiguous", absentState, "unseen",
+		},
+		"libvirt away and rolled back": {
+			func(b *bench) { b.slow(); b.away(3*time.Second, 8*time.Second); b.break_(5 * time.Second) }, migrateOrder, failed, "aborted",
+			running, "and the guest stayed",
+		},
+		"libvirt away for good": {
+			func(b *bench) { b.slow(); time.AfterFunc(3*time.Second, b.node.Stop) }, migrateOrder, ambiguous, "ambiguous", unknown, "broke",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {
@@ -205,17 +229,19 @@ func TestResume(t *testing.T) {
 		code    string
 		state   berthv1.DomainState
 	}{
-		"paused":              {func(*bench) {}, 5, done_, "", running},
-		"runs already":        {func(b *bench) { b.set(hypervisor.Running) }, 5, done_, "", running},
-		"paused, mid-way":     {func(b *bench) { b.set(hypervisor.PausedMigration) }, 5, done_, "", running},
-		"gone":                {func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, 5, failed, "not_found", absentState},
-		"another epoch":       {func(*bench) {}, 6, ambiguous, "other_epoch", paused},
-		"another epoch runs":  {func(b *bench) { b.set(hypervisor.Running) }, 6, ambiguous, "other_epoch", running},
-		"crashed":             {func(b *bench) { b.set(hypervisor.Crashed) }, 5, failed, "invalid_state", crashedState},
-		"libvirt away, back":  {func(b *bench) { b.away(0, 20*time.Second); time.Sleep(time.Millisecond) }, 5, done_, "", running},
-		"libvirt away":        {func(b *bench) { b.node.Stop() }, 5, ambiguous, "unavailable", unknown},
-		"refused at first":    {func(b *bench) { b.node.Inject("resume", fake.Fault{Err: hypervisor.ErrBusy, Times: 5}) }, 5, done_, "", running},
-		"answer lost":         {func(b *bench) { b.node.Inject("resume", fake.Fault{Hang: true, Effect: true, Times: 1}) }, 5, done_, "", running},
+		"paused":             {func(*bench) {}, 5, done_, "", running},
+		"runs already":       {func(b *bench) { b.set(hypervisor.Running) }, 5, done_, "", running},
+		"paused, mid-way":    {func(b *bench) { b.set(hypervisor.PausedMigration) }, 5, done_, "", running},
+		"gone":               {func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, 5, failed, "not_found", absentState},
+		"another epoch":      {func(*bench) {}, 6, ambiguous, "other_epoch", paused},
+		"another epoch runs": {func(b *bench) { b.set(hypervisor.Running) }, 6, ambiguous, "other_epoch", running},
+		"crashed":            {func(b *bench) { b.set(hypervisor.Crashed) }, 5, failed, "invalid_state", crashedState},
+		"libvirt away, back": {func(b *bench) { b.away(0, 20*time.Second); time.Sleep(time.Millisecond) }, 5, done_, "", running},
+		"libvirt away":       {func(b *bench) { b.node.Stop() }, 5, ambiguous, "unavailable", unknown},
+		"refused at first":   {func(b *bench) { b.node.Inject("resume", fake.Fault{Err: hypervisor.ErrBusy, Times: 5}) }, 5, done_, "", running},
+		"answer lost": {
+			func(b *bench) { b.node.Inject("resume", fake.Fault{Hang: true, Effect: true, Times: 1}) }, 5, done_, "", running,
+		},
 		"job not over, later": {func(b *bench) { b.job(5 * time.Second) }, 5, done_, "", running},
 	} {
 		t.Run(name, func(t *testing.T) {

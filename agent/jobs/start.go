@@ -14,8 +14,8 @@ import (
 // startLimit is long because QEMU may have to reserve and clear hundreds of GiB before it answers.
 const startLimit = 5 * time.Minute
 
-// start creates the domain. Repeating it is safe: a hypervisor knows one domain of a UUID, and a look comes first and
-// last.
+// start creates the domain. Repeating it is safe: a hypervisor has at most one domain of a UUID, and start looks before and
+// after.
 func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
 	seen := j.firstLook(command, takenUp, startHaste)
 	switch {
@@ -39,8 +39,8 @@ func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
 	return j.cleared(command, j.launch(command, takenUp))
 }
 
-// ownDefinition tells whether what is here is the definition that a persistent VM was left with when it was last stopped. The
-// order has what it is to be now.
+// ownDefinition tells whether what is here is the definition that a persistent VM kept when it was last stopped. The order
+// has the new definition.
 func (j *Jobs) ownDefinition(command *berthv1.Command, seen sight) bool {
 	return command.GetStart().GetPersistent() && seen.in(hypervisor.Shutoff) && seen.domain.Managed &&
 		seen.domain.Epoch < command.GetEpoch() && seen.domain.Name == command.GetVmName()
@@ -52,8 +52,8 @@ func (j *Jobs) undefine(seen sight) error {
 	return j.Hypervisor.Undefine(ctx, seen.domain.UUID, seen.domain.Epoch)
 }
 
-// keep lets libvirt keep the definition of a persistent VM that runs now. That is for the time after Berth only: without it
-// the VM runs as well.
+// keep makes libvirt keep the definition of a persistent VM that runs now. It matters only once Berth is gone, so the VM runs
+// without it as well.
 func (j *Jobs) keep(command *berthv1.Command, xml string) {
 	if !command.GetStart().GetPersistent() {
 		return
@@ -65,7 +65,7 @@ func (j *Jobs) keep(command *berthv1.Command, xml string) {
 	}
 }
 
-// launch asks for the domain, which is not here, and looks what came of it.
+// launch creates the domain, which is not here, and looks what has become of it.
 func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
 	seen := absent(command)
 	xml, err := j.render(command)
@@ -79,9 +79,9 @@ func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
 	}
 	switch {
 	case errors.Is(err, hypervisor.ErrAmbiguous), err != nil && takenUp:
-		return j.startInDoubt(command, err) // what an earlier life asked for may still come
+		return j.startInDoubt(command, err) // what an earlier life asked for may still take effect
 	case errors.Is(err, hypervisor.ErrUnavailable):
-		return notStarted(command, err, sight{domain: seen.domain, err: err}) // nothing was asked for
+		return notStarted(command, err, sight{domain: seen.domain, err: err}) // the hypervisor was not asked
 	}
 	seen = j.await(command, patience, sight.known)
 	switch {
@@ -98,11 +98,11 @@ func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
 }
 
 func (j *Jobs) started(command *berthv1.Command, seen sight) done {
-	j.absences.positive(command.GetVmId(), seen, j.now()) // no doubt any more
+	j.absences.positive(command.GetVmId(), seen, j.now()) // there is no doubt any more
 	return done{result: success(command, seen.message())}
 }
 
-// startInDoubt waits until it shows whether the order was carried out.
+// startInDoubt waits until it is clear whether the order was carried out.
 func (j *Jobs) startInDoubt(command *berthv1.Command, err error) done {
 	j.absences.doubt(command.GetVmId())
 	positive := false
@@ -121,13 +121,13 @@ func (j *Jobs) startInDoubt(command *berthv1.Command, err error) done {
 	}
 }
 
-// notStarted fails a start, and with it every order of its epoch: from now on this node refuses it, so that the failure
-// is evidence and the VM may be placed elsewhere.
+// notStarted fails a start and every order of its epoch: this node refuses the epoch from now on. So the failure is evidence,
+// and the VM may be placed elsewhere.
 func notStarted(command *berthv1.Command, err error, seen sight) done {
 	return done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}
 }
 
-// machineCache keeps what the node's capabilities say for a while: reading them costs more than all else in a start.
+// machineCache keeps the node's capabilities for a while: reading them takes longer than the rest of a start.
 type machineCache struct {
 	mu      sync.Mutex
 	machine domxml.Machine

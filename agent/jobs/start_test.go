@@ -57,13 +57,18 @@ func TestStartFails(t *testing.T) {
 		code    string
 		state   berthv1.DomainState
 	}{
-		"no memory":          {func(*bench) {}, tooBig, "no_memory", absentState},
-		"malformed":          {func(*bench) {}, malformed, "invalid_xml", absentState},
-		"runs already":       {func(b *bench) { b.start(3) }, startOrder, "exists", running},
-		"defined by hand":    {func(b *bench) { b.start(3); b.define() }, startOrder, "exists", berthv1.DomainState_DOMAIN_STATE_SHUTOFF},
-		"libvirt away":       {func(b *bench) { b.node.Stop() }, startOrder, "unavailable", unknown},
-		"libvirt says no":    {func(b *bench) { b.node.Inject("start", fake.Fault{Err: errors.New("qemu did not start")}) }, startOrder, "internal", absentState},
-		"no capabilities":    {func(b *bench) { b.node.Inject("host", fake.Fault{Err: hypervisor.ErrDenied}) }, startOrder, "denied", absentState},
+		"no memory":       {func(*bench) {}, tooBig, "no_memory", absentState},
+		"malformed":       {func(*bench) {}, malformed, "invalid_xml", absentState},
+		"runs already":    {func(b *bench) { b.start(3) }, startOrder, "exists", running},
+		"defined by hand": {func(b *bench) { b.start(3); b.define() }, startOrder, "exists", berthv1.DomainState_DOMAIN_STATE_SHUTOFF},
+		"libvirt away":    {func(b *bench) { b.node.Stop() }, startOrder, "unavailable", unknown},
+		"libvirt says no": {
+			func(b *bench) { b.node.Inject("start", fake.Fault{Err: errors.New("qemu did not start")}) }, startOrder, "internal",
+			absentState,
+		},
+		"no capabilities": {
+			func(b *bench) { b.node.Inject("host", fake.Fault{Err: hypervisor.ErrDenied}) }, startOrder, "denied", absentState,
+		},
 		"guest ends at once": {func(b *bench) { b.node.Inject("start", fake.Fault{Err: nil}) }, startOrder, "internal", absentState},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +157,7 @@ func TestAbsentIsSaidOnceItIsSure(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		if sure := time.Since(begun); sure < settled {
+		if sure := time.Since(begun); sure < surelyAbsent {
 			b.Errorf("sure after %s", sure)
 		}
 		if b.calls("start") != 1 {

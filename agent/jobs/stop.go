@@ -58,13 +58,13 @@ func (j *Jobs) powerOff(command *berthv1.Command) done {
 	}
 }
 
-// askToStop gives the guest its grace time.
+// askToStop asks the guest to shut down and waits for its grace time.
 func (j *Jobs) askToStop(command *berthv1.Command, grace time.Duration) sight {
 	ctx, cancel := j.limited(actLimit)
 	err := j.Hypervisor.Shutdown(ctx, command.GetVmId())
 	cancel()
 	if err != nil {
-		// A guest that cannot be asked is waited for as well: its owner may be shutting it down from inside.
+		// If a guest cannot be asked, its grace time counts all the same: its owner may be shutting it down from inside.
 		j.Logger.Warn("the guest could not be asked to shut down", "vm", command.GetVmName(), "error", err)
 	}
 	return j.await(command, grace, sight.gone)

@@ -20,14 +20,24 @@ func TestStop(t *testing.T) {
 		most    time.Duration
 		destroy bool
 	}{
-		"guest powers off":       {fake.Guest{}, func(*bench) {}, stopOrder(90), time.Second, 2 * time.Second, false},
-		"guest ignores it":       {fake.Guest{IgnoresShutdown: true}, func(*bench) {}, stopOrder(30), 30 * time.Second, 31 * time.Second, true},
-		"force":                  {fake.Guest{}, func(*bench) {}, force, 0, time.Second, true},
-		"crashed":                {fake.Guest{}, func(b *bench) { b.set(hypervisor.Crashed) }, stopOrder(30), 0, time.Second, true},
-		"it cannot be asked":     {fake.Guest{}, func(b *bench) { b.node.Inject("shutdown", fake.Fault{Err: errors.New("no ACPI")}) }, stopOrder(5), 5 * time.Second, 6 * time.Second, true},
-		"gone already":           {fake.Guest{}, func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, stopOrder(30), 0, time.Second, true},
-		"off already":            {fake.Guest{}, func(b *bench) { b.define() }, stopOrder(30), 0, time.Second, false},
-		"libvirt away meanwhile": {fake.Guest{IgnoresShutdown: true}, func(b *bench) { b.away(3*time.Second, 6*time.Second) }, stopOrder(5), 5 * time.Second, 20 * time.Second, true},
+		"guest powers off": {fake.Guest{}, func(*bench) {}, stopOrder(90), time.Second, 2 * time.Second, false},
+		"guest ignores it": {fake.Guest{IgnoresShutdown: true}, func(*bench) {}, stopOrder(30), 30 * time.Second, 31 * time.Second, true},
+		"force":            {fake.Guest{}, func(*bench) {}, force, 0, time.Second, true},
+		"crashed":          {fake.Guest{}, func(b *bench) { b.set(hypervisor.Crashed) }, stopOrder(30), 0, time.Second, true},
+		"it cannot be asked": {
+			fake.Guest{},
+			func(b *bench) { b.node.Inject("shutdown", fake.Fault{Err: errors.New("no ACPI")}) }, stopOrder(5),
+			5 * time.Second, 6 * time.Second, true,
+		},
+		"gone already": {
+			fake.Guest{}, func(b *bench) { _ = b.node.Destroy(b.Context(), vmID, 5) }, stopOrder(30), 0, time.Second, true,
+		},
+		"off already": {fake.Guest{}, func(b *bench) { b.define() }, stopOrder(30), 0, time.Second, false},
+		"libvirt away meanwhile": {
+			fake.Guest{IgnoresShutdown: true},
+			func(b *bench) { b.away(3*time.Second, 6*time.Second) }, stopOrder(5), 5 * time.Second,
+			20 * time.Second, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {

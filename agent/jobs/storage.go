@@ -5,19 +5,18 @@ import (
 	"fmt"
 
 	"berth/agent/hypervisor"
-	"berth/agent/seed"
 	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// provide makes the volumes of a start. If it does not, it says how the start ends.
+// provide makes the volumes of a start. If that fails, it returns how the start ends.
 func (j *Jobs) provide(command *berthv1.Command, takenUp bool) (made bool, ended done) {
 	order := command.GetStart()
 	if len(order.GetVolumes()) == 0 {
 		return true, done{}
 	}
 	if takenUp {
-		// What an earlier life asked for may still come, and its volumes must not be made anew under it.
+		// What an earlier life asked for may still take effect: its volumes must not be replaced.
 		seen, sure := j.awaitAbsence(command)
 		switch {
 		case seen.holds(command.GetEpoch()):
@@ -36,7 +35,7 @@ func (j *Jobs) provide(command *berthv1.Command, takenUp bool) (made bool, ended
 	return false, j.unlessLeft(command, notStarted(command, err, absent(command)), err)
 }
 
-// cleared removes the volumes of a start that failed, before the answer that it did: whoever hears it counts on that.
+// cleared removes the volumes of a failed start before the failure is answered, because its receiver relies on that.
 func (j *Jobs) cleared(command *berthv1.Command, d done) done {
 	if d.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED || len(command.GetStart().GetVolumes()) == 0 {
 		return d
@@ -45,17 +44,17 @@ func (j *Jobs) cleared(command *berthv1.Command, d done) done {
 	return j.unlessLeft(command, d, volumes.Both(errors.New(d.result.GetError()), err))
 }
 
-// unlessLeft turns a failed start into one in doubt when some of its volumes may be left.
+// unlessLeft turns a failed start into one in doubt if some of its volumes may be left.
 func (j *Jobs) unlessLeft(command *berthv1.Command, d done, err error) done {
 	if !errors.Is(err, volumes.ErrLeft) {
 		return d
 	}
 	unknown := j.startUnknown(command, err)
-	unknown.obeyFrom, unknown.result.ErrorCode = d.obeyFrom, d.result.GetErrorCode()
+	unknown.obeyFrom, unknown.result.Code, unknown.result.ErrorCode = d.obeyFrom, d.result.GetCode(), d.result.GetErrorCode()
 	return unknown
 }
 
-// startUnknown answers that nobody knows what is here, and lets a later look at the VM wait until it is sure.
+// startUnknown answers that what is here is not known, and makes later looks at the VM wait until it is.
 func (j *Jobs) startUnknown(command *berthv1.Command, err error) done {
 	j.absences.doubt(command.GetVmId())
 	seen := absent(command)
@@ -63,7 +62,7 @@ func (j *Jobs) startUnknown(command *berthv1.Command, err error) done {
 	return done{result: doubt(command, err, seen.message())}
 }
 
-// awaitAbsence waits until the VM is absent for sure, or here, or time is up.
+// awaitAbsence waits until the VM is absent for certain, or here, or the time is over.
 func (j *Jobs) awaitAbsence(command *berthv1.Command) (seen sight, sure bool) {
 	seen = j.await(command, patience, func(s sight) bool {
 		sure = j.absences.positive(command.GetVmId(), s, j.now())
@@ -72,9 +71,9 @@ func (j *Jobs) awaitAbsence(command *berthv1.Command) (seen sight, sure bool) {
 	return seen, sure
 }
 
-// seedOf is what is in the VM's seed image.
+// seedOf is the content of the VM's seed image.
 func seedOf(command *berthv1.Command, spec *berthv1.VMSpec) []byte {
-	return seed.Image(command.GetVmId(), command.GetVmName(), spec.GetUserData())
+	return volumes.SeedImage(command.GetVmId(), command.GetVmName(), spec.GetUserData())
 }
 
 // prepare makes the volumes that a migration copies into.
@@ -104,8 +103,8 @@ func (j *Jobs) prepare(command *berthv1.Command, takenUp bool) done {
 	}
 }
 
-// clear removes volumes that nobody counts any more. It never touches a domain, nor what one has: its failures are not kept,
-// and the same order is sent until they are gone.
+// clear removes volumes that are not needed any more. It never touches a domain or a volume that a domain uses. Its failures
+// are not kept: the same order is sent until the volumes are gone.
 func (j *Jobs) clear(command *berthv1.Command) done {
 	for deadline := j.now().Add(patience); ; {
 		seen, sure := j.awaitAbsence(command)

@@ -11,7 +11,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
-	"berth/agent/seed"
+	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -93,13 +93,14 @@ func TestStartMakesItsVolumes(t *testing.T) {
 		if data := b.node.Content("local", dataName); len(data) != 0 {
 			b.Errorf("the empty one shows %q", data)
 		}
-		if got := b.node.Content("local", seedName); !bytes.Equal(got, seed.Image(vmID, vmName, userData)) {
+		if got := b.node.Content("local", seedName); !bytes.Equal(got, volumes.SeedImage(vmID, vmName, userData)) {
 			b.Errorf("the seed has %d bytes", len(got))
 		}
 		xml, err := b.node.XML(b.Context(), vmID)
 		for _, want := range []string{
 			`<source pool="local" volume="` + rootName + `">`, "<serial>0abc</serial>",
-			`<source pool="local" volume="` + seedName + `"></source>` + "\n      " + `<target dev="vdc" bus="virtio"></target>` + "\n      <readonly>",
+			`<source pool="local" volume="` + seedName + `"></source>` + "\n      " + `<target dev="vdc" bus="virtio"></target>` +
+				"\n      <readonly>",
 		} {
 			if err != nil || !strings.Contains(xml, want) {
 				b.Errorf("%v: no %s in\n%s", err, want, xml)
@@ -128,17 +129,25 @@ func TestAStartThatFailsLeavesNoVolume(t *testing.T) {
 		order   []*berthv1.Volume
 		code    string
 	}{
-		"the second pool is full":   {func(b *bench) { b.node.AddPool("small", 1) }, full, "no_space"},
-		"the second pool is gone":   {func(*bench) {}, elsewhere, "no_pool"},
-		"the pool is not active":    {func(b *bench) { b.node.SetPool("local", false) }, made("local"), "no_pool"},
-		"the image is not there":    {func(*bench) {}, noImage, "no_volume"},
-		"a disk is not there":       {func(*bench) {}, made("local")[:1], "no_volume"},
-		"libvirt says no":           {func(b *bench) { b.node.Inject("start", fake.Fault{Err: errors.New("qemu did not start")}) }, made("local"), "internal"},
-		"the guest ends at once":    {func(b *bench) { b.node.Inject("start", fake.Fault{Err: nil}) }, made("local"), "internal"},
-		"the start has no effect":   {func(b *bench) { b.node.Inject("start", fake.Fault{Hang: true, Times: 1}) }, made("local"), "ambiguous"},
-		"a volume cannot be made":   {func(b *bench) { b.node.Inject("create-volume", fake.Fault{Err: hypervisor.ErrDenied}) }, made("local"), "denied"},
-		"the seed cannot be made":   {func(b *bench) { b.node.Inject("upload-volume", fake.Fault{Err: hypervisor.ErrNoSpace}) }, made("local"), "no_space"},
-		"made, and nobody saw that": {func(b *bench) { b.node.Inject("create-volume", fake.Fault{Err: errors.New("lost"), Effect: true}) }, made("local"), "internal"},
+		"the second pool is full": {func(b *bench) { b.node.AddPool("small", 1) }, full, "no_space"},
+		"the second pool is gone": {func(*bench) {}, elsewhere, "no_pool"},
+		"the pool is not active":  {func(b *bench) { b.node.SetPool("local", false) }, made("local"), "no_pool"},
+		"the image is not there":  {func(*bench) {}, noImage, "no_volume"},
+		"a disk is not there":     {func(*bench) {}, made("local")[:1], "no_volume"},
+		"libvirt says no": {
+			func(b *bench) { b.node.Inject("start", fake.Fault{Err: errors.New("qemu did not start")}) }, made("local"), "internal",
+		},
+		"the guest ends at once":  {func(b *bench) { b.node.Inject("start", fake.Fault{Err: nil}) }, made("local"), "internal"},
+		"the start has no effect": {func(b *bench) { b.node.Inject("start", fake.Fault{Hang: true, Times: 1}) }, made("local"), "ambiguous"},
+		"a volume cannot be made": {
+			func(b *bench) { b.node.Inject("create-volume", fake.Fault{Err: hypervisor.ErrDenied}) }, made("local"), "denied",
+		},
+		"the seed cannot be made": {
+			func(b *bench) { b.node.Inject("upload-volume", fake.Fault{Err: hypervisor.ErrNoSpace}) }, made("local"), "no_space",
+		},
+		"made, and nobody saw that": {
+			func(b *bench) { b.node.Inject("create-volume", fake.Fault{Err: errors.New("lost"), Effect: true}) }, made("local"), "internal",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {
@@ -169,7 +178,7 @@ func TestAStartThatCannotCleanUp(t *testing.T) {
 					b.Errorf("it does not name what is left: %s", answer.GetError())
 				}
 				b.want(b.do(command("op1", 1|1<<16, 5, inspectOrder)), ambiguous, "internal", unknown)
-				time.Sleep(settled)
+				time.Sleep(surelyAbsent)
 				b.want(b.do(command("op1", 1|2<<16, 5, inspectOrder)), done_, "", absentState)
 				b.want(b.do(command("op1", 2, 5, clearOrder(volumes...))), ambiguous, "internal", absentState)
 				b.jobs.Hypervisor = b.node
@@ -195,11 +204,14 @@ func TestAVolumeInUseIsNeverRemoved(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.addPools()
 		volume := volumeOf("local", rootName)
-		if err := b.node.CreateVolume(b.Context(), hypervisor.NewVolume{Pool: "local", Name: rootName, Format: "qcow2", CapacityBytes: 1 << 30}); err != nil {
+		if err := b.node.CreateVolume(
+			b.Context(), hypervisor.NewVolume{Pool: "local", Name: rootName, Format: "qcow2", CapacityBytes: 1 << 30},
+		); err != nil {
 			b.Fatal(err)
 		}
 		const other = `<domain type="kvm"><name>other</name><uuid>22222222-2222-4333-8444-555555555555</uuid><memory>1024</memory>` +
-			`<devices><disk type="volume" device="disk"><source pool="local" volume="` + rootName + `"/><target dev="vda"/></disk></devices></domain>`
+			`<devices><disk type="volume" device="disk"><source pool="local" volume="` + rootName +
+			`"/><target dev="vda"/></disk></devices></domain>`
 		if err := b.node.Start(b.Context(), other); err != nil {
 			b.Fatal(err)
 		}

@@ -19,9 +19,9 @@ const (
 	inFull  extent = true
 )
 
-// reportInventory looks at the node and tells what there is. After a failover a thousand agents come in the same moment, and
-// most of what they have to say every half a minute has not changed: so the digest goes first. A listing that failed has to be
-// told whole, because it says that nothing is known. Known tells whether it succeeded.
+// reportInventory reads the node and reports it. After a failover a thousand agents reconnect at once, and most of their
+// inventories have not changed: so the digest goes first. After a failed listing the whole inventory must go, because it says
+// that the domains are not known. Known tells whether the listing succeeded.
 func (c *connection) reportInventory(ctx context.Context, how extent) (known bool) {
 	report := c.Collector.Inventory(ctx)
 	digest := digestOf(report)
@@ -36,8 +36,8 @@ func (c *connection) reportInventory(ctx context.Context, how extent) (known boo
 	return !report.GetDomainsUnknown()
 }
 
-// digestOf is the SHA-256 of all that an inventory tells beside its time and how much is free in the pools. It is compared
-// only with what the same agent said before, so its encoding need not last. It is nil if the domains are not known.
+// digestOf is the SHA-256 of an inventory without its time and the free space in pools. It is compared only with digests of
+// the same agent, so its encoding may change. It is nil if the domains are not known.
 func digestOf(report *berthv1.InventoryReport) []byte {
 	if report.GetDomainsUnknown() {
 		return nil

@@ -21,7 +21,9 @@ import (
 func TestTheDigestGoesFirst(t *testing.T) {
 	told := make(chan *berthv1.SessionRequest, 64)
 	orders := make(chan *berthv1.SessionResponse, 4)
-	address, client := listen(t, &leader{serve: func(ctx context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	address, client := listen(t, &leader{serve: func(
+		ctx context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}
@@ -57,7 +59,8 @@ func TestTheDigestGoesFirst(t *testing.T) {
 			t.Fatalf("asked for everything, it told %v", whole)
 		}
 	}
-	const xml = `<domain type="kvm"><name>web1</name><uuid>11111111-2222-4333-8444-555555555555</uuid><memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`
+	const xml = `<domain type="kvm"><name>web1</name><uuid>11111111-2222-4333-8444-555555555555</uuid>` +
+		`<memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`
 	if err := a.node.Start(t.Context(), xml); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +114,9 @@ func TestADigestIsOfWhatLasts(t *testing.T) {
 // A listing that fails is made again soon, also when nothing happens on the node: until one succeeds it gets no VMs.
 func TestAListingThatFailedIsMadeAgainSoon(t *testing.T) {
 	told := make(chan *berthv1.SessionRequest, 64)
-	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	address, client := listen(t, &leader{serve: func(
+		_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// sent remembers when the last samples were sent, by sequence.
+// sent keeps when the last samples were sent, by sequence.
 type sent struct {
 	mu   sync.Mutex
 	ring [64]struct {
@@ -24,7 +24,7 @@ func (s *sent) note(sequence uint64, at time.Time) {
 	s.next = (s.next + 1) % len(s.ring)
 }
 
-// at is when a sample was sent; false if that is not known any more, or it never was.
+// at is when a sample was sent; false if that is not known any more, or it was never sent.
 func (s *sent) at(sequence uint64) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,8 @@ func (s *sent) at(sequence uint64) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// leased takes a lease. It lasts from when the report was sent that it answers: it may have been on its way for long.
+// leased takes a lease. The lease begins when the report that it answers was sent, because the answer may have been on its
+// way for long.
 func (c *connection) leased(lease *berthv1.Lease) {
 	if c.Watchdog == nil {
 		return
@@ -50,7 +51,7 @@ func (c *connection) leased(lease *berthv1.Lease) {
 	}
 }
 
-// armed is after how long without a lease the node is reset; 0: it would not be.
+// armed is the time without a lease after which the node is reset; 0: it is not.
 func (s *Session) armed() time.Duration {
 	if s.Watchdog == nil {
 		return 0

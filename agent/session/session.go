@@ -1,5 +1,5 @@
-// Package session is the agent's end of the stream to the leader: hello, the whole inventory, samples, changes at once,
-// commands in, results out; and finding the leader again when the stream breaks.
+// Package session is the agent's end of the stream to the leader: it says hello, sends the whole inventory, samples and
+// changes, receives commands and sends their results. When the stream breaks it finds the leader again.
 //
 // Goroutines of one connection: run receives, pump is the only one that sends, sample takes samples, watch turns hypervisor
 // events and requests into reports, and each task has its own. All of them end with the connection's context.
@@ -29,7 +29,7 @@ import (
 
 // Jobs run commands. Package jobs implements it.
 type Jobs interface {
-	// Do starts a command, attaches to the one that runs, or repeats the answer given before. It does not wait.
+	// Do starts a command, attaches to a running one, or repeats its earlier answer. It does not wait.
 	Do(ctx context.Context, command *berthv1.Command)
 	Cancel(operationID string, step uint32)
 	Results() <-chan *berthv1.CommandResult
@@ -37,13 +37,13 @@ type Jobs interface {
 	Running() []string
 	// Saw takes an event of the hypervisor.
 	Saw(event hypervisor.Event)
-	// Follow is told the term of a leader that has welcomed this node; an error refuses that one.
+	// Follow gets the term of a leader that has welcomed this node; an error refuses that leader.
 	Follow(term uint64) error
 }
 
 // Tasks do work that belongs to no operation. Package tasks implements it.
 type Tasks interface {
-	// Do does a task, waits for its end and tells how it ended. Dig opens the tunnel of a ticket.
+	// Do does a task, waits for its end and returns how it ended. Dig opens the tunnel of a ticket.
 	Do(ctx context.Context, task *berthv1.Task, dig tasks.Dig) *berthv1.TaskResult
 }
 
@@ -61,11 +61,11 @@ type Collector interface {
 type Watchdog interface {
 	Lease(until time.Time)
 	Release()
-	// Armed is after how long without a lease the node is reset; 0: it would not be.
+	// Armed is the time without a lease after which the node is reset; 0: it is not.
 	Armed() time.Duration
 }
 
-// Config is what a session stands on.
+// Config is what a session needs.
 type Config struct {
 	NodeID      string
 	ClusterID   string
@@ -84,18 +84,18 @@ type Config struct {
 	Logger      hclog.Logger
 }
 
-// Limits of looking for the leader. An election takes about a second: the first tries are quick, so that a failover costs
-// little; the later ones leave a struggling coordinator alone. A coordinator that knows no leader does not count as
-// struggling: it answers when it knows one, or after some seconds, and so it sets the pace itself.
+// Limits of the search for the leader. An election takes about a second. The first tries are quick, so that a failover is
+// short. Later ones are slow, so that a coordinator in trouble is left alone. A coordinator that answers but knows no leader
+// is not in trouble: it waits some seconds for one before it answers, so it sets the pace.
 const (
 	quickTries   = 12
 	quickPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	welcomeWait  = 5 * time.Second
 	pulseEvery   = time.Second
-	// listAgain is the part of the interval between two inventories after which one that failed is made anew.
+	// listAgain is the part of the interval between two inventories after which a failed one is repeated.
 	listAgain = 10
-	// repeatEvery is how often it is logged that the same coordinator does not answer.
+	// repeatEvery is how often the log says that the same coordinator does not answer.
 	repeatEvery = time.Minute
 )
 
@@ -106,12 +106,12 @@ type Session struct {
 	resync   chan struct{} // gets one when the inventory may have changed
 	whole    chan struct{} // gets one when the coordinator asks for all of it
 	sequence uint64
-	round    []string                   // the addresses in the order in which they are asked
+	round    []string                   // the addresses in the order in which they are tried
 	troubles map[string]*rate.Sometimes // of the log, by address, since the last session
 
 	tasks    sync.WaitGroup
-	slots    chan struct{} // one for each task that is worked on
-	consoles chan struct{} // likewise for consoles
+	slots    chan struct{} // one for each task in work
+	consoles chan struct{} // one for each open console
 	samples  sent
 }
 
@@ -170,8 +170,8 @@ func (s *Session) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// choose is the coordinator to ask next: each has its turn, in an order that every agent draws for itself. So one that is
-// alive is never further away than the dead ones are many.
+// choose is the next coordinator to try. All take turns, in an order that every agent draws for itself. So the number of
+// tries is never larger than the number of dead coordinators plus one.
 func (s *Session) choose() string {
 	if len(s.round) != len(s.Addresses) {
 		s.round = slices.Clone(s.Addresses)
@@ -182,7 +182,7 @@ func (s *Session) choose() string {
 	return address
 }
 
-// complain logs why there is no session with a coordinator: at once, and then now and then.
+// complain logs why there is no session with a coordinator: at once, and again from time to time.
 func (s *Session) complain(address string, err error) {
 	if s.troubles[address] == nil {
 		s.troubles[address] = &rate.Sometimes{First: 1, Interval: repeatEvery}
@@ -190,7 +190,7 @@ func (s *Session) complain(address string, err error) {
 	s.troubles[address].Do(func() { s.Logger.Warn("session ended", "coordinator", address, "error", err) })
 }
 
-// pause is a full-jitter back-off, so that a thousand agents do not come back at once.
+// pause is a full-jitter back-off, so that a thousand agents do not reconnect at once.
 func pause(tries int) time.Duration {
 	if tries <= quickTries {
 		return time.Duration(rand.Int64N(int64(quickPause)))
@@ -237,7 +237,7 @@ type connection struct {
 	address string
 	stream  *connect.BidiStreamForClient[berthv1.SessionRequest, berthv1.SessionResponse]
 	outbox  chan *berthv1.SessionRequest
-	digests bool // the coordinator takes them
+	digests bool // the coordinator understands them
 }
 
 // connect opens one stream and serves it to its end. Served tells whether the leader welcomed it.
@@ -250,8 +250,8 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 
 	client := berthv1connect.NewAgentServiceClient(s.Client, "https://"+address)
 	stream := client.Session(ctx)
-	// An HTTP/2 transport heeds the context only when the request's body has ended. Without this, a cancelled stream
-	// would hang in Receive until the coordinator gives it up.
+	// An HTTP/2 transport obeys the context only when the request's body has ended. Without this, Receive on a cancelled stream
+	// would hang until the coordinator gives it up.
 	hangUp := context.AfterFunc(ctx, func() { _ = stream.CloseRequest() })
 	defer hangUp()
 	defer func() {
@@ -284,7 +284,10 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 		return false, nil, fmt.Errorf("the coordinator belongs to cluster %s, this node to %s", id, s.ClusterID)
 	}
 	if err := s.Jobs.Follow(welcome.GetTerm()); err != nil {
-		return false, nil, fmt.Errorf("the leader is not followed: %w; it may be a coordinator that another one was recovered without: stop it, and empty its data directory", err)
+		return false, nil, fmt.Errorf(
+			"the leader is not followed: %w; it may be a coordinator that another one was recovered without: stop it, and empty its data directory",
+			err,
+		)
 	}
 	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
 	clear(s.troubles)
@@ -293,7 +296,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	return true, redirect, err
 }
 
-// reason prefers what the server said over what the transport noticed.
+// reason prefers what the server said over what the transport saw.
 func (c *connection) reason(err error) error {
 	if errors.Is(err, io.EOF) {
 		if _, said := c.stream.Receive(); said != nil {
@@ -382,7 +385,7 @@ func (c *connection) send(message *berthv1.SessionRequest) error {
 	return c.stream.Send(message)
 }
 
-// pump is the only sender once the stream is open. Results and progress come straight from the jobs.
+// pump is the only sender once the stream is open. Results and progress come directly from the jobs.
 func (c *connection) pump(ctx context.Context) error {
 	for {
 		var message *berthv1.SessionRequest
@@ -402,7 +405,7 @@ func (c *connection) pump(ctx context.Context) error {
 	}
 }
 
-// put queues a message. One that only matters while it is fresh is dropped when the queue is full.
+// put queues a message. A message that matters only while it is fresh is dropped when the queue is full.
 func (c *connection) put(ctx context.Context, message *berthv1.SessionRequest, perishable bool) {
 	if perishable {
 		select {
@@ -417,8 +420,8 @@ func (c *connection) put(ctx context.Context, message *berthv1.SessionRequest, p
 	}
 }
 
-// sample takes one sample at once, the next one anywhere in the interval, and then one each interval: agents that come back in
-// the same moment do not keep step.
+// sample takes one sample at once, the next one at a random time within the interval, and then one in each interval. So
+// agents that reconnect together do not report together.
 func (c *connection) sample(ctx context.Context, every time.Duration) error {
 	ticker := time.NewTicker(every/2 + rand.N(every/2))
 	defer ticker.Stop()
@@ -440,9 +443,9 @@ func (c *connection) sample(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// watch reports what changes, at once, and everything now and then. A libvirtd that hangs sends no event: so it is looked
-// at every second. Nothing may happen after a listing that failed, and until one succeeds the node gets no VMs: so the next
-// one comes soon.
+// watch reports changes at once, and everything from time to time. A libvirtd that hangs sends no event, so it is asked every
+// second. After a failed listing the node gets no VMs until one succeeds, and perhaps no event will come: so the next listing
+// is soon.
 func (c *connection) watch(ctx context.Context, every time.Duration) error {
 	ticker, pulse := time.NewTicker(every), time.NewTicker(pulseEvery)
 	defer ticker.Stop()
@@ -494,9 +497,9 @@ func (c *connection) reportLibvirt(ctx context.Context) (up bool) {
 	return connected
 }
 
-// report tells what has become of one domain.
+// report reports the present state of one domain.
 func (c *connection) report(ctx context.Context, event hypervisor.Event) {
-	// The event is a hint. What is true is what a look shows now.
+	// The event is only a hint. A look shows what is true now.
 	domain, err := c.Hypervisor.Lookup(ctx, event.UUID)
 	switch {
 	case errors.Is(err, hypervisor.ErrNotFound):

@@ -78,7 +78,9 @@ type work struct {
 const tooOld = 0
 
 func (w *work) Do(_ context.Context, command *berthv1.Command) {
-	w.results <- &berthv1.CommandResult{OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_DONE}
+	w.results <- &berthv1.CommandResult{
+		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_DONE,
+	}
 }
 func (w *work) Cancel(operation string, _ uint32)         { w.cancels <- operation }
 func (w *work) Results() <-chan *berthv1.CommandResult    { return w.results }
@@ -139,7 +141,10 @@ func welcome() *berthv1.SessionResponse {
 }
 
 // until reads the stream until want is content. Sequence numbers must grow by one.
-func until(t *testing.T, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse], last *uint64, want func(*berthv1.SessionRequest) bool) bool {
+func until(
+	t *testing.T, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse], last *uint64,
+	want func(*berthv1.SessionRequest) bool,
+) bool {
 	for {
 		message, err := stream.Receive()
 		if err != nil {
@@ -168,7 +173,9 @@ func wait[T any](t *testing.T, what string, from <-chan T) T {
 
 func TestHelloInventoryTelemetryCommandResult(t *testing.T) {
 	seen := make(chan string, 16)
-	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	address, client := listen(t, &leader{serve: func(
+		_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		var last uint64
 		until(t, stream, &last, func(m *berthv1.SessionRequest) bool {
 			hello := m.GetHello()
@@ -187,14 +194,18 @@ func TestHelloInventoryTelemetryCommandResult(t *testing.T) {
 			return inventory && sample
 		})
 		seen <- "reports"
-		if err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: &berthv1.Command{OperationId: "op", Step: 3}}}); err != nil {
+		if err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{
+			Command: &berthv1.Command{OperationId: "op", Step: 3},
+		}}); err != nil {
 			return err
 		}
 		until(t, stream, &last, func(m *berthv1.SessionRequest) bool {
 			return m.GetResult().GetOperationId() == "op" && m.GetResult().GetStep() == 3
 		})
 		seen <- "result"
-		if err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Resync{Resync: &berthv1.ResyncRequest{Reason: "test"}}}); err != nil {
+		if err := stream.Send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Resync{
+			Resync: &berthv1.ResyncRequest{Reason: "test"},
+		}}); err != nil {
 			return err
 		}
 		until(t, stream, &last, func(m *berthv1.SessionRequest) bool { return m.GetInventory() != nil })
@@ -215,7 +226,8 @@ func TestHelloInventoryTelemetryCommandResult(t *testing.T) {
 			t.Fatalf("%s, want %s", got, what)
 		}
 	}
-	const xml = `<domain type="kvm"><name>web1</name><uuid>11111111-2222-4333-8444-555555555555</uuid><memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`
+	const xml = `<domain type="kvm"><name>web1</name><uuid>11111111-2222-4333-8444-555555555555</uuid>` +
+		`<memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`
 	if err := a.node.Start(t.Context(), xml); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +240,9 @@ func TestHelloInventoryTelemetryCommandResult(t *testing.T) {
 
 func TestFollowsARedirectAndRemembersTheMembers(t *testing.T) {
 	reached := make(chan struct{}, 1)
-	second, client := listen(t, &leader{serve: func(ctx context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	second, client := listen(t, &leader{serve: func(
+		ctx context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}
@@ -242,7 +256,9 @@ func TestFollowsARedirectAndRemembersTheMembers(t *testing.T) {
 		<-ctx.Done()
 		return err
 	}})
-	first, _ := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	first, _ := listen(t, &leader{serve: func(
+		_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}
@@ -262,7 +278,9 @@ func TestFollowsARedirectAndRemembersTheMembers(t *testing.T) {
 
 func TestComesBackWhenTheLeaderGoes(t *testing.T) {
 	sessions := make(chan struct{}, 8)
-	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	address, client := listen(t, &leader{serve: func(
+		_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}
@@ -281,7 +299,9 @@ func TestComesBackWhenTheLeaderGoes(t *testing.T) {
 // A libvirtd that hangs or goes away is told of at once, not with the next inventory.
 func TestTellsWhenLibvirtGoesAndComes(t *testing.T) {
 	told := make(chan bool, 16)
-	address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+	address, client := listen(t, &leader{serve: func(
+		_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+	) error {
 		if _, err := stream.Receive(); err != nil {
 			return err
 		}
@@ -325,7 +345,9 @@ func TestKeepsAwayFromAnotherClusterAndFromAnOldLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan error, 8)
-			address, client := listen(t, &leader{serve: func(_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse]) error {
+			address, client := listen(t, &leader{serve: func(
+				_ context.Context, stream *connect.BidiStream[berthv1.SessionRequest, berthv1.SessionResponse],
+			) error {
 				if _, err := stream.Receive(); err != nil {
 					return err
 				}

@@ -8,26 +8,28 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/agent/errorcode"
 	"berth/agent/tasks"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
 
 const (
-	// tasksAtOnce is how many tasks are worked on at once. The others wait.
+	// tasksAtOnce is how many tasks are in work at once. The others wait.
 	tasksAtOnce = 4
-	// consolesAtOnce is how many consoles are open at once. They last for as long as people like, so they do not wait.
+	// consolesAtOnce is how many consoles are open at once. They last as long as people like, so one more does not wait but
+	// fails.
 	consolesAtOnce = 16
-	// pieceSize bounds what one message of a tunnel carries, in bytes.
+	// pieceSize is the largest content of one message of a tunnel, in bytes.
 	pieceSize = 256 << 10
 )
 
-// do does a task beside everything else and sends its answer. A task does not outlive the connection that brought it, but
-// for what it has to clean up.
+// do does a task in its own goroutine and sends its answer. A task does not outlive the connection that started it, except
+// for its clean-up.
 func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 	slots := c.slots
 	if !lasting(task) {
-		// What takes a moment never waits for what takes minutes: a copy of a VM that is too many runs until it is suspended.
+		// Short tasks never wait for those that take minutes: a surplus copy of a VM runs until it is suspended.
 		c.tasks.Go(func() { c.putResult(ctx, c.Tasks.Do(ctx, task, c.dig)) })
 		return
 	}
@@ -36,8 +38,10 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 		select {
 		case slots <- struct{}{}:
 		default:
+			code := berthv1.AgentErrorCode_AGENT_ERROR_CODE_BUSY
 			c.putResult(ctx, &berthv1.TaskResult{
-				Id: task.GetId(), ErrorCode: "busy", Error: fmt.Sprintf("%d consoles of this node are open already: close one", consolesAtOnce),
+				Id: task.GetId(), Code: code, ErrorCode: errorcode.TaskWord(code),
+				Error: fmt.Sprintf("%d consoles of this node are open already: close one", consolesAtOnce),
 			})
 			return
 		}
@@ -53,12 +57,12 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 		defer func() { <-slots }()
 		c.putResult(ctx, c.Tasks.Do(ctx, task, c.dig))
 		if task.GetConsole() == nil {
-			c.askInventory() // its pool has another volume, or one less, or a larger one
+			c.askInventory() // its pool has one volume more or less, or a larger one
 		}
 	})
 }
 
-// lasting tells whether a task moves or removes content, or goes on for as long as somebody likes.
+// lasting tells whether a task copies or removes content, or lasts as long as somebody likes.
 func lasting(task *berthv1.Task) bool {
 	switch task.GetAction().(type) {
 	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine, *berthv1.Task_Discard:
@@ -72,11 +76,11 @@ func (c *connection) putResult(ctx context.Context, result *berthv1.TaskResult) 
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_TaskResult{TaskResult: result}}, false)
 }
 
-// dig opens the tunnel of a ticket at the coordinator that this connection is with.
+// dig opens the tunnel of a ticket at the coordinator of this connection.
 func (c *connection) dig(ctx context.Context, ticket string) (tasks.Tunnel, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &tunnel{cancel: cancel, stream: berthv1connect.NewAgentServiceClient(c.Client, "https://"+c.address).Tunnel(ctx)}
-	// As with the session's stream: a cancelled one would hang in Receive until its request side has ended.
+	// As with the session's stream, Receive on a cancelled tunnel would hang until its request side has ended.
 	t.hangUp = context.AfterFunc(ctx, func() { _ = t.stream.CloseRequest() })
 	if err := t.stream.Send(&berthv1.TunnelRequest{Ticket: ticket}); err != nil {
 		_, said := t.stream.Receive()
@@ -89,7 +93,7 @@ func (c *connection) dig(ctx context.Context, ticket string) (tasks.Tunnel, erro
 	return t, nil
 }
 
-// tunnel is one tunnel. One may read while another writes.
+// tunnel is one tunnel. It may be read and written at the same time.
 type tunnel struct {
 	stream *connect.BidiStreamForClient[berthv1.TunnelRequest, berthv1.TunnelResponse]
 	cancel context.CancelFunc
@@ -130,7 +134,7 @@ func (t *tunnel) Write(data []byte) (int, error) {
 // CloseWrite implements tasks.Tunnel.
 func (t *tunnel) CloseWrite() error { return t.stream.CloseRequest() }
 
-// Close implements io.Closer. Reads and writes that are under way end.
+// Close implements io.Closer. It ends reads and writes that are waiting.
 func (t *tunnel) Close() error {
 	t.hangUp()
 	_ = t.stream.CloseRequest()

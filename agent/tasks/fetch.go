@@ -9,16 +9,17 @@ import (
 	"io"
 	"time"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
 	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// cleanUp is how long removing what a fetch left may take, also when nobody waits for the task any more.
+// cleanUp is how long removing the leftovers of a fetch may take, even when nobody waits for the task any more.
 const cleanUp = time.Minute
 
-// fetch makes a volume of a file that a tunnel brings, and checks that both are what was announced. What an earlier try left
-// goes first; when it fails nothing is left.
+// fetch makes a volume from a file that comes through a tunnel, and checks that both are as announced. It removes what an
+// earlier try left. If it fails, nothing is left.
 func (t *Tasks) fetch(ctx context.Context, order *berthv1.FetchTask, dig Dig) (allocated int64, err error) {
 	volume := order.GetVolume()
 	release, err := t.turn(ctx, volume)
@@ -38,7 +39,7 @@ func (t *Tasks) fetch(ctx context.Context, order *berthv1.FetchTask, dig Dig) (a
 	if err == nil {
 		return allocated, nil
 	}
-	// Whoever asked may have gone. What came of it goes all the same.
+	// The caller may have gone, but a leftover has to be removed all the same.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
 	return 0, volumes.Both(fmt.Errorf("make %s: %w", volumes.Name(volume), err), volumes.Remove(last, t.Hypervisor, []*berthv1.Volume{volume}))
@@ -52,26 +53,26 @@ func (t *Tasks) upload(ctx context.Context, order *berthv1.FetchTask, from io.Re
 		return 0, err
 	}
 	if n, err := io.ReadFull(from, make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
-		return 0, fmt.Errorf("%w: the file is longer than %d bytes", errInvalid, order.GetSizeBytes())
+		return 0, fmt.Errorf("%w: the file is longer than %d bytes", errorcode.ErrInvalid, order.GetSizeBytes())
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != order.GetSha256() {
-		return 0, fmt.Errorf("%w: the file's SHA-256 is %s, not %s: it changed on its way", errInvalid, got, order.GetSha256())
+		return 0, fmt.Errorf("%w: the file's SHA-256 is %s, not %s: it changed on its way", errorcode.ErrInvalid, got, order.GetSha256())
 	}
 	made, err := t.Hypervisor.LookupVolume(ctx, volume.GetPool(), volume.GetName())
 	switch {
 	case err != nil:
 		return 0, err
 	case made.Format != volume.GetFormat():
-		return 0, fmt.Errorf("%w: libvirt takes the file for %s, not %s", errInvalid, made.Format, volume.GetFormat())
+		return 0, fmt.Errorf("%w: libvirt takes the file for %s, not %s", errorcode.ErrInvalid, made.Format, volume.GetFormat())
 	case made.BackingPath != "":
-		return 0, fmt.Errorf("%w: the file is a copy on top of %s: flatten it with 'qemu-img convert'", errInvalid, made.BackingPath)
+		return 0, fmt.Errorf("%w: the file is a copy on top of %s: flatten it with 'qemu-img convert'", errorcode.ErrInvalid, made.BackingPath)
 	case made.CapacityBytes != volume.GetCapacityBytes():
-		return 0, fmt.Errorf("%w: a guest would see %d bytes, not %d", errInvalid, made.CapacityBytes, volume.GetCapacityBytes())
+		return 0, fmt.Errorf("%w: a guest would see %d bytes, not %d", errorcode.ErrInvalid, made.CapacityBytes, volume.GetCapacityBytes())
 	}
 	return made.AllocationBytes, nil
 }
 
-// turn waits until no other fetch works on the volume: one whose asker has gone may still be removing what it made.
+// turn waits until no other fetch works on the volume: a fetch whose caller has gone may still be removing what it made.
 func (t *Tasks) turn(ctx context.Context, volume *berthv1.Volume) (release func(), err error) {
 	key := volume.GetPool() + "/" + volume.GetName()
 	for {

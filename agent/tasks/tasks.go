@@ -1,7 +1,7 @@
-// Package tasks does the work that belongs to no operation: it grows and removes volumes, makes them of files that a tunnel
-// brings, joins consoles with tunnels, and does what keeps a VM from being twice: it suspends the copy that is too many,
-// removes the definition that is, and has the jobs discard what a migration has left, and refuse late orders. Doing a task again is harmless, so no task is
-// journalled.
+// Package tasks does the work that belongs to no operation. It grows and removes volumes, makes volumes from files that come
+// through a tunnel, and connects consoles with tunnels. It also keeps a VM from being there twice: it suspends a surplus
+// copy, removes a surplus definition, and has the jobs discard what a migration has left and refuse late orders. Doing a task
+// again is harmless, so no task is journalled.
 package tasks
 
 import (
@@ -15,16 +15,17 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
 	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// Tunnel brings the bytes of one task from the coordinator and takes them there.
+// Tunnel carries the bytes of one task between the coordinator and the agent.
 type Tunnel interface {
 	io.ReadWriteCloser
 
-	// CloseWrite says that nothing more comes from here.
+	// CloseWrite says that the agent will send nothing more.
 	CloseWrite() error
 }
 
@@ -34,7 +35,7 @@ type Dig func(ctx context.Context, ticket string) (Tunnel, error)
 // Tasks are what one agent does. It is safe for concurrent use.
 type Tasks struct {
 	Hypervisor hypervisor.Hypervisor
-	// Refuse has the node refuse orders for a VM up to an epoch. Package jobs implements it.
+	// Refuse makes the node refuse orders for a VM up to an epoch. Package jobs implements it.
 	Refuse func(ctx context.Context, vm string, epoch uint64) error
 	// Discard destroys the paused copy that a migration has left of a VM. Package jobs implements it.
 	Discard func(ctx context.Context, vm string, epoch uint64) error
@@ -44,10 +45,7 @@ type Tasks struct {
 	fetching map[string]chan struct{} // by volume; closed when the fetch has ended
 }
 
-// errInvalid has the code "invalid".
-var errInvalid = errors.New("not what was announced")
-
-// Do does a task and tells how it ended. Dig opens the tunnel if the task has a ticket.
+// Do does a task and returns how it ended. Dig opens the tunnel if the task has a ticket.
 func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *berthv1.TaskResult) {
 	defer func() {
 		// A defect that panics must not end the agent.
@@ -89,54 +87,25 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	return result
 }
 
-// codes are the stable words of causes, the more telling ones first.
-var codes = []struct {
-	cause error
-	code  string
-}{
-	{errInvalid, "invalid"},
-	{hypervisor.ErrNoSpace, "no_space"},
-	{hypervisor.ErrInUse, "busy"},
-	{hypervisor.ErrBusy, "busy"},
-	{hypervisor.ErrNoPool, "not_found"},
-	{hypervisor.ErrNoVolume, "not_found"},
-	{hypervisor.ErrNotFound, "not_found"},
-	{hypervisor.ErrExists, "exists"},
-	{hypervisor.ErrOtherEpoch, "other_epoch"},
-	{hypervisor.ErrInvalidState, "invalid_state"},
-	{hypervisor.ErrUnsupported, "unsupported"},
-	{hypervisor.ErrDenied, "denied"},
-	{hypervisor.ErrAmbiguous, "ambiguous"},
-	{hypervisor.ErrTooOld, "too_old"},
-	{hypervisor.ErrUnavailable, "unavailable"},
-}
-
 func answer(task *berthv1.Task, err error) *berthv1.TaskResult {
-	result := &berthv1.TaskResult{Id: task.GetId(), Done: err == nil}
-	if err == nil {
-		return result
-	}
-	result.Error, result.ErrorCode = err.Error(), "internal"
-	for _, known := range codes {
-		if errors.Is(err, known.cause) {
-			result.ErrorCode = known.code
-			break
-		}
+	result := &berthv1.TaskResult{Id: task.GetId(), Done: err == nil, Code: errorcode.Of(err)}
+	if err != nil {
+		result.Error, result.ErrorCode = err.Error(), errorcode.TaskWord(result.GetCode())
 	}
 	return result
 }
 
-// copyLimit is for one change of a copy that should not be.
+// copyLimit is for one change of a surplus copy.
 const copyLimit = time.Minute
 
-// suspend pauses a copy of a VM. Whoever decides which copy is the VM finds its memory as it was.
+// suspend pauses a copy of a VM. Its memory stays as it is, for the person who decides which copy is the VM.
 func (t *Tasks) suspend(ctx context.Context, order *berthv1.SuspendTask) error {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
 	return t.Hypervisor.Suspend(ctx, order.GetVmId(), order.GetEpoch())
 }
 
-// undefine removes the definition of a VM that another node has. One that is not here is removed.
+// undefine removes the definition of a VM that another node has. A missing one counts as removed.
 func (t *Tasks) undefine(ctx context.Context, order *berthv1.UndefineTask) error {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
@@ -173,7 +142,7 @@ func (t *Tasks) grow(ctx context.Context, order *berthv1.GrowTask) error {
 // farewell is how long the coordinator has to end a tunnel after the guest's console has ended.
 const farewell = 5 * time.Second
 
-// console joins a domain's console and a tunnel until either ends.
+// console connects a domain's console and a tunnel until either ends.
 func (t *Tasks) console(ctx context.Context, order *berthv1.ConsoleTask, dig Dig) error {
 	domain, err := t.Hypervisor.Lookup(ctx, order.GetVmId())
 	switch {

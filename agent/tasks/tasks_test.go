@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -85,6 +86,9 @@ func (b *bench) do(task *berthv1.Task) *berthv1.TaskResult {
 	if result.GetId() != "t1" || result.GetDone() != (result.GetError() == "") || result.GetDone() != (result.GetErrorCode() == "") {
 		b.Errorf("the answer is %v", result)
 	}
+	if errorcode.TaskWord(result.GetCode()) != result.GetErrorCode() {
+		b.Errorf("code %s with the word %q", result.GetCode(), result.GetErrorCode())
+	}
 	return result
 }
 
@@ -143,16 +147,21 @@ func TestAFetchThatFailsLeavesNothing(t *testing.T) {
 		code    string
 		says    string
 	}{
-		"another checksum":   {good, nil, nil, func(f *berthv1.FetchTask) { f.Sha256 = strings.Repeat("0", 64) }, "invalid", "SHA-256"},
-		"longer than said":   {good, nil, nil, func(f *berthv1.FetchTask) { f.SizeBytes-- }, "invalid", "longer"},
-		"another size":       {qcow2(17), nil, nil, nil, "invalid", "a guest would see"},
-		"another format":     {make([]byte, 100), nil, nil, nil, "invalid", "raw, not qcow2"},
-		"it breaks off":      {good[:1000], errors.New("the tunnel broke"), nil, func(f *berthv1.FetchTask) { f.SizeBytes = 64 << 10 }, "internal", "broke"},
+		"another checksum": {good, nil, nil, func(f *berthv1.FetchTask) { f.Sha256 = strings.Repeat("0", 64) }, "invalid", "SHA-256"},
+		"longer than said": {good, nil, nil, func(f *berthv1.FetchTask) { f.SizeBytes-- }, "invalid", "longer"},
+		"another size":     {qcow2(17), nil, nil, nil, "invalid", "a guest would see"},
+		"another format":   {make([]byte, 100), nil, nil, nil, "invalid", "raw, not qcow2"},
+		"it breaks off": {
+			good[:1000], errors.New("the tunnel broke"), nil, func(f *berthv1.FetchTask) { f.SizeBytes = 64 << 10 }, "internal", "broke",
+		},
 		"it ends early":      {good[:1000], nil, nil, func(f *berthv1.FetchTask) { f.SizeBytes = 64 << 10 }, "internal", "EOF"},
 		"the ticket is used": {nil, nil, nil, func(f *berthv1.FetchTask) { f.Ticket = "old" }, "internal", "ticket"},
 		"the pool is full":   {good, nil, func(b *bench) { b.node.AddPool("local", 1000) }, nil, "no_space", "debian in pool local"},
-		"the pool is gone":   {good, nil, nil, func(f *berthv1.FetchTask) { f.Volume.Pool = "gone" }, "not_found", "gone"},
-		"it cannot be seen":  {good, nil, func(b *bench) { b.node.Inject("lookup-volume", fake.Fault{Err: hypervisor.ErrUnavailable}) }, nil, "unavailable", "debian"},
+		"the pool is gone":   {good, nil, nil, func(f *berthv1.FetchTask) { f.Volume.Pool = "gone" }, "no_pool", "gone"},
+		"it cannot be seen": {
+			good, nil, func(b *bench) { b.node.Inject("lookup-volume", fake.Fault{Err: hypervisor.ErrUnavailable}) }, nil, "unavailable",
+			"debian",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bench) {
@@ -221,8 +230,10 @@ func (b *bench) boot() {
 	if err := b.node.CreateVolume(b.Context(), wanted); err != nil {
 		b.Fatal(err)
 	}
-	const xml = `<domain type="kvm"><name>web</name><uuid>` + vmID + `</uuid><metadata><berth:vm xmlns:berth="https://berth.dev/domain/1" epoch="5"/></metadata>` +
-		`<memory>1024</memory><devices><disk type="volume" device="disk"><source pool="local" volume="disk"/><target dev="vda"/></disk></devices></domain>`
+	const xml = `<domain type="kvm"><name>web</name><uuid>` + vmID +
+		`</uuid><metadata><berth:vm xmlns:berth="https://berth.dev/domain/1" epoch="5"/></metadata>` +
+		`<memory>1024</memory><devices><disk type="volume" device="disk"><source pool="local" volume="disk"/><target dev="vda"/>` +
+		`</disk></devices></domain>`
 	if err := b.node.Start(b.Context(), xml); err != nil {
 		b.Fatal(err)
 	}
@@ -237,8 +248,8 @@ func TestGrow(t *testing.T) {
 		b.boot()
 		for _, c := range []struct{ name, vm, code string }{
 			{"disk", "", "busy"},
-			{"other", "", "not_found"},
-			{"other", vmID, "not_found"},
+			{"other", "", "no_volume"},
+			{"other", vmID, "no_volume"},
 			{"disk", "22222222-2222-4333-8444-555555555555", "not_found"},
 			{"disk", vmID, ""},
 			{"disk", vmID, ""},
@@ -262,7 +273,9 @@ func TestGrow(t *testing.T) {
 func TestRemove(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.boot()
-		if err := b.node.CreateVolume(b.Context(), hypervisor.NewVolume{Pool: "local", Name: "free", Format: "raw", CapacityBytes: 1}); err != nil {
+		if err := b.node.CreateVolume(
+			b.Context(), hypervisor.NewVolume{Pool: "local", Name: "free", Format: "raw", CapacityBytes: 1},
+		); err != nil {
 			b.Fatal(err)
 		}
 		remove := &berthv1.Task{Action: &berthv1.Task_Remove{Remove: &berthv1.RemoveTask{Volumes: []*berthv1.Volume{
@@ -282,7 +295,9 @@ func TestRemove(t *testing.T) {
 }
 
 func consoleTask(epoch uint64, force bool) *berthv1.Task {
-	return &berthv1.Task{Action: &berthv1.Task_Console{Console: &berthv1.ConsoleTask{VmId: vmID, Epoch: epoch, Ticket: "ticket", Force: force}}}
+	return &berthv1.Task{Action: &berthv1.Task_Console{Console: &berthv1.ConsoleTask{
+		VmId: vmID, Epoch: epoch, Ticket: "ticket", Force: force,
+	}}}
 }
 
 func TestConsole(t *testing.T) {
@@ -331,7 +346,9 @@ func TestTasksOfTheJobs(t *testing.T) {
 		if result := b.do(&berthv1.Task{Action: &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: vmID, Epoch: 3}}}); !result.GetDone() {
 			b.Errorf("refuse: %v", result)
 		}
-		if result := b.do(&berthv1.Task{Action: &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: vmID, Epoch: 4}}}); result.GetErrorCode() != "invalid_state" {
+		if result := b.do(&berthv1.Task{Action: &berthv1.Task_Discard{
+			Discard: &berthv1.DiscardTask{VmId: vmID, Epoch: 4},
+		}}); result.GetErrorCode() != "invalid_state" {
 			b.Errorf("discard: %v", result)
 		}
 		if want := []string{"refuse " + vmID + " 3", "discard " + vmID + " 4"}; !slices.Equal(asked, want) {

@@ -68,7 +68,8 @@ func (s *Sampler) readHost(ctx context.Context, out *berthv1.NodeTelemetry) {
 	out.MemoryTotalBytes, out.MemoryFreeBytes, out.MemoryAvailableBytes = sample.TotalBytes, sample.FreeBytes, sample.AvailableBytes
 	out.KsmSavedBytes = sample.KSMSavedBytes
 	out.Load1, out.Load5, out.Load15 = sample.Load1, sample.Load5, sample.Load15
-	out.CpuPressure, out.MemoryPressure, out.IoPressure = pressure(sample.CPUPressure), pressure(sample.MemoryPressure), pressure(sample.IOPressure)
+	out.CpuPressure, out.MemoryPressure, out.IoPressure = pressure(sample.CPUPressure), pressure(sample.MemoryPressure),
+		pressure(sample.IOPressure)
 	if s.cpu != nil && sample.CPU != nil {
 		if busy, steal, ok := hoststat.Busy(*s.cpu, *sample.CPU); ok {
 			out.CpuBusyRatio, out.CpuStealRatio = &busy, &steal

@@ -162,9 +162,14 @@ func (h *half) Stats(context.Context) ([]hypervisor.DomainStats, []hypervisor.Re
 
 func TestSumsWithAHoleAreNotSums(t *testing.T) {
 	vcpus := 2
-	node := &half{fake.NewWire().Host("n1"), []hypervisor.DomainStats{{UUID: "a", MaximumBytes: amount(1), VCPUs: &vcpus}, {UUID: "b", VCPUs: &vcpus}}}
+	node := &half{
+		fake.NewWire().Host("n1"),
+		[]hypervisor.DomainStats{{UUID: "a", MaximumBytes: amount(1), VCPUs: &vcpus}, {UUID: "b", VCPUs: &vcpus}},
+	}
 	got := NewSampler(node, healthy()).Sample(t.Context())
-	if got.AllocatedMemoryBytes != nil || got.AllocatedVcpus != nil || got.GetRunningDomains() != 2 || !slices.Contains(readings(got.GetErrors()), "domain.memory") {
+	if got.AllocatedMemoryBytes != nil || got.AllocatedVcpus != nil || got.GetRunningDomains() != 2 || !slices.Contains(
+		readings(got.GetErrors()), "domain.memory",
+	) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -176,7 +181,9 @@ func TestShares(t *testing.T) {
 	node := &half{Hypervisor: fake.NewWire().Host("n1")}
 	s := NewSampler(node, healthy())
 	sample := func(after, delayAfter time.Duration, cpu, delay *time.Duration) *berthv1.DomainTelemetry {
-		node.stats = []hypervisor.DomainStats{{UUID: "a", At: at.Add(after), CPUTime: cpu, VCPUs: &vcpus, DelayAt: at.Add(delayAfter), VCPUDelay: delay}}
+		node.stats = []hypervisor.DomainStats{{
+			UUID: "a", At: at.Add(after), CPUTime: cpu, VCPUs: &vcpus, DelayAt: at.Add(delayAfter), VCPUDelay: delay,
+		}}
 		return s.Sample(t.Context()).GetDomains()[0]
 	}
 	check := func(what string, got *float64, want float64) {
@@ -213,7 +220,11 @@ func TestInventory(t *testing.T) {
 		n := got.GetNode()
 		if n.GetHostUuid() == "" || n.GetMemoryBytes() != 16<<30 || n.GetCpus() != 8 || n.GetArch() != "x86_64" || n.GetCpuModel() != "EPYC" ||
 			n.GetMachineId() != "m" || n.GetBootId() != "b" || n.GetMigrationUri() != c.MigrationURI || len(n.GetStoragePools()) != 1 ||
-			len(n.GetNetworks()) != 1 || !slices.Equal(n.GetBridges(), []string{"br0"}) || len(n.GetCpuModels()) != 3 || n.GetHostCpu() == "" || !slices.Equal(n.GetDomainTypes(), []string{"qemu"}) || len(n.GetErrors()) > 0 {
+			len(n.GetNetworks()) != 1 || !slices.Equal(
+			n.GetBridges(), []string{"br0"},
+		) || len(n.GetCpuModels()) != 3 || n.GetHostCpu() == "" || !slices.Equal(
+			n.GetDomainTypes(), []string{"qemu"},
+		) || len(n.GetErrors()) > 0 {
 			t.Errorf("node: %+v", n)
 		}
 		want := []*berthv1.Domain{{
@@ -235,7 +246,9 @@ func TestInventory(t *testing.T) {
 		}
 		// An agent that has never reached libvirt does not know it.
 		fresh := &Collector{Hypervisor: node, Identity: c.Identity}
-		if n := fresh.Inventory(t.Context()).GetNode(); n.GetMemoryBytes() != 0 || n.GetHostName() != "n1" || !slices.Contains(readings(n.GetErrors()), "host") {
+		if n := fresh.Inventory(t.Context()).GetNode(); n.GetMemoryBytes() != 0 || n.GetHostName() != "n1" || !slices.Contains(
+			readings(n.GetErrors()), "host",
+		) {
 			t.Errorf("node: %+v", n)
 		}
 	})

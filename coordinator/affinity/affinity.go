@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Where tells on which node each VM is, by ID; VMs that do not run are left out.
 type Where map[string]string
 
-// Names puts IDs of VMs and nodes in words. What it does not know it returns as it is.
+// Names turns IDs of VMs and nodes into names. An ID that it does not know is returned as it is.
 type Names func(id string) string
 
 // Scope is which of a group's two rules something is about.
@@ -22,19 +22,19 @@ const (
 	OfNodes Scope = "nodes"
 )
 
-// nodesRule is the group's rule of nodes as it counts: without a node it is none. oVirt's filter would let no node pass, and
-// its enforcement would look away.
-func nodesRule(g *cluster.Group) cluster.Rule {
+// nodesRule is the group's rule for nodes as it counts: a rule without nodes counts as none. oVirt is of two minds here: its
+// filter would refuse every node, and its enforcement skips the group.
+func nodesRule(g *model.Group) model.Rule {
 	if len(g.Nodes) == 0 {
-		return cluster.Rule{Polarity: cluster.Disabled, Enforcing: g.NodesRule.Enforcing}
+		return model.Rule{Polarity: model.Disabled, Enforcing: g.NodesRule.Enforcing}
 	}
 	return g.NodesRule
 }
 
-// byName are the groups in the order of their names, so that no answer depends on the order of the question.
-func byName(groups []cluster.Group) []cluster.Group {
+// byName sorts the groups by name, so that no answer depends on the order in which they were given.
+func byName(groups []model.Group) []model.Group {
 	sorted := slices.Clone(groups)
-	slices.SortFunc(sorted, func(a, b cluster.Group) int {
+	slices.SortFunc(sorted, func(a, b model.Group) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return sorted
@@ -45,13 +45,13 @@ func has(ascending []string, id string) bool {
 	return found
 }
 
-// unique sorts and leaves out what is there twice.
+// unique sorts and removes duplicates.
 func unique(ids []string) []string {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// common is what two ascending lists both have.
+// common is the intersection of two ascending lists.
 func common(a, b []string) []string {
 	var both []string
 	for _, id := range a {
@@ -62,7 +62,7 @@ func common(a, b []string) []string {
 	return both
 }
 
-// without is what only the first of two ascending lists has.
+// without is the first of two ascending lists without the members of the second.
 func without(a, b []string) []string {
 	var rest []string
 	for _, id := range a {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Breach is one rule of a group that does not hold.
@@ -15,17 +15,17 @@ type Breach struct {
 	Group     string // ID
 	GroupName string
 	Scope     Scope
-	Rule      cluster.Rule
-	VMs       []string // IDs that break it, ascending; of VMs that should be together, all that run
-	Nodes     []string // IDs on which they do, ascending
+	Rule      model.Rule
+	VMs       []string // IDs that break it, ascending; of VMs that should be together: all that run
+	Nodes     []string // IDs of the nodes where they break it, ascending
 	Text      string   // in words: "web-1 and web-2 are both on hv1"
 }
 
-// Breaches are the broken rules of the groups, hard ones first, then by the group's name, rules of nodes before rules of VMs.
-// A group's VMs that should be together break their rule when they are on more than one node, those that should be apart
-// when two are on one; a rule of nodes is broken by every VM that is outside of them, or on one of them (placement-semantics
-// 4.6). Soft rules count. VMs that do not run break nothing.
-func Breaches(groups []cluster.Group, where Where, names Names) []Breach {
+// Breaches lists the broken rules of the groups: hard ones first, then by the group's name, rules for nodes before rules for
+// VMs. VMs that should be together break their rule when they are on more than one node. VMs that should be apart break it
+// when two are on one node. Each VM on a wrong node breaks a rule for nodes (SEMANTICS.md, "Broken groups"). Soft rules
+// count. VMs that do not run break nothing.
+func Breaches(groups []model.Group, where Where, names Names) []Breach {
 	groups = byName(groups)
 	var hard, soft []Breach
 	for i := range groups {
@@ -43,7 +43,7 @@ func Breaches(groups []cluster.Group, where Where, names Names) []Breach {
 	return append(hard, soft...)
 }
 
-func breachOf(g *cluster.Group, scope Scope, where Where, names Names) (Breach, bool) {
+func breachOf(g *model.Group, scope Scope, where Where, names Names) (Breach, bool) {
 	breach := Breach{Group: g.ID, GroupName: g.Name, Scope: scope, Rule: g.VMsRule}
 	breaking := breaksVMs
 	if scope == OfNodes {
@@ -64,13 +64,13 @@ func breachOf(g *cluster.Group, scope Scope, where Where, names Names) (Breach, 
 	return breach, true
 }
 
-// share is what of some VMs is on one node.
+// share is the part of some VMs that is on one node.
 type share struct {
 	node string
-	vms  []string // ascending where nobody put them in another order
+	vms  []string // ascending, unless somebody has sorted them otherwise
 }
 
-// sharesOf are those of the VMs that run, by node.
+// sharesOf splits the VMs that run by node.
 func sharesOf(vms []string, where Where) []share {
 	byNode := map[string][]string{}
 	for _, vm := range vms {
@@ -85,9 +85,9 @@ func sharesOf(vms []string, where Where) []share {
 	return shares
 }
 
-// breaksVMs are the shares that break the group's rule of VMs.
-func breaksVMs(g *cluster.Group, shares []share) []share {
-	if g.VMsRule.Polarity == cluster.Negative {
+// breaksVMs is the shares that break the group's rule for VMs.
+func breaksVMs(g *model.Group, shares []share) []share {
+	if g.VMsRule.Polarity == model.Negative {
 		return slices.DeleteFunc(shares, func(s share) bool { return len(s.vms) < 2 })
 	}
 	if len(shares) < 2 {
@@ -96,17 +96,17 @@ func breaksVMs(g *cluster.Group, shares []share) []share {
 	return shares
 }
 
-// breaksNodes are the shares that break the group's rule of nodes.
-func breaksNodes(g *cluster.Group, shares []share) []share {
+// breaksNodes is the shares that break the group's rule for nodes.
+func breaksNodes(g *model.Group, shares []share) []share {
 	return slices.DeleteFunc(shares, func(s share) bool { return onRight(g, s.node) })
 }
 
-// onRight tells whether the group's rule of nodes lets its VMs be on a node.
-func onRight(g *cluster.Group, node string) bool {
-	return has(g.Nodes, node) == (g.NodesRule.Polarity == cluster.Positive)
+// onRight tells whether the group's rule for nodes lets its VMs be on a node.
+func onRight(g *model.Group, node string) bool {
+	return has(g.Nodes, node) == (g.NodesRule.Polarity == model.Positive)
 }
 
-func breachText(g *cluster.Group, scope Scope, shares []share, names Names) string {
+func breachText(g *model.Group, scope Scope, shares []share, names Names) string {
 	shares = slices.Clone(shares)
 	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(len(b.vms), len(a.vms)) })
 	var parts []string
@@ -116,7 +116,7 @@ func breachText(g *cluster.Group, scope Scope, shares []share, names Names) stri
 			break
 		}
 		are := is(len(s.vms))
-		if scope == OfVMs && g.VMsRule.Polarity == cluster.Negative {
+		if scope == OfVMs && g.VMsRule.Polarity == model.Negative {
 			are = "are all"
 			if len(s.vms) == 2 {
 				are = "are both"
@@ -128,7 +128,7 @@ func breachText(g *cluster.Group, scope Scope, shares []share, names Names) stri
 	if scope == OfVMs {
 		return text
 	}
-	if g.NodesRule.Polarity == cluster.Positive {
+	if g.NodesRule.Polarity == model.Positive {
 		return fmt.Sprintf("%s, and should be on %s", text, series(names.words(g.Nodes), "or"))
 	}
 	return text + ", and should not be there"

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Candidate is a VM whose move would repair something, or a part of it.
@@ -15,15 +15,15 @@ type Candidate struct {
 }
 
 // Candidates are the VMs to try, in the order in which enforcement tries them: hard node rules, hard VM rules, soft node
-// rules, soft VM rules; inside each as placement-semantics 4.4 says. A VM comes once for each breach that its move may
-// repair, so several times if it breaks several rules.
+// rules, soft VM rules. SEMANTICS.md has the order inside each ("Enforcement"). A VM is listed once for each breach that its
+// move may repair.
 //
-// Fixed tells which VMs are immovable; nil: none. less puts VMs that are alike in a stable order; nil: by ID. Whether a
-// candidate fits elsewhere is for the caller to find out.
+// Fixed tells which VMs are immovable; nil: none. Less sorts VMs that are otherwise equal; nil: by ID. The caller has to find
+// out whether a candidate fits elsewhere.
 //
-// In one point this departs from oVirt: VMs that should be apart may leave a node on which one of them is immovable, for
-// that is how the rule comes to hold. VMs that should be together may not: the others have to come there.
-func Candidates(groups []cluster.Group, where Where, fixed func(vm string) bool, less func(a, b string) int, names Names) []Candidate {
+// One point differs from oVirt. VMs that should be apart may leave a node on which one of them is immovable, because that is
+// how the rule comes to hold. VMs that should be together may not leave it: the others have to come there.
+func Candidates(groups []model.Group, where Where, fixed func(vm string) bool, less func(a, b string) int, names Names) []Candidate {
 	if fixed == nil {
 		fixed = func(string) bool { return false }
 	}
@@ -43,9 +43,9 @@ func Candidates(groups []cluster.Group, where Where, fixed func(vm string) bool,
 	return s.found
 }
 
-// search gathers candidates.
+// search collects candidates.
 type search struct {
-	groups []cluster.Group
+	groups []model.Group
 	where  Where
 	fixed  func(vm string) bool
 	order  func(a, b string) int
@@ -53,8 +53,9 @@ type search struct {
 	found  []Candidate
 }
 
-// ofNodes adds the VMs that break rules of nodes, those that break most first (oVirt, "soft host to VM affinity", step 3 of
-// the selection; its engine begins with the fewest). Of equals the one with the highest priority comes first.
+// ofNodes adds the VMs that break rules for nodes, those that break most first (oVirt, "soft host to VM affinity", step 3 of
+// the selection; its engine begins with the fewest). Of VMs that break equally many, the one with the highest priority comes
+// first.
 func (s *search) ofNodes(hard bool) {
 	type violator struct {
 		vm       string
@@ -95,9 +96,9 @@ func (s *search) ofNodes(hard bool) {
 	}
 }
 
-// byPriority are the groups, higher priorities first, then by name.
-func byPriority(groups []cluster.Group) []*cluster.Group {
-	sorted := make([]*cluster.Group, 0, len(groups))
+// byPriority sorts the groups: higher priorities first, then by name.
+func byPriority(groups []model.Group) []*model.Group {
+	sorted := make([]*model.Group, 0, len(groups))
 	for i := range groups {
 		sorted = append(sorted, &groups[i])
 	}
@@ -105,36 +106,36 @@ func byPriority(groups []cluster.Group) []*cluster.Group {
 	return sorted
 }
 
-func higherFirst(a, b *cluster.Group) int { return cmp.Compare(b.Priority, a.Priority) }
+func higherFirst(a, b *model.Group) int { return cmp.Compare(b.Priority, a.Priority) }
 
-// company is VMs that one rule, or several that are as one, want together or apart.
+// company is VMs that one rule, or several merged rules, want together or apart.
 type company struct {
-	vms      []string         // ascending
-	groups   []*cluster.Group // whose rules these are
-	polarity cluster.Polarity
-	priority float64 // 0 of hard ones
+	vms      []string       // ascending
+	groups   []*model.Group // whose rules these are
+	polarity model.Polarity
+	priority float64 // 0 for hard ones
 }
 
-// companies are those of the hard rules or of the soft ones, in the order in which they are repaired: soft ones of higher
-// priority first, then larger ones, then those whose first VM has the higher ID (oVirt).
+// companies is the companies of the hard rules or of the soft ones, in the order in which they are repaired: soft ones of
+// higher priority first, then larger ones, then those whose first VM has the higher ID (oVirt).
 func (s *search) companies(hard bool) []company {
 	var all []company
 	joined := ties{}
 	if hard {
 		joined = tiesOf(s.groups)
 		for _, set := range joined.sets() {
-			all = append(all, company{vms: set, polarity: cluster.Positive})
+			all = append(all, company{vms: set, polarity: model.Positive})
 		}
 	}
 	for i := range s.groups {
 		g := &s.groups[i]
 		switch {
 		case !g.VMsRule.Enabled() || g.VMsRule.Enforcing != hard || len(g.VMs) < 2:
-		case hard && g.VMsRule.Polarity == cluster.Positive:
+		case hard && g.VMsRule.Polarity == model.Positive:
 			at := slices.IndexFunc(all, func(c company) bool { return c.vms[0] == joined.root(g.VMs[0]) })
 			all[at].groups = append(all[at].groups, g)
 		default:
-			c := company{vms: g.VMs, groups: []*cluster.Group{g}, polarity: g.VMsRule.Polarity}
+			c := company{vms: g.VMs, groups: []*model.Group{g}, polarity: g.VMsRule.Polarity}
 			if !hard {
 				c.priority = g.Priority
 			}
@@ -147,7 +148,7 @@ func (s *search) companies(hard bool) []company {
 	return all
 }
 
-// ofVMs adds the VMs that break rules of VMs.
+// ofVMs adds the VMs that break rules for VMs.
 func (s *search) ofVMs(hard bool) {
 	for _, c := range s.companies(hard) {
 		var breaches []Breach
@@ -165,12 +166,12 @@ func (s *search) ofVMs(hard bool) {
 	}
 }
 
-// sources are the shares to take VMs from: of VMs that should be together the smallest first, without those that hold one
-// that cannot leave; of VMs that should be apart the largest first. Of shares of one size that one comes first which has the
-// first VM.
+// sources is the shares to take VMs from. For VMs that should be together these are the smallest first, without a share that
+// has an immovable VM. For VMs that should be apart they are the largest first. Between shares of one size, the one with the
+// lower first ID comes first.
 func (s *search) sources(c *company) []share {
 	shares := sharesOf(c.vms, s.where)
-	if c.polarity == cluster.Negative {
+	if c.polarity == model.Negative {
 		shares = slices.DeleteFunc(shares, func(sh share) bool { return len(sh.vms) < 2 })
 	} else {
 		shares = slices.DeleteFunc(shares, func(sh share) bool { return slices.ContainsFunc(sh.vms, s.fixed) })
@@ -180,7 +181,7 @@ func (s *search) sources(c *company) []share {
 	}
 	slices.SortFunc(shares, func(a, b share) int {
 		larger := cmp.Compare(len(b.vms), len(a.vms))
-		if c.polarity == cluster.Positive {
+		if c.polarity == model.Positive {
 			larger = -larger
 		}
 		return cmp.Or(larger, s.order(a.vms[0], b.vms[0]))
@@ -188,8 +189,8 @@ func (s *search) sources(c *company) []share {
 	return shares
 }
 
-// leaving adds the VMs of one share. Groups that are as one may tie a VM to others without being broken themselves; then it
-// is a candidate for the first of them that is.
+// leaving adds the VMs of one share. A merged rule may tie a VM to others although no group of its own is broken. Then the VM
+// is a candidate for the first group that is.
 func (s *search) leaving(sh share, breaches []Breach) {
 	for _, vm := range sh.vms {
 		if s.fixed(vm) {

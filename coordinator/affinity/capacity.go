@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// capacity finds VMs apart that the nodes cannot hold, or not without one of them.
+// capacity finds VMs that must be apart and that the nodes cannot hold, or could not hold without one of the nodes.
 func (l *lint) capacity() {
 	for _, part := range l.parts() {
 		l.part(part)
 	}
 	for i := range l.groups {
-		if g := &l.groups[i]; g.VMsRule.Polarity == cluster.Negative && !g.VMsRule.Enforcing {
+		if g := &l.groups[i]; g.VMsRule.Polarity == model.Negative && !g.VMsRule.Enforcing {
 			p := l.partOf([]int{i})
 			if result, _, units := p.place(p.choices); result == tooMany {
 				l.tooFew(p, i, units)
@@ -22,22 +22,22 @@ func (l *lint) capacity() {
 	}
 }
 
-// part is units that rules keep apart, as far as these rules share units.
+// part is units that rules keep apart and that are connected by sharing such rules.
 type part struct {
 	*graph
-	groups  []int // whose rules they are: one for each clique
+	groups  []int // whose rules keep them apart: one for each clique
 	units   []int // by position
 	choices []set // by position
 }
 
-// parts are those of the hard rules.
+// parts is the parts that hard rules make.
 func (l *lint) parts() []*part {
-	joined := ties{} // of groups that share units, by the first VM of these
+	joined := ties{} // of groups that share units, by the first VM of these units
 	var apart []int
 	first := map[int][]string{}
 	for i := range l.groups {
 		g := &l.groups[i]
-		if !g.VMsRule.Hard() || g.VMsRule.Polarity != cluster.Negative || len(g.VMs) < 2 {
+		if !g.VMsRule.Hard() || g.VMsRule.Polarity != model.Negative || len(g.VMs) < 2 {
 			continue
 		}
 		apart = append(apart, i)
@@ -65,7 +65,7 @@ func (l *lint) parts() []*part {
 	return parts
 }
 
-// partOf is what some groups keep apart.
+// partOf is the part that some groups keep apart.
 func (l *lint) partOf(groups []int) *part {
 	p := &part{groups: groups}
 	at := map[int]int{}
@@ -87,7 +87,7 @@ func (l *lint) partOf(groups []int) *part {
 	return p
 }
 
-// part looks at what hard rules keep apart.
+// part checks one part of what hard rules keep apart.
 func (l *lint) part(p *part) {
 	switch result, clique, units := p.place(p.choices); result {
 	case tooMany:
@@ -99,8 +99,8 @@ func (l *lint) part(p *part) {
 	}
 }
 
-// spare looks at what is left of a part when one node fails. Units that can be on no other node go down with it; that is
-// told of them.
+// spare checks what is left of a part when one node fails. It leaves out units that can be on no other node: they fail with
+// it, and another warning says so.
 func (l *lint) spare(p *part) {
 	core := p.kernel(p.choices, 1)
 	if len(core) == 0 || len(l.nodes) < 2 {
@@ -112,7 +112,7 @@ func (l *lint) spare(p *part) {
 		units  []int
 	}
 	same := alike(core, p.choices)
-	tried := map[int]failure{} // by the first of nodes that are alike
+	tried := map[int]failure{} // by the first of nodes that are equal
 	breaking := newSet(len(l.nodes))
 	var worst *failure
 	for node := range l.nodes {
@@ -150,7 +150,7 @@ func (l *lint) spare(p *part) {
 	l.clash(p, worst.units, NoSpareNode, nodes, "all of it holds now, not "+tail)
 }
 
-// lacking are the choices without one node.
+// lacking is the choices without one node.
 func lacking(choices []set, node int) []set {
 	rest := make([]set, len(choices))
 	for i := range choices {
@@ -160,7 +160,7 @@ func lacking(choices []set, node int) []set {
 	return rest
 }
 
-// vmsOf are the members of a group in some of the units.
+// vmsOf is the members of a group in some of the units.
 func (l *lint) vmsOf(p *part, units []int, group int) []string {
 	var vms []string
 	for _, at := range units {
@@ -169,7 +169,7 @@ func (l *lint) vmsOf(p *part, units []int, group int) []string {
 	return unique(vms)
 }
 
-// reach are the nodes that any of the units may be on.
+// reach is the nodes that any of the units may be on.
 func (l *lint) reach(p *part, units []int) []string {
 	all := newSet(len(l.nodes))
 	for _, at := range units {
@@ -180,14 +180,14 @@ func (l *lint) reach(p *part, units []int) []string {
 	return l.nodesOf(all)
 }
 
-// tooFew tells that members of one group have fewer nodes than they are.
+// tooFew says that a group has more members than nodes.
 func (l *lint) tooFew(p *part, group int, units []int) {
 	vms, nodes := l.vmsOf(p, units, group), l.reach(p, units)
 	l.apart(p, group, units, Conflict{Kind: TooFewNodes, VMs: vms, Nodes: nodes},
 		fmt.Sprintf("%s apart on %s cannot hold", count(len(vms), "VM"), count(len(nodes), "node")))
 }
 
-// apart tells of members of one group, with the rules of nodes that narrow them.
+// apart says which members of one group are to be apart, and which rules for nodes limit them.
 func (l *lint) apart(p *part, group int, units []int, c Conflict, tail string) {
 	narrowing, vms := l.narrowing(p, units)
 	c.Severity = Warning
@@ -207,7 +207,7 @@ func (l *lint) apart(p *part, group int, units []int, c Conflict, tail string) {
 	l.add(c, append(rest, group), append([]string{says}, l.sayOfNodes(rest, vms)...), tail)
 }
 
-// narrowing are the groups that leave some of the units only some of the nodes, and all VMs of the units.
+// narrowing is the groups that limit some of the units to some of the nodes, and all VMs of the units.
 func (l *lint) narrowing(p *part, units []int) (groups []int, vms []string) {
 	for _, at := range units {
 		u := &l.units[p.units[at]]
@@ -223,7 +223,7 @@ func (l *lint) narrowing(p *part, units []int) (groups []int, vms []string) {
 	return slices.Compact(groups), unique(vms)
 }
 
-// clash tells of several groups that are in each other's way.
+// clash says that several groups contradict each other.
 func (l *lint) clash(p *part, units []int, kind string, nodes []string, tail string) {
 	narrowing, vms := l.narrowing(p, units)
 	var groups []int

@@ -36,10 +36,10 @@ func (s set) all() iter.Seq[int] {
 	}
 }
 
-// graph are units that must not share a node: positions, and which of them are neighbours.
+// graph has the units that must not share a node, by position, and which of them are neighbours.
 type graph struct {
 	neighbours []set
-	cliques    [][]int // of which all are neighbours: one for each rule
+	cliques    [][]int // sets in which all units are neighbours: one for each rule
 }
 
 func newGraph(size int, cliques [][]int) *graph {
@@ -59,9 +59,9 @@ func newGraph(size int, cliques [][]int) *graph {
 	return g
 }
 
-// kernel are the units that decide whether all can have a node of their own: one with more choices than neighbours gets one
-// whatever these have, so it can be left out, and then perhaps its neighbours, too. One without any choice is left out as
-// well. Spare is how many choices of each are not to be counted on.
+// kernel is the units that decide whether each unit can have a node of its own. A unit with more choices than neighbours gets
+// one whatever the neighbours have, so it is left out; then its neighbours may be left out for the same reason. A unit
+// without any choice is left out as well. Spare is how many choices of each are not to be counted on.
 func (g *graph) kernel(choices []set, spare int) []int {
 	left := newSet(len(choices))
 	degree, queue := make([]int, len(choices)), []int(nil)
@@ -95,18 +95,18 @@ func (g *graph) kernel(choices []set, spare int) []int {
 // mostSteps bounds the search of one colouring.
 const mostSteps = 50_000
 
-// outcome is what came of asking whether units can be placed.
+// outcome is the answer to whether units can be placed.
 type outcome int
 
 const (
 	fits     outcome = iota
-	tooMany          // of one clique
-	clashing         // of several cliques
+	tooMany          // for the nodes, in one clique
+	clashing         // across several cliques
 	unknown
 )
 
-// place tells whether each unit that has choices can have one of them and no neighbour the same. If not, units are some of
-// those that are in each other's way: of one clique, or of several.
+// place tells whether each unit that has choices can have one that no neighbour has. If not, units is some of those that
+// conflict: in one clique or in several.
 func (g *graph) place(choices []set) (result outcome, clique int, units []int) {
 	kernel := g.kernel(choices, 0)
 	if len(kernel) == 0 {
@@ -124,11 +124,11 @@ func (g *graph) place(choices []set) (result outcome, clique int, units []int) {
 		if len(members) > 1 {
 			cliques++
 		}
-		if crowd, _ := crowded(theirs); len(crowd) > 0 {
-			for at, who := range crowd {
-				crowd[at] = members[who]
+		if short, _ := scarce(theirs); len(short) > 0 {
+			for at, who := range short {
+				short[at] = members[who]
 			}
-			return tooMany, i, crowd
+			return tooMany, i, short
 		}
 	}
 	if cliques < 2 {
@@ -150,7 +150,8 @@ func (g *graph) place(choices []set) (result outcome, clique int, units []int) {
 	}
 }
 
-// alike gives each choice the first one that the same units have: as long as nobody took either, one is as good as the other.
+// alike maps each choice to the first one that the same units have. As long as nobody has taken either, one is as good as the
+// other.
 func alike(units []int, choices []set) map[int]int {
 	whose := map[int][]byte{}
 	for at, unit := range units {
@@ -178,7 +179,7 @@ func alike(units []int, choices []set) map[int]int {
 	return result
 }
 
-// colouring is a search with backtracking: the unit with the fewest choices left first.
+// colouring is a search with backtracking. It takes the unit with the fewest choices left first.
 type colouring struct {
 	*graph
 	left    []int       // units without a choice yet
@@ -214,7 +215,7 @@ func (c *colouring) search() bool {
 	return false
 }
 
-// take gives the unit a choice and goes on with the others.
+// take gives the unit a choice and continues with the others.
 func (c *colouring) take(unit, choice int) bool {
 	var narrowed []int
 	c.used[choice]++

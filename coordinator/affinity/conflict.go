@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Severity of a conflict.
@@ -19,19 +19,19 @@ const (
 	Warning Severity = "warning"
 )
 
-// Conflict is a contradiction between groups (placement-semantics 4.5), or what the cluster cannot hold.
+// Conflict is a contradiction between groups (SEMANTICS.md, "Contradictions between groups"), or what the cluster cannot hold.
 type Conflict struct {
 	Kind     string // a stable word, one of those below
 	Severity Severity
-	Groups   []string // names, ascending: those whose rules clash
-	Ties     []string // names, ascending: groups whose VM rules make the others clash, where these are about nodes
+	Groups   []string // names, ascending: the groups whose rules conflict
+	Ties     []string // names, ascending: where the others conflict about nodes, the groups whose VM rules bring their VMs together
 	VMs      []string // IDs, ascending
 	Nodes    []string // IDs, ascending
 	Text     string   // one sentence with the names
 	Next     string   // what to do about it
 }
 
-// Kinds of conflict: what Conflicts finds.
+// Kinds of conflict that Conflicts finds.
 const (
 	RequiredAndForbidden = "nodes-required-and-forbidden" // hard node rules leave a VM no node
 	WantedAndAvoided     = "nodes-wanted-and-avoided"     // node rules disagree about a node, and one is soft or another node is left
@@ -41,20 +41,20 @@ const (
 	DifferentNodes       = "different-nodes"              // positive node rules of one VM name different nodes
 )
 
-// kinds is the order in which conflicts of one severity are told.
+// kinds is the order in which conflicts of one severity are listed.
 var kinds = []string{
 	RequiredAndForbidden, WantedAndAvoided, TogetherAndApart, TogetherAgainstNodes, ApartAgainstNodes, DifferentNodes,
 	NoNodeLeft, TooFewNodes, CannotHold, NoSpareNode, SingleNode, NamesNothing,
 }
 
-// Conflicts are the contradictions among the groups of one cluster, errors first, whatever the cluster has and whether the
-// VMs run. Errors are what no placement of the VMs keeps: hard rules of nodes that leave a VM none, and VMs that hard rules
-// tie together and keep apart.
+// Conflicts are the contradictions among the groups of one cluster, errors first. They do not depend on the nodes of the
+// cluster, nor on whether the VMs run. An error is what no placement can satisfy: hard rules for nodes that leave a VM no
+// node, and VMs that hard rules want both together and apart.
 //
-// In two points this departs from oVirt. A node that one hard rule demands and another forbids is an error only if no other
-// one is left. VMs apart that share their nodes are no conflict as long as these are enough for them: that is what a rack
-// is for.
-func Conflicts(groups []cluster.Group, names Names) []Conflict {
+// Two points differ from oVirt. A node that one hard rule demands and another one forbids is an error only if no other node
+// is left. VMs that should be apart and share a set of nodes do not conflict as long as there are enough nodes: that is what
+// a rack is for.
+func Conflicts(groups []model.Group, names Names) []Conflict {
 	c := newContradictions(groups, names)
 	c.aboutNodes()
 	c.aboutVMs()
@@ -74,19 +74,19 @@ func inOrder(conflicts []Conflict) []Conflict {
 	return conflicts
 }
 
-// contradictions gathers conflicts.
+// contradictions collects conflicts.
 type contradictions struct {
-	groups []cluster.Group // by name
+	groups []model.Group // by name
 	names  Names
 	ties   ties
-	wanted map[string]*wanted // by VM, of those that rules of nodes are about
+	wanted map[string]*wanted // by VM, of the VMs that rules for nodes are about
 	found  []Conflict
 }
 
-// wanted is what rules of nodes say of a VM: indexes of groups, ascending.
+// wanted is what rules for nodes say about a VM: indexes of groups, ascending.
 type wanted struct{ on, off []int }
 
-func newContradictions(groups []cluster.Group, names Names) *contradictions {
+func newContradictions(groups []model.Group, names Names) *contradictions {
 	c := &contradictions{groups: byName(groups), names: names, wanted: map[string]*wanted{}}
 	c.ties = tiesOf(c.groups)
 	for i := range c.groups {
@@ -99,7 +99,7 @@ func newContradictions(groups []cluster.Group, names Names) *contradictions {
 			if c.wanted[vm] == nil {
 				c.wanted[vm] = &wanted{}
 			}
-			if w := c.wanted[vm]; rule.Polarity == cluster.Positive {
+			if w := c.wanted[vm]; rule.Polarity == model.Positive {
 				w.on = append(w.on, i)
 			} else {
 				w.off = append(w.off, i)
@@ -109,7 +109,7 @@ func newContradictions(groups []cluster.Group, names Names) *contradictions {
 	return c
 }
 
-// add completes a conflict with its lists sorted.
+// add sorts the lists of a conflict and keeps it.
 func (c *contradictions) add(found Conflict, groups []int, parts []string, tail string) {
 	found.Groups = c.named(groups)
 	slices.Sort(found.VMs)
@@ -118,7 +118,7 @@ func (c *contradictions) add(found Conflict, groups []int, parts []string, tail 
 	c.found = append(c.found, found)
 }
 
-// sentence joins what groups say, at most some of them, and what comes of it.
+// sentence joins what the groups say, a few of them at most, and what follows.
 func sentence(parts []string, tail string) string {
 	if len(parts) > mostNamed {
 		parts = append(slices.Clone(parts[:mostNamed-1]), count(len(parts)-mostNamed+1, "more rule")+" say the like")
@@ -137,12 +137,12 @@ func (c *contradictions) named(groups []int) []string {
 	return unique(names)
 }
 
-// hard are those of the groups whose rule of nodes is.
+// hard is those of the groups whose rule is hard.
 func (c *contradictions) hard(groups []int) []int {
 	return slices.DeleteFunc(slices.Clone(groups), func(at int) bool { return !c.groups[at].NodesRule.Enforcing })
 }
 
-// all are the nodes that any of the groups names.
+// all is the nodes that any of the groups names.
 func (c *contradictions) all(groups []int) []string {
 	var nodes []string
 	for _, at := range groups {
@@ -151,7 +151,7 @@ func (c *contradictions) all(groups []int) []string {
 	return unique(nodes)
 }
 
-// left are the nodes that each of the groups that are for names and none of those against.
+// left is the nodes that every group in the list for names and no group in the list against.
 func (c *contradictions) left(on, off []int) []string {
 	if len(on) == 0 {
 		return nil
@@ -163,7 +163,7 @@ func (c *contradictions) left(on, off []int) []string {
 	return without(nodes, c.all(off))
 }
 
-// aboutNodes finds what rules of nodes alone contradict. VMs that the same groups are about share a conflict.
+// aboutNodes finds contradictions among rules for nodes alone. VMs that the same groups are about share a conflict.
 func (c *contradictions) aboutNodes() {
 	alike := map[string][]string{}
 	for _, vm := range slices.Sorted(maps.Keys(c.wanted)) {
@@ -206,13 +206,13 @@ func (c *contradictions) onAndOff(vms []string, w *wanted) {
 	}, slices.Concat(on, off), c.sayOfNodes(slices.Concat(on, off), vms), tail)
 }
 
-// impossible tells whether hard rules demand a node of a VM that others forbid, and leave it no other.
+// impossible tells whether hard rules demand a node for a VM, others forbid it, and no other node is left.
 func (c *contradictions) impossible(w *wanted) bool {
 	on, off := c.hard(w.on), c.hard(w.off)
 	return len(c.left(on, off)) == 0 && len(common(c.all(on), c.all(off))) > 0
 }
 
-// clashing are the groups for and against of which two are about one node, and these nodes.
+// clashing is the groups of both sides that disagree about some node, and these nodes.
 func (c *contradictions) clashing(on, off []int, counts func(on, off int) bool) (clashOn, clashOff []int, nodes []string) {
 	for _, a := range on {
 		for _, b := range off {
@@ -230,7 +230,7 @@ func (c *contradictions) clashing(on, off []int, counts func(on, off int) bool) 
 	return distinct(clashOn), distinct(clashOff), unique(nodes)
 }
 
-// sayOfNodes is what each of the groups says of those of the VMs that are in it.
+// sayOfNodes is what each of the groups says about its members among the VMs.
 func (c *contradictions) sayOfNodes(groups []int, vms []string) []string {
 	parts := make([]string, 0, len(groups))
 	for _, at := range groups {
@@ -240,7 +240,7 @@ func (c *contradictions) sayOfNodes(groups []int, vms []string) []string {
 	return parts
 }
 
-// different finds positive rules of the same VMs that name different nodes.
+// different finds positive rules that name different nodes for the same VMs.
 func (c *contradictions) different(vms []string, on []int) {
 	if len(on) < 2 {
 		return
@@ -260,14 +260,14 @@ func (c *contradictions) different(vms []string, on []int) {
 	}, on, c.sayOfNodes(on, vms), tail)
 }
 
-// together are VMs that rules tie to each other.
+// together is VMs that rules want together.
 type together struct {
 	vms    []string // ascending
-	groups []int    // that tie them
+	groups []int    // whose rules do that
 	hard   bool
 }
 
-// togethers are all of them: the sets that hard rules make, and each soft rule with what hard ones tie to its VMs.
+// togethers is all such sets: those that hard rules make, and one for each soft rule with what hard rules add to its VMs.
 func (c *contradictions) togethers() []together {
 	bound := map[string][]string{}
 	var all []together
@@ -278,7 +278,7 @@ func (c *contradictions) togethers() []together {
 	}
 	for i := range c.groups {
 		g := &c.groups[i]
-		if g.VMsRule.Polarity != cluster.Positive || len(g.VMs) < 2 {
+		if g.VMsRule.Polarity != model.Positive || len(g.VMs) < 2 {
 			continue
 		}
 		if g.VMsRule.Hard() {
@@ -295,7 +295,7 @@ func (c *contradictions) togethers() []together {
 		soft.vms = unique(soft.vms)
 		all = append(all, soft)
 	}
-	for i := range all { // the hard ties of a soft rule's VMs are known only now
+	for i := range all { // only now are the hard rules about a soft rule's VMs known
 		if set := &all[i]; !set.hard {
 			for _, root := range slices.Sorted(maps.Keys(at)) {
 				if has(set.vms, root) {
@@ -307,7 +307,8 @@ func (c *contradictions) togethers() []together {
 	return all
 }
 
-// tying are those of the groups that tie two of the VMs themselves, or else all: then they do it by way of others.
+// tying is those of the groups that connect two of the VMs directly; if there is none, all groups, because they connect them
+// over other VMs.
 func (c *contradictions) tying(groups []int, vms []string) []int {
 	direct := slices.DeleteFunc(slices.Clone(groups), func(at int) bool { return len(common(vms, c.groups[at].VMs)) < 2 })
 	if len(direct) > 0 {
@@ -316,7 +317,7 @@ func (c *contradictions) tying(groups []int, vms []string) []int {
 	return groups
 }
 
-// sayOfVMs is what each of the groups says of its VMs, or of those of them that matter if it has more.
+// sayOfVMs is what each of the groups says about its VMs, or about those of its VMs that matter here.
 func (c *contradictions) sayOfVMs(groups []int, vms []string) []string {
 	parts := make([]string, 0, len(groups))
 	for _, at := range groups {
@@ -336,7 +337,7 @@ func (c *contradictions) aboutVMs() {
 		for i := range c.groups {
 			g := &c.groups[i]
 			both := common(set.vms, g.VMs)
-			if g.VMsRule.Polarity != cluster.Negative || len(both) < 2 {
+			if g.VMsRule.Polarity != model.Negative || len(both) < 2 {
 				continue
 			}
 			if !set.hard && c.tiedHard(both) {
@@ -355,13 +356,13 @@ func (c *contradictions) aboutVMs() {
 	}
 }
 
-// tiedHard tells whether hard rules already tie all of the VMs together.
+// tiedHard tells whether hard rules already keep all of the VMs together.
 func (c *contradictions) tiedHard(vms []string) bool {
 	return !slices.ContainsFunc(vms, func(vm string) bool { return c.ties.root(vm) != c.ties.root(vms[0]) })
 }
 
-// together finds rules of nodes that part VMs that should be together: what one of them should be on, another should be off,
-// or they should be on nodes of which none is the same.
+// together finds rules for nodes that separate VMs that should be together. Either one VM should be on a node that another
+// should be off, or the VMs should be on sets of nodes with no node in common.
 func (c *contradictions) together() {
 	for _, set := range c.togethers() {
 		var on, off []int
@@ -412,7 +413,7 @@ func (c *contradictions) sharesVM(a, b int, vms []string) bool {
 	return len(common(common(vms, c.groups[a].VMs), c.groups[b].VMs)) > 0
 }
 
-// members are those of the VMs that are in any of the groups.
+// members is those of the VMs that are in any of the groups.
 func (c *contradictions) members(groups []int, vms []string) []string {
 	var in []string
 	for _, at := range groups {
@@ -421,22 +422,22 @@ func (c *contradictions) members(groups []int, vms []string) []string {
 	return unique(in)
 }
 
-// apart finds VMs that should be apart and have to share too few nodes.
+// apart finds VMs that should be apart and have too few nodes for that.
 func (c *contradictions) apart() {
 	units := map[string][]string{}
 	for _, set := range c.ties.sets() {
 		units[set[0]] = set
 	}
 	for i := range c.groups {
-		if g := &c.groups[i]; g.VMsRule.Polarity == cluster.Negative {
-			c.crowd(g, units)
+		if g := &c.groups[i]; g.VMsRule.Polarity == model.Negative {
+			c.scarceNodes(g, units)
 		}
 	}
 }
 
-// crowd finds members of one group that should be apart and have too few nodes. Units are what hard rules tie together, by
-// their first VM.
-func (c *contradictions) crowd(g *cluster.Group, units map[string][]string) {
+// scarceNodes finds members of one group that should be apart and have too few nodes. A unit is VMs that hard rules keep together;
+// its first VM stands for it.
+func (c *contradictions) scarceNodes(g *model.Group, units map[string][]string) {
 	var vms []string // one of each unit
 	var choices [][]string
 	var because [][]int // groups
@@ -444,7 +445,7 @@ func (c *contradictions) crowd(g *cluster.Group, units map[string][]string) {
 	for _, vm := range g.VMs {
 		root := c.ties.root(vm)
 		if known[root] {
-			continue // together and apart: told elsewhere
+			continue // together and apart: another conflict says so
 		}
 		known[root] = true
 		var on, off []int
@@ -455,18 +456,18 @@ func (c *contradictions) crowd(g *cluster.Group, units map[string][]string) {
 		}
 		left := c.left(on, off)
 		if len(left) == 0 {
-			continue // free to be anywhere, or nowhere, which is told elsewhere
+			continue // free to be anywhere, or nowhere, and another conflict says so
 		}
 		off = slices.DeleteFunc(off, func(at int) bool { return len(common(c.groups[at].Nodes, c.all(on))) == 0 })
 		vms, choices, because = append(vms, vm), append(choices, left), append(because, append(on, off...))
 	}
-	crowd, nodes := crowded(choices)
-	if len(crowd) == 0 {
+	without, nodes := scarce(choices)
+	if len(without) == 0 {
 		return
 	}
 	var short []string
 	var groups []int
-	for _, at := range crowd {
+	for _, at := range without {
 		short, groups = append(short, vms[at]), append(groups, because[at]...)
 	}
 	slices.Sort(groups)
@@ -478,7 +479,7 @@ func (c *contradictions) crowd(g *cluster.Group, units map[string][]string) {
 		fmt.Sprintf("%s for %s cannot hold", count(len(nodes), "node"), count(len(short), "VM")))
 }
 
-// unitsOf are the VMs with all that hard rules tie to them.
+// unitsOf is the VMs with all VMs that hard rules keep together with them.
 func (c *contradictions) unitsOf(vms []string, units map[string][]string) []string {
 	all := slices.Clone(vms)
 	for _, vm := range vms {

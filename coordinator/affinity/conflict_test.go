@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 func TestConflicts(t *testing.T) {
@@ -136,7 +136,10 @@ func TestManyNamesBecomeANumber(t *testing.T) {
 }
 
 func TestManyRulesBecomeANumber(t *testing.T) {
-	got := Conflicts(parse(t, "a: v on? x", "b: v on? x", "c: v on? x", "d: v on? x", "e: v on? x", "f: v on? x", "g: v on? x", "h: v on? x", "i: v off x"), same)
+	got := Conflicts(
+		parse(t, "a: v on? x", "b: v on? x", "c: v on? x", "d: v on? x", "e: v on? x", "f: v on? x", "g: v on? x", "h: v on? x", "i: v off x"),
+		same,
+	)
 	want := "group a wants v on x, group b wants v on x, group c wants v on x, group d wants v on x, group e wants v on x, " +
 		"group f wants v on x, group g wants v on x, and 2 more rules say the like: both cannot hold"
 	if len(got) != 1 || got[0].Text != want {
@@ -150,7 +153,7 @@ func TestOrderOfGroupsDoesNotMatter(t *testing.T) {
 		vms, nodes := ids("a b c d e"), ids("h1 h2 h3 h4")
 		groups := drawGroups(t, vms, nodes, false)
 		where := drawWhere(t, vms, nodes)
-		all := func(groups []cluster.Group) []any {
+		all := func(groups []model.Group) []any {
 			return []any{
 				Conflicts(groups, same), Lint(groups, rooms("h1 h2 h3 h4*"), same), Breaches(groups, where, same), Merged(groups),
 				Candidates(groups, where, nil, nil, same), Improves(groups, "a", "h2", where, OfNodes),

@@ -1,7 +1,7 @@
-// Package affinity is the pure sense of affinity groups: which of their rules hold, which contradict each other, which can
-// never hold, and which VM had better move to repair one. It looks at groups and at where VMs run, nothing else; where a VM
-// fits is the placement engine's to say.
+// Package affinity interprets affinity groups: which rules hold, which contradict each other, which can never hold, and which
+// VM should move to repair one. It is pure and looks at groups and at where VMs run, nothing else. Where a VM fits is for the
+// placement engine to say.
 //
-// Groups come with their labels expanded (cluster.Expand). Where says on which node each VM is: the one that runs it, or the one
-// that it is on its way to. VMs that do not run are not in it, and no rule is broken by them.
+// Groups come with their labels expanded (view.Expand). Where tells the node of each VM: the node that runs it, or the node
+// that it is on its way to. A VM that does not run is not in it and breaks no rule.
 package affinity

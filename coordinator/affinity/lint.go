@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Room is what Lint knows of a node.
@@ -14,26 +14,26 @@ type Room struct {
 	Takes bool
 }
 
-// Kinds of conflict: what Lint finds.
+// Kinds of conflict that Lint finds.
 const (
-	NoNodeLeft   = "no-node-left"  // no node that takes VMs keeps the hard rules of a VM
-	TooFewNodes  = "too-few-nodes" // more VMs apart than nodes that they may be on
-	CannotHold   = "cannot-hold"   // hard rules that could hold each by itself, but not all at once
-	NoSpareNode  = "no-spare-node" // the rules can hold now, and not after one node fails
+	NoNodeLeft   = "no-node-left"  // hard rules leave a VM no node that takes VMs
+	TooFewNodes  = "too-few-nodes" // there are fewer nodes than VMs that should be apart on them
+	CannotHold   = "cannot-hold"   // each hard rule could hold, but not all at once
+	NoSpareNode  = "no-spare-node" // the rules can hold now, but not after one node fails
 	SingleNode   = "single-node"   // hard rules bind VMs to one node
-	NamesNothing = "names-no-node" // a rule of nodes without a node: it does nothing
+	NamesNothing = "names-no-node" // a rule for nodes names no node: it does nothing
 )
 
-// Lint compares the rules with what there is: "six VMs apart on five nodes: cannot hold", "holds now, not after one node
-// fails". VMs that do not run count: they may be started. How large VMs and nodes are does not: what fits is for placement.
-// Of soft rules only that VMs are apart is looked at. With no node that takes VMs there is nothing to say.
+// Lint compares the rules with the nodes that there are: "six VMs apart on five nodes: cannot hold", "holds now, not after
+// one node fails". VMs that do not run count, because they may be started. Sizes do not count: what fits is for placement. Of
+// the soft rules it checks only those that keep VMs apart. Without a node that takes VMs it says nothing.
 //
-// All of it are warnings: what cannot hold today holds when a node comes back. What the rules contradict whatever nodes
-// there are is for Conflicts.
+// All of these are warnings, because what cannot hold today holds when a node comes back. Conflicts finds what rules
+// contradict on any nodes.
 //
-// Whether rules that keep VMs apart hold all at once where they share VMs is a colouring of a graph, which may take for ever
-// in bad cases; it is tried up to a bound. What is told is true; past the bound something may be left untold.
-func Lint(groups []cluster.Group, rooms []Room, names Names) []Conflict {
+// Rules that keep VMs apart and share VMs are a graph to be coloured, which can take very long. The search stops at a bound.
+// What Lint reports is true; past the bound it may miss something.
+func Lint(groups []model.Group, rooms []Room, names Names) []Conflict {
 	l := newLint(groups, rooms, names)
 	l.empty()
 	if len(l.nodes) > 0 {
@@ -43,23 +43,23 @@ func Lint(groups []cluster.Group, rooms []Room, names Names) []Conflict {
 	return inOrder(l.found)
 }
 
-// lint gathers what rules ask too much of a cluster.
+// lint collects what the rules ask for and the cluster does not have.
 type lint struct {
 	*contradictions
 	nodes   []string // that take VMs, ascending
-	units   []unit   // of all VMs in groups with enabled rules, by their first
+	units   []unit   // of all VMs in groups with enabled rules, by their first VM
 	byVM    map[string]int
-	choices []set // by unit: the nodes that take VMs where hard rules of nodes let it be
+	choices []set // by unit: the nodes that take VMs and where hard rules for nodes let it be
 }
 
-// unit are VMs that hard rules tie together, most often one.
+// unit is VMs that hard rules keep together, most often one.
 type unit struct {
 	vms []string
-	on  []int // hard rules of nodes about it: indexes of groups
+	on  []int // hard rules for nodes about it: indexes of groups
 	off []int
 }
 
-func newLint(groups []cluster.Group, rooms []Room, names Names) *lint {
+func newLint(groups []model.Group, rooms []Room, names Names) *lint {
 	l := &lint{contradictions: newContradictions(groups, names), byVM: map[string]int{}}
 	for _, room := range rooms {
 		if room.Takes {
@@ -96,7 +96,7 @@ func newLint(groups []cluster.Group, rooms []Room, names Names) *lint {
 	return l
 }
 
-// choicesOf are the nodes that take VMs where the hard rules of nodes let a unit be.
+// choicesOf is the nodes that take VMs and where the hard rules for nodes let a unit be.
 func (l *lint) choicesOf(u *unit) set {
 	may := newSet(len(l.nodes))
 	for i, node := range l.nodes {
@@ -109,7 +109,7 @@ func (l *lint) choicesOf(u *unit) set {
 	return may
 }
 
-// nodesOf are the IDs of a set of nodes.
+// nodesOf is the IDs of a set of nodes.
 func (l *lint) nodesOf(s set) []string {
 	var ids []string
 	for i := range s.all() {
@@ -118,7 +118,7 @@ func (l *lint) nodesOf(s set) []string {
 	return ids
 }
 
-// empty finds rules that somebody switched on and that do nothing.
+// empty finds rules that are enabled and do nothing.
 func (l *lint) empty() {
 	for i := range l.groups {
 		g := &l.groups[i]
@@ -136,7 +136,7 @@ func (l *lint) empty() {
 	}
 }
 
-// bound finds units that hard rules of nodes leave no node, or only one. VMs that the same rules are about share a conflict.
+// bound finds units that hard rules for nodes leave no node, or only one. VMs that the same rules are about share a conflict.
 func (l *lint) bound() {
 	alike := map[string]*unit{}
 	var keys []string
@@ -147,7 +147,7 @@ func (l *lint) bound() {
 		}
 		key := fmt.Sprint(u.on, u.off)
 		if len(u.vms) > 1 {
-			key = u.vms[0] // what ties them is told as well
+			key = u.vms[0] // what keeps them together is part of the message
 		}
 		if alike[key] == nil {
 			alike[key] = &unit{on: u.on, off: u.off}
@@ -166,7 +166,7 @@ func (l *lint) bound() {
 	}
 }
 
-// contradictory tells whether Conflicts says already that one of the VMs has no node.
+// contradictory tells whether Conflicts already reports that one of the VMs has no node.
 func (l *lint) contradictory(u *unit) bool {
 	return slices.ContainsFunc(u.vms, func(vm string) bool {
 		w := l.wanted[vm]
@@ -174,14 +174,14 @@ func (l *lint) contradictory(u *unit) bool {
 	})
 }
 
-// because is what hard rules say of a unit: those that tie it together, and those about nodes.
+// because is what hard rules say about a unit: those that keep it together, and those about nodes.
 func (l *lint) because(u *unit) (groups, tying []int, parts []string) {
 	groups = append(slices.Clone(u.on), u.off...)
 	slices.Sort(groups)
 	if l.ties.root(u.vms[len(u.vms)-1]) == u.vms[0] && len(u.vms) > 1 {
 		for i := range l.groups {
 			rule := l.groups[i].VMsRule
-			if rule.Hard() && rule.Polarity == cluster.Positive && len(common(u.vms, l.groups[i].VMs)) > 1 {
+			if rule.Hard() && rule.Polarity == model.Positive && len(common(u.vms, l.groups[i].VMs)) > 1 {
 				tying = append(tying, i)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 func TestLint(t *testing.T) {
@@ -137,10 +137,10 @@ func TestLintOfLargeGroups(t *testing.T) {
 	for i := range 1000 {
 		vms, nodes, room = append(vms, fmt.Sprintf("v%04d", i)), append(nodes, fmt.Sprintf("h%04d", i)), append(room, fmt.Sprintf("h%04d", i))
 	}
-	groups := []cluster.Group{{
+	groups := []model.Group{{
 		Name: "wide", VMs: vms, Nodes: nodes,
-		VMsRule:   cluster.Rule{Polarity: cluster.Negative, Enforcing: true},
-		NodesRule: cluster.Rule{Polarity: cluster.Positive, Enforcing: true},
+		VMsRule:   model.Rule{Polarity: model.Negative, Enforcing: true},
+		NodesRule: model.Rule{Polarity: model.Positive, Enforcing: true},
 	}}
 	for _, c := range []struct{ least, kind string }{{"h0000", NoSpareNode}, {"h0001", TooFewNodes}} {
 		got := Lint(groups, rooms(strings.Join(room[slices.Index(room, c.least):], " ")), same)
@@ -170,12 +170,12 @@ func every(vms, nodes []string, yield func(Where) bool) {
 }
 
 // keeps tells whether a placement of all VMs keeps the rules, hard ones or all: the words of the rules, one by one.
-func keeps(groups []cluster.Group, where Where, softToo bool) bool {
+func keeps(groups []model.Group, where Where, softToo bool) bool {
 	for _, g := range groups {
 		if g.VMsRule.Enabled() && (softToo || g.VMsRule.Enforcing) {
 			for _, a := range g.VMs {
 				for _, b := range g.VMs {
-					if a < b && (where[a] == where[b]) != (g.VMsRule.Polarity == cluster.Positive) {
+					if a < b && (where[a] == where[b]) != (g.VMsRule.Polarity == model.Positive) {
 						return false
 					}
 				}
@@ -183,7 +183,7 @@ func keeps(groups []cluster.Group, where Where, softToo bool) bool {
 		}
 		if g.NodesRule.Enabled() && (softToo || g.NodesRule.Enforcing) && len(g.Nodes) > 0 {
 			for _, a := range g.VMs {
-				if slices.Contains(g.Nodes, where[a]) != (g.NodesRule.Polarity == cluster.Positive) {
+				if slices.Contains(g.Nodes, where[a]) != (g.NodesRule.Polarity == model.Positive) {
 					return false
 				}
 			}
@@ -193,7 +193,7 @@ func keeps(groups []cluster.Group, where Where, softToo bool) bool {
 }
 
 // holds tries all placements.
-func holds(groups []cluster.Group, vms, nodes []string, softToo bool) bool {
+func holds(groups []model.Group, vms, nodes []string, softToo bool) bool {
 	found := false
 	every(vms, nodes, func(where Where) bool {
 		found = keeps(groups, where, softToo)
@@ -222,7 +222,7 @@ func TestLintAgreesWithEveryPlacement(t *testing.T) {
 		conflicts, lint := Conflicts(groups, same), Lint(groups, rooms(strings.Join(nodes, " ")+" h5*"), same)
 		errors := kindsOf(conflicts, func(c *Conflict) bool { return c.Severity == Error })
 		cannot := kindsOf(lint, func(c *Conflict) bool {
-			soft := c.Kind == TooFewNodes && strings.Contains(c.Text, " wants ") && slices.ContainsFunc(groups, func(g cluster.Group) bool {
+			soft := c.Kind == TooFewNodes && strings.Contains(c.Text, " wants ") && slices.ContainsFunc(groups, func(g model.Group) bool {
 				return slices.Contains(c.Groups, g.Name) && g.VMsRule.Soft()
 			})
 			return !soft && slices.Contains([]string{NoNodeLeft, TooFewNodes, CannotHold}, c.Kind)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// crowded finds some that have fewer choices among them than they are, where each wants one of its own: their indexes and
-// the choices, both ascending. None: each can have one (Hall's theorem, by augmenting paths).
-func crowded[C cmp.Ordered](choices [][]C) (crowd []int, shared []C) {
+// scarce finds members that have fewer choices than they are, where each needs a choice of its own. It returns the indexes of
+// the members and their choices, both ascending; none if each can have one (Hall's theorem, by augmenting paths).
+func scarce[C cmp.Ordered](choices [][]C) (short []int, shared []C) {
 	taken := map[C]int{} // by choice: who has it
 	for start := range choices {
 		if len(choices[start]) >= len(choices) {
-			continue // there is one left for it whatever the others have
+			continue // one is left for it, whatever the others have
 		}
 		seen := map[C]bool{}
 		if augment(choices, start, taken, seen) {
@@ -26,7 +26,7 @@ func crowded[C cmp.Ordered](choices [][]C) (crowd []int, shared []C) {
 	return nil, nil
 }
 
-// augment finds a choice for one more, for whom others may have to take another one.
+// augment finds a choice for one more member. Others may have to take another choice for that.
 func augment[C cmp.Ordered](choices [][]C, who int, taken map[C]int, seen map[C]bool) bool {
 	for _, choice := range choices[who] {
 		if _, held := taken[choice]; !held {
@@ -47,16 +47,16 @@ func augment[C cmp.Ordered](choices [][]C, who int, taken map[C]int, seen map[C]
 	return false
 }
 
-// among are those that have no other choices than these.
+// among is the members that have no other choices than these.
 func among[C cmp.Ordered](choices [][]C, shared []C) []int {
-	var crowd []int
+	var short []int
 	for i := range choices {
 		if !slices.ContainsFunc(choices[i], func(choice C) bool {
 			_, in := slices.BinarySearch(shared, choice)
 			return !in
 		}) {
-			crowd = append(crowd, i)
+			short = append(short, i)
 		}
 	}
-	return crowd
+	return short
 }

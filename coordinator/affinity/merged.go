@@ -4,17 +4,17 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// ties are which VMs belong together: a tree of VM IDs for each set, whose root is the set's first ID.
+// ties says which VMs belong together: one tree of VM IDs for each set, with the first ID as its root.
 type ties map[string]string
 
-// tiesOf are those of the hard positive rules. oVirt merges such groups too ("unified positive affinity groups").
-func tiesOf(groups []cluster.Group) ties {
+// tiesOf is the ties of the hard positive rules. oVirt merges such groups as well ("unified positive affinity groups").
+func tiesOf(groups []model.Group) ties {
 	t := ties{}
 	for i := range groups {
-		if g := &groups[i]; g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Positive {
+		if g := &groups[i]; g.VMsRule.Hard() && g.VMsRule.Polarity == model.Positive {
 			t.tie(g.VMs)
 		}
 	}
@@ -28,7 +28,7 @@ func (t ties) tie(vms []string) {
 	}
 }
 
-// root is the first VM of the set that a VM is in, itself if nothing ties it.
+// root is the first VM of a VM's set: the VM itself if nothing ties it.
 func (t ties) root(vm string) string {
 	for {
 		above, tied := t[vm]
@@ -42,7 +42,7 @@ func (t ties) root(vm string) string {
 	}
 }
 
-// sets are all with more than one VM.
+// sets is all sets of more than one VM.
 func (t ties) sets() [][]string {
 	byRoot := map[string][]string{}
 	for _, vm := range slices.Sorted(maps.Keys(t)) {
@@ -57,6 +57,6 @@ func (t ties) sets() [][]string {
 	return sets
 }
 
-// Merged are the sets of VMs that hard positive rules tie together, transitively: groups that share a VM are one. Sets of
-// one VM are left out. Each is in the order of IDs, and so are they by their first.
-func Merged(groups []cluster.Group) [][]string { return tiesOf(groups).sets() }
+// Merged is the sets of VMs that hard positive rules tie together. Groups that share a VM make one set. Sets of one VM are
+// left out. VMs are sorted by ID, and sets by their first VM.
+func Merged(groups []model.Group) [][]string { return tiesOf(groups).sets() }

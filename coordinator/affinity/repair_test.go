@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 func drawWhere(t *rapid.T, vms, nodes []string) Where {
@@ -40,7 +40,7 @@ func TestMergedIsAPartition(t *testing.T) {
 		for _, g := range groups {
 			for _, a := range g.VMs {
 				for _, b := range g.VMs {
-					tied[[2]string{a, b}] = tied[[2]string{a, b}] || g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Positive
+					tied[[2]string{a, b}] = tied[[2]string{a, b}] || g.VMsRule.Hard() && g.VMsRule.Polarity == model.Positive
 				}
 			}
 		}
@@ -73,7 +73,9 @@ func TestMergedIsAPartition(t *testing.T) {
 }
 
 func TestBreaches(t *testing.T) {
-	groups := parse(t, "together: a + b + c", "apart: a -? b - d on? h2 h3", "off: c off h2", "stopped: x + y", "fine: a + b on h1", "nothing: a on")
+	groups := parse(
+		t, "together: a + b + c", "apart: a -? b - d on? h2 h3", "off: c off h2", "stopped: x + y", "fine: a + b on h1", "nothing: a on",
+	)
 	groups[1].VMsRule.Enforcing = true
 	var b strings.Builder
 	for _, one := range Breaches(groups, at("a@h1 b@h1 c@h2 d@h1 x@h1"), func(id string) string { return "the-" + id }) {
@@ -197,7 +199,9 @@ func TestCandidates(t *testing.T) {
 func TestCandidatesThatAreAlikeComeInTheCallersOrder(t *testing.T) {
 	less := func(a, b string) int { return cmp.Compare(b, a) }
 	var got []string
-	for _, one := range Candidates(parse(t, "A: a - b - c", "B: x y off h1", "C: m + n"), at("a@h1 b@h1 c@h1 x@h1 y@h1 m@h1 n@h2"), nil, less, same) {
+	for _, one := range Candidates(
+		parse(t, "A: a - b - c", "B: x y off h1", "C: m + n"), at("a@h1 b@h1 c@h1 x@h1 y@h1 m@h1 n@h2"), nil, less, same,
+	) {
 		got = append(got, one.VM)
 	}
 	if diff := gocmp.Diff(ids("y x c b a n m"), got); diff != "" {
@@ -246,19 +250,19 @@ func TestImproves(t *testing.T) {
 
 func TestRuleOf(t *testing.T) {
 	yes, no := true, false
-	soft := cluster.Rule{Polarity: cluster.Negative}
-	off := cluster.Rule{Polarity: cluster.Disabled, Enforcing: true}
+	soft := model.Rule{Polarity: model.Negative}
+	off := model.Rule{Polarity: model.Disabled, Enforcing: true}
 	for name, c := range map[string]struct {
-		was                          cluster.Rule
+		was                          model.Rule
 		enabled, positive, enforcing *bool
-		want                         cluster.Rule
+		want                         model.Rule
 	}{
 		"nothing is said":            {was: soft, want: soft},
 		"nothing is said of none":    {was: off, want: off},
-		"only positive":              {was: off, positive: &yes, want: cluster.Rule{Polarity: cluster.Positive, Enforcing: true}},
+		"only positive":              {was: off, positive: &yes, want: model.Rule{Polarity: model.Positive, Enforcing: true}},
 		"negative and soft":          {was: off, positive: &no, enforcing: &no, want: soft},
-		"enabled and nothing else":   {was: off, enabled: &yes, want: cluster.Rule{Polarity: cluster.Positive, Enforcing: true}},
-		"harder than it was":         {was: soft, enforcing: &yes, want: cluster.Rule{Polarity: cluster.Negative, Enforcing: true}},
+		"enabled and nothing else":   {was: off, enabled: &yes, want: model.Rule{Polarity: model.Positive, Enforcing: true}},
+		"harder than it was":         {was: soft, enforcing: &yes, want: model.Rule{Polarity: model.Negative, Enforcing: true}},
 		"disabled wins and keeps":    {was: soft, enabled: &no, positive: &yes, enforcing: &yes, want: off},
 		"enabled keeps the polarity": {was: soft, enabled: &yes, want: soft},
 	} {
@@ -268,16 +272,16 @@ func TestRuleOf(t *testing.T) {
 	}
 }
 
-// model places as the rules alone say, where there is room for everything.
-type model struct {
-	groups []cluster.Group
+// placer places as the rules alone say, where there is room for everything.
+type placer struct {
+	groups []model.Group
 	nodes  []string
 	where  Where
 }
 
 // may tells whether hard rules let a VM be on a node: those of nodes, and those of VMs as far as these run elsewhere
-// (placement-semantics 4.2).
-func (m *model) may(vm, node string) bool {
+// (SEMANTICS.md, "Hard rules").
+func (m *placer) may(vm, node string) bool {
 	for _, set := range Merged(m.groups) {
 		if !slices.Contains(set, vm) {
 			continue
@@ -296,10 +300,10 @@ func (m *model) may(vm, node string) bool {
 		if !slices.Contains(g.VMs, vm) {
 			continue
 		}
-		if g.NodesRule.Hard() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, node) != (g.NodesRule.Polarity == cluster.Positive) {
+		if g.NodesRule.Hard() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, node) != (g.NodesRule.Polarity == model.Positive) {
 			return false
 		}
-		if g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Negative &&
+		if g.VMsRule.Hard() && g.VMsRule.Polarity == model.Negative &&
 			slices.ContainsFunc(g.VMs, func(other string) bool { return other != vm && m.where[other] == node }) {
 			return false
 		}
@@ -308,18 +312,18 @@ func (m *model) may(vm, node string) bool {
 }
 
 // misplaced counts VMs that break hard rules of nodes, and pairs that break hard rules to be apart.
-func (m *model) misplaced() (nodes, pairs int) {
+func (m *placer) misplaced() (nodes, pairs int) {
 	for _, g := range m.groups {
 		for _, a := range g.VMs {
 			home := m.where[a]
 			if home == "" {
 				continue
 			}
-			if g.NodesRule.Hard() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, home) != (g.NodesRule.Polarity == cluster.Positive) {
+			if g.NodesRule.Hard() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, home) != (g.NodesRule.Polarity == model.Positive) {
 				nodes++
 			}
 			for _, b := range g.VMs {
-				if a < b && m.where[b] == home && g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Negative {
+				if a < b && m.where[b] == home && g.VMsRule.Hard() && g.VMsRule.Polarity == model.Negative {
 					pairs++
 				}
 			}
@@ -329,18 +333,18 @@ func (m *model) misplaced() (nodes, pairs int) {
 }
 
 // soft is how far soft rules are kept, priorities apart: VMs on right nodes and pairs as they should be, the highest first.
-func (m *model) soft() (nodes, vms []int) {
+func (m *placer) soft() (nodes, vms []int) {
 	levels := []float64{2, 1, 0.5}
 	nodes, vms = make([]int, len(levels)), make([]int, len(levels))
 	for _, g := range m.groups {
 		level := slices.Index(levels, g.Priority)
 		for _, a := range g.VMs {
 			home := m.where[a]
-			if home != "" && g.NodesRule.Soft() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, home) == (g.NodesRule.Polarity == cluster.Positive) {
+			if home != "" && g.NodesRule.Soft() && len(g.Nodes) > 0 && slices.Contains(g.Nodes, home) == (g.NodesRule.Polarity == model.Positive) {
 				nodes[level]++
 			}
 			for _, b := range g.VMs {
-				if a < b && home != "" && m.where[b] != "" && g.VMsRule.Soft() && (m.where[b] == home) == (g.VMsRule.Polarity == cluster.Positive) {
+				if a < b && home != "" && m.where[b] != "" && g.VMsRule.Soft() && (m.where[b] == home) == (g.VMsRule.Polarity == model.Positive) {
 					vms[level]++
 				}
 			}
@@ -350,7 +354,7 @@ func (m *model) soft() (nodes, vms []int) {
 }
 
 // targets are the nodes as a scheduler tries them: those with most of the VMs that hard rules tie to this one first.
-func (m *model) targets(vm string) []string {
+func (m *placer) targets(vm string) []string {
 	tied := map[string]int{}
 	for _, set := range Merged(m.groups) {
 		for _, other := range set {
@@ -366,7 +370,7 @@ func (m *model) targets(vm string) []string {
 
 // step makes the first move that a candidate leads to. Who was moved for a hard rule is not moved for one again: what a
 // cool-down does.
-func (m *model) step(t *rapid.T, moved map[string]bool) bool {
+func (m *placer) step(t *rapid.T, moved map[string]bool) bool {
 	for _, c := range Candidates(m.groups, m.where, nil, nil, same) {
 		for _, target := range m.targets(c.VM) {
 			if target == m.where[c.VM] || !m.may(c.VM, target) || c.Hard && moved[c.VM] {
@@ -400,7 +404,7 @@ func (m *model) step(t *rapid.T, moved map[string]bool) bool {
 func TestRepairsNeverMakeItWorseAndEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vms := ids("a b c d e")
-		m := &model{nodes: ids("h1 h2 h3 h4")}
+		m := &placer{nodes: ids("h1 h2 h3 h4")}
 		m.groups = drawGroups(t, vms, m.nodes, false)
 		m.where = drawWhere(t, vms, m.nodes)
 		moved := map[string]bool{}
@@ -416,10 +420,10 @@ func TestRepairsNeverMakeItWorseAndEnd(t *testing.T) {
 func TestRepairsBringTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vms := ids("a b c d e f")
-		m := &model{nodes: ids("h1 h2 h3")}
+		m := &placer{nodes: ids("h1 h2 h3")}
 		m.groups = drawGroups(t, vms, m.nodes, true)
 		for i := range m.groups {
-			m.groups[i].VMsRule.Polarity, m.groups[i].NodesRule.Polarity = cluster.Positive, cluster.Disabled
+			m.groups[i].VMsRule.Polarity, m.groups[i].NodesRule.Polarity = model.Positive, model.Disabled
 		}
 		m.where = drawWhere(t, vms, m.nodes)
 		moved := map[string]bool{}

@@ -1,11 +1,11 @@
 package affinity
 
-import "berth/coordinator/cluster"
+import "berth/coordinator/model"
 
-// RuleOf is a rule as the published interface puts it in flags, each of which may be left out (oVirt, AffinityRule). Enabled
-// set to false wins over positive and keeps enforcing. Where enabled is left out, a word about the rule enables it. What
-// else is left out stays as the rule was; one that was disabled and is enabled without a word about positive is positive.
-func RuleOf(was cluster.Rule, enabled, positive, enforcing *bool) cluster.Rule {
+// RuleOf reads a rule as the published interface writes it, in flags that may be left out (oVirt, AffinityRule). Enabled set
+// to false wins over positive, and enforcing is kept. Without enabled, any other flag enables the rule. Flags that are left
+// out keep their value; a rule that was disabled and gets no value for positive becomes positive.
+func RuleOf(was model.Rule, enabled, positive, enforcing *bool) model.Rule {
 	rule := was
 	if enforcing != nil {
 		rule.Enforcing = *enforcing
@@ -13,11 +13,11 @@ func RuleOf(was cluster.Rule, enabled, positive, enforcing *bool) cluster.Rule {
 	switch {
 	case enabled == nil && positive == nil && enforcing == nil:
 	case enabled != nil && !*enabled:
-		rule.Polarity = cluster.Disabled
+		rule.Polarity = model.Disabled
 	case positive != nil && !*positive:
-		rule.Polarity = cluster.Negative
+		rule.Polarity = model.Negative
 	case positive != nil || !rule.Enabled():
-		rule.Polarity = cluster.Positive
+		rule.Polarity = model.Positive
 	}
 	return rule
 }

@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// mostNamed is how many of a list are named before the rest is a number.
+// mostNamed is how many of a list are named; the rest is a number.
 const mostNamed = 8
 
-// and is "a", "a and b", "a, b and c", or the first ones and how many more there are.
+// and is "a", "a and b" or "a, b and c". Of a long list it has the first ones and the number of the others.
 func and(words []string) string { return series(words, "and") }
 
 func series(words []string, last string) string {
@@ -28,7 +28,7 @@ func series(words []string, last string) string {
 	}
 }
 
-// list names what IDs stand for, in the order of the names: people know no others.
+// list is the names of IDs, sorted by name, because people do not know the IDs.
 func (n Names) list(ids []string) string { return and(n.words(ids)) }
 
 func (n Names) words(ids []string) []string {
@@ -40,7 +40,7 @@ func (n Names) words(ids []string) []string {
 	return words
 }
 
-// is is the verb for so many things.
+// is is the verb for a number of things.
 func is(n int) string {
 	if n == 1 {
 		return "is"
@@ -57,30 +57,30 @@ func count(n int, what string) string {
 }
 
 // verb is what a rule does: a hard one keeps, a soft one wants.
-func verb(rule cluster.Rule) string {
+func verb(rule model.Rule) string {
 	if rule.Enforcing {
 		return "keeps"
 	}
 	return "wants"
 }
 
-// place is where a rule of nodes has its VMs.
-func (n Names) place(g *cluster.Group) string {
-	if g.NodesRule.Polarity == cluster.Negative {
+// place is where a rule for nodes has its VMs.
+func (n Names) place(g *model.Group) string {
+	if g.NodesRule.Polarity == model.Negative {
 		return "off " + n.list(g.Nodes)
 	}
 	return "on " + series(n.words(g.Nodes), "or")
 }
 
-// saysOfNodes is what a group's rule of nodes says of some of its VMs.
-func (n Names) saysOfNodes(g *cluster.Group, vms []string) string {
+// saysOfNodes is what a group's rule for nodes says about some of its VMs.
+func (n Names) saysOfNodes(g *model.Group, vms []string) string {
 	return fmt.Sprintf("group %s %s %s %s", g.Name, verb(g.NodesRule), n.list(vms), n.place(g))
 }
 
-// saysOfVMs is what a group's rule of VMs says of some of them.
-func (n Names) saysOfVMs(g *cluster.Group, vms []string) string {
+// saysOfVMs is what a group's rule for VMs says about some of them.
+func (n Names) saysOfVMs(g *model.Group, vms []string) string {
 	how := "together"
-	if g.VMsRule.Polarity == cluster.Negative {
+	if g.VMsRule.Polarity == model.Negative {
 		how = "apart"
 	}
 	return fmt.Sprintf("group %s %s %s %s", g.Name, verb(g.VMsRule), n.list(vms), how)

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -20,14 +21,14 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 	switch order.Action {
 	case operation.ActStart:
 		c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{
-			Spec: spec(order.Spec), Volumes: volumes(order.Volumes), Persistent: order.Persistent,
+			Spec: wire.Spec(order.Spec), Volumes: volumes(order.Volumes), Persistent: order.Persistent,
 		}}
 	case operation.ActStop:
 		c.Action = &berthv1.Command_Stop{Stop: &berthv1.StopCommand{Force: order.Force, GraceSeconds: order.Grace.Seconds()}}
 	case operation.ActMigrate:
 		c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
 			TargetUri: order.TargetURI, TargetAddress: order.TargetHost, TargetNode: order.TargetNode, TargetEpoch: order.TargetEpoch,
-			BandwidthBps: int64(order.Bandwidth), DeadlineSeconds: order.Deadline.Seconds(), Spec: spec(order.Spec),
+			BandwidthBps: int64(order.Bandwidth), DeadlineSeconds: order.Deadline.Seconds(), Spec: wire.Spec(order.Spec),
 			CopyStorage: order.CopyStorage,
 		}}
 		if order.CopyStorage {
@@ -41,7 +42,7 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 		c.Action = &berthv1.Command_Inspect{Inspect: &berthv1.InspectCommand{}}
 	case operation.ActPrepare:
 		c.Action = &berthv1.Command_Prepare{Prepare: &berthv1.PrepareCommand{
-			Volumes: volumes(order.Volumes), Spec: spec(order.Spec),
+			Volumes: volumes(order.Volumes), Spec: wire.Spec(order.Spec),
 		}}
 	case operation.ActClear:
 		c.Action = &berthv1.Command_Clear{Clear: &berthv1.ClearCommand{Volumes: volumes(order.Volumes)}}
@@ -53,21 +54,7 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 	return c
 }
 
-func spec(s cluster.VMSpec) *berthv1.VMSpec {
-	out := &berthv1.VMSpec{
-		MemoryBytes: int64(s.Memory), Vcpus: int32(min(s.VCPUs, math.MaxInt32)),
-		Kernel: s.Kernel, Initrd: s.Initrd, Cmdline: s.Cmdline, Networks: s.Networks, Xml: s.XML,
-		Machine: s.Machine, Firmware: s.Firmware, Cpu: s.CPU, UserData: s.UserData,
-	}
-	for _, disk := range s.Disks {
-		out.Disks = append(out.Disks, &berthv1.Disk{
-			Path: disk.Path, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly, Pool: disk.Pool, Volume: disk.Volume,
-		})
-	}
-	return out
-}
-
-func volumes(orders []cluster.VolumeOrder) []*berthv1.Volume {
+func volumes(orders []model.VolumeOrder) []*berthv1.Volume {
 	var out []*berthv1.Volume
 	for i := range orders {
 		out = append(out, volume(&orders[i]))
@@ -75,7 +62,7 @@ func volumes(orders []cluster.VolumeOrder) []*berthv1.Volume {
 	return out
 }
 
-func volume(o *cluster.VolumeOrder) *berthv1.Volume {
+func volume(o *model.VolumeOrder) *berthv1.Volume {
 	return &berthv1.Volume{
 		DiskName: o.DiskName, Pool: o.PoolName, Name: o.Name, Format: o.Format, CapacityBytes: int64(o.Capacity), Shared: o.Shared,
 		BackingPool: o.BackingPool, BackingName: o.BackingName, BackingFormat: o.BackingFormat,
@@ -86,7 +73,7 @@ func volume(o *cluster.VolumeOrder) *berthv1.Volume {
 // copied pairs the volumes that go along with those that they are copied into: the same disk's.
 func copied(order operation.Order) (from, to []*berthv1.Volume) {
 	for i := range order.Replaced {
-		of := func(made cluster.VolumeOrder) bool { return made.Disk == order.Replaced[i].Disk }
+		of := func(made model.VolumeOrder) bool { return made.Disk == order.Replaced[i].Disk }
 		if at := slices.IndexFunc(order.Volumes, of); at >= 0 {
 			from, to = append(from, volume(&order.Replaced[i])), append(to, volume(&order.Volumes[at]))
 		}
@@ -98,7 +85,7 @@ func copied(order operation.Order) (from, to []*berthv1.Volume) {
 func Answer(node, boot string, result *berthv1.CommandResult) operation.Answer {
 	a := operation.Answer{
 		Operation: result.GetOperationId(), Node: node, Step: result.GetStep(), Outcome: outcome(result.GetOutcome()),
-		Code: result.GetErrorCode(), Error: result.GetError(), Seen: observation(result.GetDomain()),
+		Code: errorCode(result.GetCode(), result.GetErrorCode()), Error: result.GetError(), Seen: observation(result.GetDomain()),
 	}
 	if !result.GetRepeated() { // what was seen earlier may be of an earlier boot
 		a.Seen.Boot = boot
@@ -128,7 +115,7 @@ func outcome(o berthv1.CommandOutcome) operation.Outcome {
 // observation is what the agent saw. An answer that says nothing of the domain has not seen it absent.
 func observation(domain *berthv1.Domain) operation.Observation {
 	if domain == nil {
-		return operation.Observation{State: cluster.DomainUnknown}
+		return operation.Observation{State: model.DomainUnknown}
 	}
 	return operation.Observation{
 		State: inventory.StateOf(domain.GetState()), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(), Ended: domain.GetEndedHere(),

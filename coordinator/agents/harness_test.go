@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -60,11 +60,11 @@ func newRig(t *testing.T, nodes ...string) *rig {
 	})
 	command := state.Command{Key: "setup", Kind: "setup", Caller: "test", At: time.Now()}
 	for _, id := range nodes {
-		command.Nodes = append(command.Nodes, cluster.Node{ID: id, Name: "name-" + id, Cluster: cluster.DefaultCluster})
+		command.Nodes = append(command.Nodes, model.Node{ID: id, Name: "name-" + id, Cluster: model.DefaultCluster})
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: id})
 	}
 	for _, id := range []string{"m1", "m2"} {
-		command.Members = append(command.Members, cluster.Member{
+		command.Members = append(command.Members, model.Member{
 			ID: id, Name: "name-" + id, RaftAddress: id + ":7422", APIAddress: id + ":7420", AgentAddress: id + ":7421",
 		})
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Members, ID: id})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -68,7 +68,7 @@ func (s *Server) due() map[*session]*berthv1.Lease {
 	snapshot, due := s.Records.Snapshot(), map[*session]*berthv1.Lease{}
 	for _, x := range open {
 		node, enrolled := snapshot.Node(x.node)
-		leased := node.Fence.Method == cluster.FenceWatchdog && !node.Fenced()
+		leased := node.Fence.Method == model.FenceWatchdog && !node.Fenced()
 		switch taken := x.taken.Load(); {
 		case !enrolled:
 		case leased && taken > 0:

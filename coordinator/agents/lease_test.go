@@ -10,19 +10,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-func (r *rig) change(t *testing.T, id string, change func(*cluster.Node)) {
+func (r *rig) change(t *testing.T, id string, change func(*model.Node)) {
 	t.Helper()
 	node, _ := r.store.Snapshot().Node(id)
 	expected := node.Revision
 	change(&node)
 	r.apply(t, state.Command{
-		Key: fmt.Sprint("change ", r.index), Kind: "test", Caller: "test", At: time.Now(), Nodes: []cluster.Node{node},
+		Key: fmt.Sprint("change ", r.index), Kind: "test", Caller: "test", At: time.Now(), Nodes: []model.Node{node},
 		Expect: []state.Expectation{{Table: state.Nodes, ID: id, Revision: expected}},
 	})
 }
@@ -43,7 +43,7 @@ func TestLeases(t *testing.T) {
 		r := newRig(t, "n1", "n2")
 		r.Lead(3)
 		defer r.Stop()
-		r.change(t, "n1", func(n *cluster.Node) { n.Fence.Method = cluster.FenceWatchdog })
+		r.change(t, "n1", func(n *model.Node) { n.Fence.Method = model.FenceWatchdog })
 		var leads atomic.Bool
 		var mu sync.Mutex
 		counts := map[string]int{}
@@ -95,7 +95,7 @@ func TestLeases(t *testing.T) {
 		leads.Store(true)
 		one.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{Telemetry: &berthv1.NodeTelemetry{WatchdogSeconds: 30}}})
 		synctest.Wait()
-		r.change(t, "n1", func(n *cluster.Node) { n.Fence.Method = cluster.FenceNone })
+		r.change(t, "n1", func(n *model.Node) { n.Fence.Method = model.FenceNone })
 		time.Sleep(leaseEvery)
 		synctest.Wait()
 		if got := leases(one); len(got) != 1 || got[0].GetSeconds() != 0 || told("n1 false") != 1 {
@@ -126,11 +126,11 @@ func TestAFencedNodeGetsNoOrders(t *testing.T) {
 		if !r.Order(3, order) {
 			t.Fatal("a node that is up gets no order")
 		}
-		r.change(t, "n1", func(n *cluster.Node) { n.Fencing.Phase = cluster.FencingProven })
+		r.change(t, "n1", func(n *model.Node) { n.Fencing.Phase = model.FencingProven })
 		if r.Order(3, order) {
 			t.Error("a fenced node gets an order")
 		}
-		r.change(t, "n1", func(n *cluster.Node) { n.Fencing = cluster.Fencing{} })
+		r.change(t, "n1", func(n *model.Node) { n.Fencing = model.Fencing{} })
 		if !r.Order(3, order) {
 			t.Error("a node that is back gets no order")
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -49,9 +49,6 @@ type Config struct {
 	Connected func(node string)
 	Log       hclog.Logger
 }
-
-// maxMessage bounds what an agent may send at once: an inventory of thousands of domains is a few MiB.
-const maxMessage = 16 << 20
 
 // compressFrom is the size from which compressing a message is worth its time.
 const compressFrom = 4096
@@ -92,17 +89,8 @@ func (s *Server) Stop() {
 // Handler serves the agents' port. The listener has to demand and verify client certificates.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(berthv1connect.NewAgentServiceHandler(s, connect.WithConditionalHandlerOptions(optionsOf)))
+	mux.Handle(berthv1connect.NewAgentServiceHandler(s, rpc.HandlerOptions(compressFrom)))
 	return rpc.WithIdentity(rpc.WithInterrupts(mux))
-}
-
-// optionsOf are how messages of a procedure are sent. What goes through a tunnel is a disk's content, most often, which is
-// not worth compressing.
-func optionsOf(spec connect.Spec) []connect.HandlerOption {
-	if spec.Procedure == berthv1connect.AgentServiceTunnelProcedure {
-		return []connect.HandlerOption{connect.WithReadMaxBytes(maxPiece), connect.WithCompression("gzip", nil, nil)}
-	}
-	return []connect.HandlerOption{connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom)}
 }
 
 // Lead opens the server for sessions. It is called when this member leads and has applied everything committed before;
@@ -230,7 +218,7 @@ func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admit
 	if older := s.sessions[x.node]; older != nil {
 		older.end(replaced())
 	}
-	x.term, x.pace = s.term, cluster.PaceOf(len(s.Records.Snapshot().Nodes()))
+	x.term, x.pace = s.term, model.PaceOf(len(s.Records.Snapshot().Nodes()))
 	x.reports.Keep(x.pace)
 	_, x.told = s.addresses()
 	x.send(s.welcome(s.term, x.pace, x.told)) // the first one in the queue
@@ -257,7 +245,7 @@ func (s *Server) tellMembers(x *session) {
 	x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Members{Members: &berthv1.Members{AgentAddresses: all}}})
 }
 
-func (s *Server) welcome(term uint64, pace cluster.Pace, all []string) *berthv1.SessionResponse {
+func (s *Server) welcome(term uint64, pace model.Pace, all []string) *berthv1.SessionResponse {
 	return &berthv1.SessionResponse{Message: &berthv1.SessionResponse_Welcome{Welcome: &berthv1.Welcome{
 		ClusterId:                s.ClusterID,
 		Term:                     term,

@@ -9,8 +9,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -38,7 +38,7 @@ type session struct {
 	name      string // of the node, for people
 	boot      string // of the node's host
 	term      uint64
-	pace      cluster.Pace
+	pace      model.Pace
 	reports   *inventory.Session
 	told      []string // addresses of the coordinators
 	interrupt func()

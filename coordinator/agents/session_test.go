@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -111,7 +111,7 @@ func TestAnOpenSessionIsToldOfANewCoordinator(t *testing.T) {
 		a.telemetry()
 		synctest.Wait()
 		r.apply(t, state.Command{
-			Key: "third", Kind: "join", Members: []cluster.Member{{ID: "m3", Name: "name-m3", AgentAddress: "m3:7421"}},
+			Key: "third", Kind: "join", Members: []model.Member{{ID: "m3", Name: "name-m3", AgentAddress: "m3:7421"}},
 			Expect: []state.Expectation{{Table: state.Members, ID: "m3"}},
 		})
 		a.telemetry()
@@ -151,14 +151,14 @@ func TestTheLeaderWelcomesAndTheInventoryHears(t *testing.T) {
 		if diff := cmp.Diff([]string{"n1"}, r.connected); diff != "" {
 			t.Errorf("connected (-want +got):\n%s", diff)
 		}
-		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != cluster.Up || !facts.Telemetry {
+		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != model.Up || !facts.Telemetry {
 			t.Errorf("facts %+v, want up with telemetry", facts)
 		}
 		a.hangUp()
 		if err := <-a.result; err != nil {
 			t.Errorf("the agent hung up, the stream ended with %v", err)
 		}
-		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != cluster.Suspect {
+		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != model.Suspect {
 			t.Errorf("after hanging up the node is %s, want suspect", facts.Liveness)
 		}
 	})
@@ -215,7 +215,7 @@ func TestANewerSessionReplacesTheOlder(t *testing.T) {
 			t.Errorf("the older stream ended with %v, want aborted", err)
 		}
 		synctest.Wait()
-		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != cluster.Up {
+		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != model.Up {
 			t.Errorf("the node is %s after its agent reconnected, want up", facts.Liveness)
 		}
 		if !r.Order(1, operation.Order{Node: "n1", Operation: "op", Action: operation.ActInspect}) {
@@ -273,7 +273,7 @@ func TestLosingTheLeadershipClosesEverySession(t *testing.T) {
 			t.Error("an order was taken without leading")
 		}
 		r.Lead(4)
-		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != cluster.Suspect {
+		if facts := r.inventory.Facts("n1", time.Now()); facts.Liveness != model.Suspect {
 			t.Errorf("at the start of a term the node is %s, want suspect", facts.Liveness)
 		}
 	})
@@ -308,9 +308,9 @@ func TestASilentAgentIsLetGo(t *testing.T) {
 			t.Errorf("without a hello: ended with %v after %v, want a deadline after %v", err, time.Since(start), helloWithin)
 		}
 		if err := <-quiet.result; connect.CodeOf(err) != connect.CodeDeadlineExceeded ||
-			time.Since(start) != cluster.UnreachableAfter {
+			time.Since(start) != model.UnreachableAfter {
 			t.Errorf("after a hello: ended with %v after %v, want a deadline after %v",
-				err, time.Since(start), cluster.UnreachableAfter)
+				err, time.Since(start), model.UnreachableAfter)
 		}
 	})
 }
@@ -376,7 +376,7 @@ func TestAnswersReachTheDriverOnce(t *testing.T) {
 		synctest.Wait()
 		want := []operation.Answer{{
 			Operation: "op1", Node: "n1", Step: 3, Outcome: operation.OutcomeDone,
-			Seen: operation.Observation{State: cluster.DomainAbsent, Epoch: 4, Ended: true, Boot: "boot-1"},
+			Seen: operation.Observation{State: model.DomainAbsent, Epoch: 4, Ended: true, Boot: "boot-1"},
 		}}
 		if diff := cmp.Diff(want, r.allAnswers()); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
@@ -387,13 +387,13 @@ func TestAnswersReachTheDriverOnce(t *testing.T) {
 }
 
 func TestOrdersOnTheWire(t *testing.T) {
-	spec := cluster.VMSpec{
+	spec := model.VMSpec{
 		Memory: 512 * units.MiB, VCPUs: 2, Kernel: "/k", Networks: []string{"default"},
-		Disks: []cluster.Disk{
+		Disks: []model.Disk{
 			{Path: "/d", Format: "raw", Bus: "virtio", ReadOnly: true},
 			{Pool: "fast", Volume: "berth-d1.qcow2", Format: "qcow2", Bus: "scsi"},
 		},
-		Machine: "q35", Firmware: cluster.FirmwareEFI, CPU: "Nehalem", UserData: "#cloud-config",
+		Machine: "q35", Firmware: model.FirmwareEFI, CPU: "Nehalem", UserData: "#cloud-config",
 	}
 	wireSpec := &berthv1.VMSpec{
 		MemoryBytes: 512 << 20, Vcpus: 2, Kernel: "/k", Networks: []string{"default"},
@@ -403,8 +403,8 @@ func TestOrdersOnTheWire(t *testing.T) {
 		},
 		Machine: "q35", Firmware: "efi", Cpu: "Nehalem", UserData: "#cloud-config",
 	}
-	disk := func(id, pool string) cluster.VolumeOrder {
-		return cluster.VolumeOrder{
+	disk := func(id, pool string) model.VolumeOrder {
+		return model.VolumeOrder{
 			Disk: id, DiskName: "web-" + id, Pool: "id-of-" + pool, PoolName: pool, Name: "berth-" + id + ".qcow2", Format: "qcow2",
 			Capacity: units.GiB, Shared: true, BackingPool: "nfs", BackingName: "berth-i1.qcow2", BackingFormat: "qcow2",
 		}
@@ -415,7 +415,7 @@ func TestOrdersOnTheWire(t *testing.T) {
 			Shared: true, BackingPool: "nfs", BackingName: "berth-i1.qcow2", BackingFormat: "qcow2",
 		}
 	}
-	made, wireMade := []cluster.VolumeOrder{disk("d1", "fast")}, []*berthv1.Volume{wireDisk("d1", "fast")}
+	made, wireMade := []model.VolumeOrder{disk("d1", "fast")}, []*berthv1.Volume{wireDisk("d1", "fast")}
 	base := operation.Order{Node: "n1", Operation: "op", Step: 2, VM: "u", VMName: "web", Epoch: 5}
 	wire := func(set func(*berthv1.Command)) *berthv1.Command {
 		c := &berthv1.Command{OperationId: "op", Step: 2, Term: 9, Epoch: 5, VmId: "u", VmName: "web"}
@@ -443,8 +443,8 @@ func TestOrdersOnTheWire(t *testing.T) {
 				o.Spec, o.TargetURI, o.TargetNode, o.TargetEpoch = spec, "qemu+tls://b/system", "n2", 6
 				o.Bandwidth, o.Deadline = units.MiB, time.Minute
 				o.CopyStorage = true
-				o.Replaced = []cluster.VolumeOrder{disk("d1", "fast"), disk("d2", "fast")}
-				o.Volumes = []cluster.VolumeOrder{disk("d2", "slow"), disk("d1", "fast")}
+				o.Replaced = []model.VolumeOrder{disk("d1", "fast"), disk("d2", "fast")}
+				o.Volumes = []model.VolumeOrder{disk("d2", "slow"), disk("d1", "fast")}
 			},
 			wire(func(c *berthv1.Command) {
 				c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
@@ -493,7 +493,7 @@ func TestOrdersOnTheWire(t *testing.T) {
 
 func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
 	got := Answer("n1", "boot", &berthv1.CommandResult{OperationId: "op"})
-	if got.Outcome != operation.OutcomeAmbiguous || got.Seen.State != cluster.DomainUnknown {
+	if got.Outcome != operation.OutcomeAmbiguous || got.Seen.State != model.DomainUnknown {
 		t.Errorf("got %+v, want an ambiguous outcome and an unknown domain", got)
 	}
 	downtime := 0.25
@@ -527,7 +527,9 @@ func TestAWholeInventoryIsAskedForWhenItHasChanged(t *testing.T) {
 			return times
 		}
 		digest := func(text string) {
-			a.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{Digest: []byte(text)}}})
+			a.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{
+				InventoryDigest: &berthv1.InventoryDigest{Digest: []byte(text)},
+			}})
 		}
 		digest("one")
 		if n := asked(); n != 1 {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -25,18 +25,18 @@ var (
 // Any other one leaves open what became of the task: the node has no session, it lost it, the agent did not open the tunnel
 // in time, or the context ended. What the task reads and writes is not touched any more when Perform returns, and a console's
 // stream is closed.
-func (s *Server) Perform(ctx context.Context, node string, task control.Task) (control.TaskDone, error) {
+func (s *Server) Perform(ctx context.Context, node string, task lead.Task) (lead.TaskDone, error) {
 	tunnel := s.dig(node, task)
 	defer s.fill(tunnel)
 	x := s.session(node)
 	if x == nil {
-		return control.TaskDone{}, s.unknown(node, errNoSession)
+		return lead.TaskDone{}, s.unknown(node, errNoSession)
 	}
 	message := taskMessage(task, tunnel.ticket)
 	results := x.expect(message.GetId())
 	defer x.drop(message.GetId())
 	if !x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Task{Task: message}}) {
-		return control.TaskDone{}, s.unknown(node, errNoSession)
+		return lead.TaskDone{}, s.unknown(node, errNoSession)
 	}
 	late, taken := time.NewTimer(ticketLife), tunnel.taken
 	defer late.Stop()
@@ -44,21 +44,21 @@ func (s *Server) Perform(ctx context.Context, node string, task control.Task) (c
 		select {
 		case result := <-results:
 			if !result.GetDone() {
-				return control.TaskDone{}, &control.TaskError{Code: result.GetErrorCode(), Message: result.GetError()}
+				return lead.TaskDone{}, &lead.TaskError{Code: errorCode(result.GetCode(), result.GetErrorCode()), Message: result.GetError()}
 			}
 			tunnel.drain()
-			return control.TaskDone{Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml()}, nil
+			return lead.TaskDone{Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml()}, nil
 		case <-taken:
 			late.Stop()
 			taken = nil
 		case <-late.C:
 			if tunnel.ticket != "" {
-				return control.TaskDone{}, s.unknown(node, errNotTaken)
+				return lead.TaskDone{}, s.unknown(node, errNotTaken)
 			}
 		case <-x.ended:
-			return control.TaskDone{}, s.unknown(node, fmt.Errorf("its session ended: %s", reasonOf(x.cause)))
+			return lead.TaskDone{}, s.unknown(node, fmt.Errorf("its session ended: %s", reasonOf(x.cause)))
 		case <-ctx.Done():
-			return control.TaskDone{}, s.unknown(node, context.Cause(ctx))
+			return lead.TaskDone{}, s.unknown(node, context.Cause(ctx))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (s *Server) unknown(node string, why error) error {
 }
 
 // taskMessage puts a task on the wire.
-func taskMessage(task control.Task, ticket string) *berthv1.Task {
+func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 	m := &berthv1.Task{Id: randomWord()}
 	switch {
 	case task.Grow != nil:

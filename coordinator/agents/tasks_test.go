@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -20,12 +20,12 @@ import (
 
 // performed is how a task ended.
 type performed struct {
-	done control.TaskDone
+	done lead.TaskDone
 	err  error
 }
 
 // perform begins a task and gives its message, once the agent has it.
-func (r *rig) perform(ctx context.Context, a *agent, task control.Task) (<-chan performed, *berthv1.Task) {
+func (r *rig) perform(ctx context.Context, a *agent, task lead.Task) (<-chan performed, *berthv1.Task) {
 	ended := make(chan performed, 1)
 	go func() {
 		done, err := r.Perform(ctx, a.node, task)
@@ -43,47 +43,47 @@ func (a *agent) finish(result *berthv1.TaskResult) {
 }
 
 func TestTasksOnTheWire(t *testing.T) {
-	order := cluster.VolumeOrder{Disk: "d1", PoolName: "fast", Name: "berth-d1.qcow2", Format: "qcow2", Capacity: 2 * units.GiB}
+	order := model.VolumeOrder{Disk: "d1", PoolName: "fast", Name: "berth-d1.qcow2", Format: "qcow2", Capacity: 2 * units.GiB}
 	wire := &berthv1.Volume{Pool: "fast", Name: "berth-d1.qcow2", Format: "qcow2", CapacityBytes: 2 << 30}
 	for name, tc := range map[string]struct {
-		task control.Task
+		task lead.Task
 		want *berthv1.Task
 	}{
 		"grow": {
-			control.Task{Grow: &control.GrowVolume{Volume: order, VM: "u1"}},
+			lead.Task{Grow: &lead.GrowVolume{Volume: order, VM: "u1"}},
 			&berthv1.Task{Action: &berthv1.Task_Grow{Grow: &berthv1.GrowTask{Volume: wire, VmId: "u1"}}},
 		},
 		"remove": {
-			control.Task{Remove: []cluster.VolumeOrder{order}},
+			lead.Task{Remove: []model.VolumeOrder{order}},
 			&berthv1.Task{Action: &berthv1.Task_Remove{Remove: &berthv1.RemoveTask{Volumes: []*berthv1.Volume{wire}}}},
 		},
 		"fetch": {
-			control.Task{Fetch: &control.FetchVolume{Volume: order, Size: 5, Checksum: "abc"}},
+			lead.Task{Fetch: &lead.FetchVolume{Volume: order, Size: 5, Checksum: "abc"}},
 			&berthv1.Task{Action: &berthv1.Task_Fetch{Fetch: &berthv1.FetchTask{
 				Volume: wire, SizeBytes: 5, Sha256: "abc", Ticket: "ticket",
 			}}},
 		},
 		"suspend": {
-			control.Task{Suspend: &control.CopyOf{VM: "u1", Epoch: 3}},
+			lead.Task{Suspend: &lead.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Suspend{Suspend: &berthv1.SuspendTask{VmId: "u1", Epoch: 3}}},
 		},
 		"describe": {
-			control.Task{Describe: "u1"}, &berthv1.Task{Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: "u1"}}},
+			lead.Task{Describe: "u1"}, &berthv1.Task{Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: "u1"}}},
 		},
 		"refuse": {
-			control.Task{Refuse: &control.CopyOf{VM: "u1", Epoch: 3}},
+			lead.Task{Refuse: &lead.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: "u1", Epoch: 3}}},
 		},
 		"undefine": {
-			control.Task{Undefine: &control.CopyOf{VM: "u1", Epoch: 3}},
+			lead.Task{Undefine: &lead.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Undefine{Undefine: &berthv1.UndefineTask{VmId: "u1", Epoch: 3}}},
 		},
 		"discard": {
-			control.Task{Discard: &control.CopyOf{VM: "u1", Epoch: 3}},
+			lead.Task{Discard: &lead.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: "u1", Epoch: 3}}},
 		},
 		"console": {
-			control.Task{Console: &control.OpenConsole{VM: "u1", Epoch: 3, Force: true}},
+			lead.Task{Console: &lead.OpenConsole{VM: "u1", Epoch: 3, Force: true}},
 			&berthv1.Task{Action: &berthv1.Task_Console{Console: &berthv1.ConsoleTask{
 				VmId: "u1", Epoch: 3, Force: true, Ticket: "ticket",
 			}}},
@@ -107,14 +107,14 @@ func TestATaskWaitsForItsAnswer(t *testing.T) {
 		a := r.dial("n1")
 		a.hello()
 		synctest.Wait()
-		first, one := r.perform(t.Context(), a, control.Task{Remove: []cluster.VolumeOrder{{Name: "a"}}})
-		second, two := r.perform(t.Context(), a, control.Task{Grow: &control.GrowVolume{}})
+		first, one := r.perform(t.Context(), a, lead.Task{Remove: []model.VolumeOrder{{Name: "a"}}})
+		second, two := r.perform(t.Context(), a, lead.Task{Grow: &lead.GrowVolume{}})
 		a.telemetry()
 		a.finish(&berthv1.TaskResult{Id: "nobody's", Done: true})
 		a.finish(&berthv1.TaskResult{Id: two.GetId(), ErrorCode: "no_space", Error: "the pool is full"})
 		got := <-second
-		var refused *control.TaskError
-		if !errors.As(got.err, &refused) || *refused != (control.TaskError{Code: "no_space", Message: "the pool is full"}) {
+		var refused *lead.TaskError
+		if !errors.As(got.err, &refused) || *refused != (lead.TaskError{Code: "no_space", Message: "the pool is full"}) {
 			t.Errorf("the second task ended with %v", got.err)
 		}
 		select {
@@ -122,7 +122,7 @@ func TestATaskWaitsForItsAnswer(t *testing.T) {
 			t.Errorf("the first task ended with the answer of the second: %+v", got)
 		default:
 		}
-		time.Sleep(cluster.UnreachableAfter / 2) // a task without a tunnel has no haste of its own
+		time.Sleep(model.UnreachableAfter / 2) // a task without a tunnel has no haste of its own
 		a.telemetry()
 		a.finish(&berthv1.TaskResult{Id: one.GetId(), Done: true, AllocatedBytes: 7})
 		a.finish(&berthv1.TaskResult{Id: one.GetId(), Done: true, AllocatedBytes: 8}) // once more: nothing
@@ -136,15 +136,17 @@ func TestATaskWaitsForItsAnswer(t *testing.T) {
 
 // Whatever comes between a task and its answer: it ends, with an error that is not the agent's, and nothing of it is left.
 func TestATaskThatGetsNoAnswer(t *testing.T) {
-	fetch := control.Task{Fetch: &control.FetchVolume{Content: strings.NewReader("content")}}
-	grow := control.Task{Grow: &control.GrowVolume{}}
+	fetch := lead.Task{Fetch: &lead.FetchVolume{Content: strings.NewReader("content")}}
+	grow := lead.Task{Grow: &lead.GrowVolume{}}
 	for name, tc := range map[string]struct {
-		task   control.Task
+		task   lead.Task
 		happen func(*rig, *agent, context.CancelFunc)
 		after  time.Duration
 		say    string
 	}{
-		"the agent hangs up":         {grow, func(_ *rig, a *agent, _ context.CancelFunc) { a.hangUp() }, 0, "node name-n1: its session ended: the agent closed it"},
+		"the agent hangs up": {
+			grow, func(_ *rig, a *agent, _ context.CancelFunc) { a.hangUp() }, 0, "node name-n1: its session ended: the agent closed it",
+		},
 		"the leadership is lost":     {grow, func(r *rig, _ *agent, _ context.CancelFunc) { r.Follow() }, 0, "leads no more"},
 		"nobody wants it any more":   {grow, func(_ *rig, _ *agent, cancel context.CancelFunc) { cancel() }, 0, "context canceled"},
 		"the ticket is not redeemed": {fetch, func(*rig, *agent, context.CancelFunc) {}, ticketLife, "did not take the task up within 30s"},
@@ -164,7 +166,7 @@ func TestATaskThatGetsNoAnswer(t *testing.T) {
 				stop := a.keepTalking()
 				got := <-ended
 				stop()
-				if got.err == nil || errors.As(got.err, new(*control.TaskError)) || !strings.Contains(got.err.Error(), tc.say) {
+				if got.err == nil || errors.As(got.err, new(*lead.TaskError)) || !strings.Contains(got.err.Error(), tc.say) {
 					t.Errorf("ended with %v, want it not to be known, and %q", got.err, tc.say)
 				}
 				if took := time.Since(began); took != tc.after {
@@ -189,7 +191,7 @@ func (a *agent) keepTalking() (stop func()) {
 			select {
 			case <-done:
 				return
-			case <-time.After(cluster.UnreachableAfter / 3):
+			case <-time.After(model.UnreachableAfter / 3):
 				a.telemetry()
 			}
 		}
@@ -203,7 +205,7 @@ func (a *agent) keepTalking() (stop func()) {
 func TestATaskForANodeWithoutASession(t *testing.T) {
 	r := newRig(t, "n1")
 	r.Lead(1)
-	_, err := r.Perform(t.Context(), "n1", control.Task{Fetch: &control.FetchVolume{Content: strings.NewReader("x")}})
+	_, err := r.Perform(t.Context(), "n1", lead.Task{Fetch: &lead.FetchVolume{Content: strings.NewReader("x")}})
 	if !errors.Is(err, errNoSession) || !strings.Contains(err.Error(), "name-n1") || len(r.tunnels) != 0 {
 		t.Errorf("%v, %d tunnels; want that its agent is not connected", err, len(r.tunnels))
 	}
@@ -212,7 +214,7 @@ func TestATaskForANodeWithoutASession(t *testing.T) {
 // A ticket is good once, and for the node that it was made for.
 func TestTickets(t *testing.T) {
 	r := newRig(t, "n1", "n2")
-	dug := r.dig("n1", control.Task{Fetch: &control.FetchVolume{Content: strings.NewReader("content")}})
+	dug := r.dig("n1", lead.Task{Fetch: &lead.FetchVolume{Content: strings.NewReader("content")}})
 	own, other := (&agent{node: "n1"}).identity(), (&agent{node: "n2"}).identity()
 	refused := func(what, ticket string, of *agent) {
 		t.Helper()

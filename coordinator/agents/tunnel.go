@@ -10,7 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -19,8 +19,6 @@ import (
 const (
 	// pieceSize is how much of a file one message carries, in bytes.
 	pieceSize = 256 << 10
-	// maxPiece bounds what an agent may send at once through a tunnel, in bytes.
-	maxPiece = 1 << 20
 	// consolePiece is how much of what is typed one message carries at most, in bytes.
 	consolePiece = 4 << 10
 )
@@ -40,7 +38,7 @@ type tunnel struct {
 }
 
 // dig makes the tunnel of a task, if it needs one. The ticket is good once, for the task's node, until fill.
-func (s *Server) dig(node string, task control.Task) *tunnel {
+func (s *Server) dig(node string, task lead.Task) *tunnel {
 	t := &tunnel{node: node, taken: make(chan struct{}), over: make(chan struct{}), left: make(chan struct{})}
 	switch {
 	case task.Fetch != nil:

@@ -13,7 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -52,7 +52,7 @@ func newLoopback(t *testing.T) *onLoopback {
 }
 
 // begin begins a task, and opens the tunnel that it asks for.
-func (o *onLoopback) begin(ctx context.Context, task control.Task) (<-chan performed, *berthv1.Task, *tunnelStream) {
+func (o *onLoopback) begin(ctx context.Context, task lead.Task) (<-chan performed, *berthv1.Task, *tunnelStream) {
 	o.t.Helper()
 	ended := make(chan performed, 1)
 	go func() {
@@ -106,7 +106,7 @@ func TestAFileGoesThroughATunnel(t *testing.T) {
 	for i := range content {
 		content[i] = byte(noise.Uint32())
 	}
-	ended, order, stream := o.begin(t.Context(), control.Task{Fetch: &control.FetchVolume{Content: bytes.NewReader(content)}})
+	ended, order, stream := o.begin(t.Context(), lead.Task{Fetch: &lead.FetchVolume{Content: bytes.NewReader(content)}})
 	var got []byte
 	for {
 		piece, err := stream.Receive()
@@ -139,7 +139,7 @@ func TestAnAgentThatDoesNotRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	content := &counting{Reader: endless{}}
-	ended, _, _ := o.begin(ctx, control.Task{Fetch: &control.FetchVolume{Content: content}})
+	ended, _, _ := o.begin(ctx, lead.Task{Fetch: &lead.FetchVolume{Content: content}})
 	const most = 64 << 20
 	before := int64(-1)
 	for deadline := time.Now().Add(10 * time.Second); content.read.Load() == 0 || content.read.Load() != before; {
@@ -172,7 +172,7 @@ func TestAConsoleGoesThroughATunnel(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			person, inside := net.Pipe()
-			ended, order, guest := o.begin(ctx, control.Task{Console: &control.OpenConsole{VM: "u1", Stream: inside}})
+			ended, order, guest := o.begin(ctx, lead.Task{Console: &lead.OpenConsole{VM: "u1", Stream: inside}})
 			if _, err := person.Write([]byte("ls\r")); err != nil {
 				t.Fatal(err)
 			}

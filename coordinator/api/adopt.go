@@ -7,49 +7,55 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/control"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
 
 // AdoptVMs takes running domains under management. Each has a row of its own: one that cannot be taken does not hold up the
 // others.
-func (s *Server) AdoptVMs(
+func (s *vmCalls) AdoptVMs(
 	ctx context.Context, request *connect.Request[berthv1.AdoptVMsRequest],
 ) (*connect.Response[berthv1.AdoptVMsResponse], error) {
 	message := request.Msg
 	switch named := len(message.GetDomains()); {
 	case named == 0 && !message.GetAll():
-		return nil, refusal(rpc.Invalid, "vm", "name domains, or say that all are meant", "no domain is named")
+		return nil, refusal.New(rpc.Invalid, "vm", "name domains, or say that all are meant", "no domain is named")
 	case named > 0 && message.GetAll():
-		return nil, refusal(rpc.Invalid, "vm", "leave out one of them", "domains are named, and all are meant")
+		return nil, refusal.New(rpc.Invalid, "vm", "leave out one of them", "domains are named, and all are meant")
 	case named > maxBatch:
-		return nil, refusal(rpc.Invalid, "vm", "adopt them in several calls", "%d domains are more than %d, which one call takes", named, maxBatch)
+		return nil, refusal.New(
+			rpc.Invalid, "vm", "adopt them in several calls", "%d domains are more than %d, which one call takes", named, maxBatch,
+		)
 	case slices.Contains(message.GetDomains(), ""):
-		return nil, refusal(rpc.Invalid, "vm", "leave it out", "the name of a domain is empty")
+		return nil, refusal.New(rpc.Invalid, "vm", "leave it out", "the name of a domain is empty")
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
 	wanted := control.AdoptVMs{
 		Domains: message.GetDomains(), All: message.GetAll(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: callerOf(ctx).String(),
+		Caller: gate.CallerOf(ctx).String(),
 	}
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+	if wanted.Node, err = nodeID(p, message.GetNode()); err != nil {
 		return nil, err
 	}
 	if ref := message.GetVdc(); ref != "" {
-		vdc, known := p.ResourceByName(cluster.KindVDC, ref)
+		vdc, known := p.ResourceByName(model.KindVDC, ref)
 		if !known {
-			return nil, notFound(string(cluster.KindVDC), ref)
+			return nil, refusal.NotFound(string(model.KindVDC), ref)
 		}
 		wanted.VDC = vdc.ID
 	}
-	rows, err := whenLeading(ctx, s, func() ([]control.AdoptedVM, error) { return s.Control.AdoptVMs(ctx, wanted) })
+	rows, err := answer.WhenLeading(ctx, s.Source, func() ([]control.AdoptedVM, error) { return s.Control.AdoptVMs(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +73,10 @@ func (s *Server) AdoptVMs(
 }
 
 // ReleaseVM gives a VM back: its domain runs on, and Berth forgets it.
-func (s *Server) ReleaseVM(
+func (s *vmCalls) ReleaseVM(
 	ctx context.Context, request *connect.Request[berthv1.ReleaseVMRequest],
 ) (*connect.Response[berthv1.ReleaseVMResponse], error) {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +87,10 @@ func (s *Server) ReleaseVM(
 		if op, repeated := p.OperationByRequest(key); key != "" && repeated && op.Kind == operation.Release {
 			return connect.NewResponse(&berthv1.ReleaseVMResponse{SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op)}), nil
 		}
-		return nil, notFound("vm", ref)
+		return nil, refusal.NotFound("vm", ref)
 	}
-	wanted := control.ReleaseVM{VM: vm.ID, RequestID: key, Caller: callerOf(ctx).String()}
-	op, err := whenLeading(ctx, s, func() (operation.Operation, error) { return s.Control.ReleaseVM(ctx, wanted) })
+	wanted := lifecycle.ReleaseVM{VM: vm.ID, RequestID: key, Caller: gate.CallerOf(ctx).String()}
+	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ReleaseVM(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
@@ -92,41 +98,45 @@ func (s *Server) ReleaseVM(
 }
 
 // ResolveOperation ends a parked operation by an operator's word.
-func (s *Server) ResolveOperation(
+func (s *vmCalls) ResolveOperation(
 	ctx context.Context, request *connect.Request[berthv1.ResolveOperationRequest],
 ) (*connect.Response[berthv1.ResolveOperationResponse], error) {
 	message := request.Msg
 	switch message.GetKeep() {
 	case operation.KeepSource, operation.KeepTarget, operation.KeepNone:
 	default:
-		return nil, invalid("operation/"+message.GetId(), "give source, target or none", fmt.Errorf("to keep %q is none of the choices", message.GetKeep()))
+		return nil, refusal.Invalid(
+			"operation/"+message.GetId(), "give source, target or none", fmt.Errorf("to keep %q is none of the choices", message.GetKeep()),
+		)
 	}
 	if err := s.Consensus.VerifyRead(ctx); err != nil {
 		return nil, err
 	}
-	wanted := control.ResolveOperation{ID: message.GetId(), Keep: message.GetKeep(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String()}
-	op, err := whenLeading(ctx, s, func() (operation.Operation, error) { return s.Control.ResolveOperation(ctx, wanted) })
+	wanted := lifecycle.ResolveOperation{
+		ID: message.GetId(), Keep: message.GetKeep(), RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
+	}
+	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ResolveOperation(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.ResolveOperationResponse{SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op)}), nil
 }
 
-// views are what the nodes show now of the VM that a live operation works on: those that it is about, and every other one
+// viewsOf are what the nodes show now of the VM that a live operation works on: those that it is about, and every other one
 // that shows it.
-func (p *picture) views(op operation.Operation) []*berthv1.CopyView {
+func viewsOf(p *answer.Moment, op operation.Operation) []*berthv1.CopyView {
 	if !op.Live() {
 		return nil
 	}
 	vm, _ := p.VM(op.VM)
 	var views []*berthv1.CopyView
-	for _, view := range p.view().Nodes {
+	for _, view := range p.View().Nodes {
 		id, facts := view.Node.ID, view.Facts
 		domain := facts.Domain(op.VM)
 		if domain == nil && id != op.Source && id != op.Target {
 			continue
 		}
-		shown := wire.CopyView(view, domain, p.at)
+		shown := wire.CopyView(view, domain, p.At)
 		shown.Holder = vm.Holder == id
 		views = append(views, shown)
 	}

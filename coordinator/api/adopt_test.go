@@ -8,8 +8,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/control"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -34,7 +35,8 @@ func TestAdoptAndRelease(t *testing.T) {
 	if diff := cmp.Diff(control.AdoptVMs{All: true, Node: "n1", RequestID: "r1", Caller: "operator/alice"}, asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
-	if vms := answer.Msg.GetVms(); len(vms) != 2 || vms[0].GetOperation().GetId() != "o1" || vms[0].GetNote() == "" || vms[1].GetOperation() != nil || vms[1].GetProblem() != "it is off" {
+	if vms := answer.Msg.GetVms(); len(vms) != 2 || vms[0].GetOperation().GetId() != "o1" || vms[0].GetNote() == "" ||
+		vms[1].GetOperation() != nil || vms[1].GetProblem() != "it is off" {
 		t.Errorf("got %v", vms)
 	}
 	for _, wrong := range []*berthv1.AdoptVMsRequest{{}, {All: true, Domains: []string{"db"}}, {Domains: []string{""}}} {
@@ -44,8 +46,8 @@ func TestAdoptAndRelease(t *testing.T) {
 	_, err = client.AdoptVMs(ctx, connect.NewRequest(&berthv1.AdoptVMsRequest{All: true, Vdc: "shop"}))
 	wantRefusal(t, err, rpc.NotFound, "vdc/shop")
 
-	m.addVM(cluster.VM{ID: "u1", Name: "db", Holder: "n1", Epoch: 1})
-	m.control.release = func(request control.ReleaseVM) (operation.Operation, error) {
+	m.addVM(model.VM{ID: "u1", Name: "db", Holder: "n1", Epoch: 1})
+	m.control.release = func(request lifecycle.ReleaseVM) (operation.Operation, error) {
 		return operation.Operation{ID: "o2", Kind: operation.Release, VMName: request.VM, Caller: request.Caller}, nil
 	}
 	released, err := client.ReleaseVM(ctx, connect.NewRequest(&berthv1.ReleaseVMRequest{Vm: "db"}))
@@ -62,7 +64,7 @@ func TestAParkedOperationIsShownWithBothSidesAndResolved(t *testing.T) {
 	m.addNode("n1", "hv1")
 	m.addNode("n2", "hv2")
 	at := time.Now().UTC()
-	m.addVM(cluster.VM{ID: "v1", Name: "web", Holder: "n1", Epoch: 3, Desired: cluster.Running, Operation: "o1"})
+	m.addVM(model.VM{ID: "v1", Name: "web", Holder: "n1", Epoch: 3, Desired: model.Running, Operation: "o1"})
 	m.update(operation.Operation{
 		ID: "o1", Kind: operation.Migrate, VM: "v1", VMName: "web", Source: "n1", SourceName: "hv1", Target: "n2", TargetName: "hv2",
 		Phase: operation.Judging, Result: operation.Parked, Message: "both nodes run it", CreatedAt: at, UpdatedAt: at,
@@ -72,7 +74,8 @@ func TestAParkedOperationIsShownWithBothSidesAndResolved(t *testing.T) {
 	session.Report(&berthv1.SessionRequest{Sequence: 2, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
 		Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30, HostUuid: "SAME"},
 		Domains: []*berthv1.Domain{{
-			Uuid: "v1", Name: "web", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, StateReason: "booted", Managed: true, Epoch: 3, JobActive: true,
+			Uuid: "v1", Name: "web", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, StateReason: "booted", Managed: true, Epoch: 3,
+			JobActive: true,
 		}},
 	}}})
 	got, err := client.GetOperation(ctx, connect.NewRequest(&berthv1.GetOperationRequest{Id: "o1"}))
@@ -80,8 +83,10 @@ func TestAParkedOperationIsShownWithBothSidesAndResolved(t *testing.T) {
 		t.Fatal(err)
 	}
 	views := got.Msg.GetOperation().GetViews()
-	if len(views) != 2 || views[0].GetNode() != "hv1" || views[0].GetState() != berthv1.DomainState_DOMAIN_STATE_RUNNING || views[0].GetEpoch() != 3 ||
-		!views[0].GetJobActive() || !views[0].GetHolder() || views[0].GetStateReason() != "booted" || views[0].GetNodeState() != berthv1.NodeState_NODE_STATE_UP {
+	if len(views) != 2 || views[0].GetNode() != "hv1" || views[0].GetState() != berthv1.DomainState_DOMAIN_STATE_RUNNING ||
+		views[0].GetEpoch() != 3 ||
+		!views[0].GetJobActive() || !views[0].GetHolder() || views[0].GetStateReason() != "booted" ||
+		views[0].GetNodeState() != berthv1.NodeState_NODE_STATE_UP {
 		t.Errorf("views %v", views)
 	}
 	// A node that is not heard does not show that it has nothing.
@@ -110,11 +115,12 @@ func TestAParkedOperationIsShownWithBothSidesAndResolved(t *testing.T) {
 		}
 	}
 
-	m.control.resolve = func(request control.ResolveOperation) (operation.Operation, error) {
+	m.control.resolve = func(request lifecycle.ResolveOperation) (operation.Operation, error) {
 		return operation.Operation{ID: request.ID, Kind: operation.Migrate, Resolution: request.Keep, ResolvedBy: request.Caller}, nil
 	}
 	resolved, err := client.ResolveOperation(ctx, connect.NewRequest(&berthv1.ResolveOperationRequest{Id: "o1", Keep: "source"}))
-	if err != nil || resolved.Msg.GetOperation().GetResolution() != "source" || resolved.Msg.GetOperation().GetResolvedBy() != "operator/alice" {
+	if err != nil || resolved.Msg.GetOperation().GetResolution() != "source" ||
+		resolved.Msg.GetOperation().GetResolvedBy() != "operator/alice" {
 		t.Errorf("got %v, %v", resolved, err)
 	}
 	_, err = client.ResolveOperation(ctx, connect.NewRequest(&berthv1.ResolveOperationRequest{Id: "o1", Keep: "both"}))

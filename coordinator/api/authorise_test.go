@@ -3,18 +3,17 @@ package api
 import (
 	"bytes"
 	"crypto/tls"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
+	"net/url"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -23,35 +22,13 @@ import (
 )
 
 // procedures are all that the protocol has.
-func procedures() []string {
-	var all []string
-	protoregistry.GlobalFiles.RangeFilesByPackage("berth.v1", func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			service := file.Services().Get(i)
-			for j := range service.Methods().Len() {
-				all = append(all, "/"+string(service.FullName())+"/"+string(service.Methods().Get(j).Name()))
-			}
-		}
-		return true
-	})
-	slices.Sort(all)
+func procedures() (all []string) {
+	rpc.RangeMethods(func(procedure string, _ protoreflect.MethodDescriptor) { all = append(all, procedure) })
 	return all
 }
 
-func TestEveryProcedureHasItsRoles(t *testing.T) {
-	listed := slices.Sorted(maps.Keys(access))
-	if all := procedures(); !slices.Equal(all, listed) {
-		t.Errorf("the protocol has\n%q\nand the table\n%q", all, listed)
-	}
-	for procedure, roles := range access {
-		if len(roles) == 0 {
-			t.Errorf("nobody may call %s", procedure)
-		}
-	}
-}
-
-// Every role calls every procedure, and some that do not exist, with a real certificate: it reaches the handlers only if
-// this table says so, which is written down apart from the one that is tested.
+// Every role calls every procedure, and some that do not exist, with a real certificate. The table in this test says what each
+// may reach; it is kept apart from the traits, so that a wrong role on a method fails here.
 func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 	may := func(role pki.Role, procedure string) bool {
 		switch procedure {
@@ -67,12 +44,12 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 			return role == pki.RolePeer || role == pki.RoleOperator
 		}
 	}
-	c, url := newGate(t)
-	for _, role := range []pki.Role{anyone, pki.RoleOperator, pki.RoleAgent, pki.RolePeer} {
+	c, address := newGate(t)
+	for _, role := range []pki.Role{gate.Anonymous, pki.RoleOperator, pki.RoleAgent, pki.RolePeer} {
 		client := c.as(role, "id", "somebody")
 		unknown := []string{"/berth.v1.BerthService/Unheard", "/", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status"}
 		for _, procedure := range append(procedures(), unknown...) {
-			response, err := client.Post(url+procedure, "application/json", bytes.NewReader([]byte("{}")))
+			response, err := client.Post(address+procedure, "application/json", bytes.NewReader([]byte("{}")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +63,7 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 }
 
 // newGate serves Authorise alone, in front of something that answers 418.
-func newGate(t *testing.T, members ...cluster.Member) (*cloud, string) {
+func newGate(t *testing.T, members ...model.Member) (*cloud, string) {
 	t.Helper()
 	c := newAuthority(t)
 	store := state.NewStore()
@@ -95,9 +72,9 @@ func newGate(t *testing.T, members ...cluster.Member) (*cloud, string) {
 	}
 	settings, err := pki.ServerConfig(c.certify(t.TempDir(), pki.RolePeer, "id", "server"), tls.VerifyClientCertIfGiven)
 	c.check(err)
-	server := httptest.NewUnstartedServer(Authorise(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Caller", callerOf(r.Context()).String())
-		if callerOf(r.Context()).forwarded {
+	server := httptest.NewUnstartedServer(gate.Authorise(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Caller", gate.CallerOf(r.Context()).String())
+		if gate.CallerOf(r.Context()).Forwarded {
 			w.Header().Set("Forwarded", "yes")
 		}
 		w.WriteHeader(http.StatusTeapot)
@@ -109,16 +86,21 @@ func newGate(t *testing.T, members ...cluster.Member) (*cloud, string) {
 	return c, server.URL
 }
 
+// forwardedFor is the header by which a coordinator names the caller of a call that it forwards.
+func forwardedFor(who pki.Identity) string {
+	return url.Values{
+		"role": {string(who.Role)}, "id": {who.ID}, "name": {who.Name}, "cluster": {clusterID}, "address": {"192.0.2.1"},
+	}.Encode()
+}
+
 func TestOnlyCoordinatorsSpeakForOthers(t *testing.T) {
-	c, url := newGate(t, cluster.Member{ID: "id-c1", Name: "c1"})
-	original := caller{
-		Identity: pki.Identity{Role: pki.RoleOperator, ID: "op1", Name: "alice", ClusterID: clusterID}, address: "192.0.2.1",
-	}
+	c, address := newGate(t, model.Member{ID: "id-c1", Name: "c1"})
+	original := forwardedFor(pki.Identity{Role: pki.RoleOperator, ID: "op1", Name: "alice"})
 	call := func(client *http.Client, procedure, header string) *http.Response {
-		request, err := http.NewRequest(http.MethodPost, url+procedure, bytes.NewReader([]byte("{}")))
+		request, err := http.NewRequest(http.MethodPost, address+procedure, bytes.NewReader([]byte("{}")))
 		c.check(err)
 		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set(forwardedHeader, header)
+		request.Header.Set("Berth-Forwarded-For", header)
 		response, err := client.Do(request)
 		c.check(err)
 		response.Body.Close()
@@ -127,11 +109,13 @@ func TestOnlyCoordinatorsSpeakForOthers(t *testing.T) {
 	status := berthv1connect.BerthServiceStatusProcedure
 
 	peer := c.as(pki.RolePeer, "id-c1", "c1")
-	if answer := call(peer, status, original.header()); answer.Header.Get("Caller") != "operator/alice" || answer.Header.Get("Forwarded") != "yes" {
+	if answer := call(
+		peer, status, original,
+	); answer.Header.Get("Caller") != "operator/alice" || answer.Header.Get("Forwarded") != "yes" {
 		t.Errorf("a coordinator's word was not taken: status %d, caller %q", answer.StatusCode, answer.Header.Get("Caller"))
 	}
-	agent := caller{Identity: pki.Identity{Role: pki.RoleAgent, ID: "n1", Name: "n1", ClusterID: clusterID}, address: "192.0.2.1"}
-	if answer := call(peer, status, agent.header()); answer.StatusCode != http.StatusForbidden {
+	agent := forwardedFor(pki.Identity{Role: pki.RoleAgent, ID: "n1", Name: "n1"})
+	if answer := call(peer, status, agent); answer.StatusCode != http.StatusForbidden {
 		t.Errorf("a forwarded agent got status %d: the role that counts is the original caller's", answer.StatusCode)
 	}
 	for _, broken := range []string{"nonsense", "role=operator", "%zz", "address=192.0.2.1"} {
@@ -140,29 +124,31 @@ func TestOnlyCoordinatorsSpeakForOthers(t *testing.T) {
 		}
 	}
 
-	asPeer := caller{Identity: pki.Identity{Role: pki.RolePeer, ID: "id-c1", Name: "c1", ClusterID: clusterID}, address: "192.0.2.1"}
+	asPeer := forwardedFor(pki.Identity{Role: pki.RolePeer, ID: "id-c1", Name: "c1"})
 	mallory := c.as(pki.RoleOperator, "op2", "mallory")
-	if answer := call(mallory, berthv1connect.MemberServiceJoinProcedure, asPeer.header()); answer.StatusCode != http.StatusForbidden {
+	if answer := call(mallory, berthv1connect.MemberServiceJoinProcedure, asPeer); answer.StatusCode != http.StatusForbidden {
 		t.Errorf("an operator became a coordinator by a header: status %d", answer.StatusCode)
 	}
-	if answer := call(mallory, status, original.header()); answer.Header.Get("Caller") != "operator/mallory" || answer.Header.Get("Forwarded") != "" {
+	if answer := call(
+		mallory, status, original,
+	); answer.Header.Get("Caller") != "operator/mallory" || answer.Header.Get("Forwarded") != "" {
 		t.Errorf("an operator spoke for %q", answer.Header.Get("Caller"))
 	}
-	if answer := call(c.as(anyone, "", ""), status, original.header()); answer.StatusCode != http.StatusUnauthorized {
+	if answer := call(c.as(gate.Anonymous, "", ""), status, original); answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("nobody became an operator by a header: status %d", answer.StatusCode)
 	}
-	if answer := call(c.as(pki.RolePeer, "id-gone", "gone"), status, original.header()); answer.StatusCode != http.StatusForbidden {
+	if answer := call(c.as(pki.RolePeer, "id-gone", "gone"), status, original); answer.StatusCode != http.StatusForbidden {
 		t.Errorf("a removed coordinator spoke for others: status %d", answer.StatusCode)
 	}
 }
 
 func TestRefusalsSayWhatToDo(t *testing.T) {
-	c, url := newGate(t, cluster.Member{ID: "id-c1", Name: "c1"})
+	c, address := newGate(t, model.Member{ID: "id-c1", Name: "c1"})
 	status := func(client *http.Client) error {
-		_, err := berthv1connect.NewBerthServiceClient(client, url).Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+		_, err := berthv1connect.NewBerthServiceClient(client, address).Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
 		return err
 	}
-	err := status(c.as(anyone, "", ""))
+	err := status(c.as(gate.Anonymous, "", ""))
 	if connect.CodeOf(err) != connect.CodeUnauthenticated || rpc.Detail(err).GetCode() != rpc.Denied || rpc.Detail(err).GetNextStep() == "" {
 		t.Errorf("without a certificate: %v", err)
 	}

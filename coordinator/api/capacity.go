@@ -8,11 +8,13 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -27,23 +29,23 @@ const (
 )
 
 // Capacity counts how many more VMs of a size fit, one placed after the other as they would be now.
-func (s *Server) Capacity(
+func (s *queryCalls) Capacity(
 	ctx context.Context, request *connect.Request[berthv1.CapacityRequest],
 ) (*connect.Response[berthv1.CapacityResponse], error) {
 	message := request.Msg
-	most, err := limited(message.GetMost(), defaultCapacity, maxCapacity)
+	most, err := answer.Limited(message.GetMost(), defaultCapacity, maxCapacity)
 	if err != nil {
-		return nil, invalid("", "leave it out, or give a number above 0", err)
+		return nil, refusal.Invalid("", "leave it out, or give a number above 0", err)
 	}
-	vm := cluster.VM{Spec: cluster.VMSpec{Memory: units.Bytes(message.GetMemoryBytes()), VCPUs: int(message.GetVcpus())}}
-	if err := cluster.ValidateSpec(vm.Spec); err != nil {
-		return nil, invalid("", "see 'berth capacity --help' for the ranges", err)
+	vm := model.VM{Spec: model.VMSpec{Memory: units.Bytes(message.GetMemoryBytes()), VCPUs: int(message.GetVcpus())}}
+	if err := model.ValidateSpec(vm.Spec); err != nil {
+		return nil, refusal.Invalid("", "see 'berth capacity --help' for the ranges", err)
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := p.whereabouts(vm, message.GetCluster(), message.GetVdc())
+	resolved, err := whereabouts(p, vm, message.GetCluster(), message.GetVdc())
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (s *Server) Capacity(
 	if err != nil {
 		return nil, err
 	}
-	view := p.view()
+	view := p.View()
 	columns := view.Columns(resolved.Cluster)
 	most = min(most, max(1, capacityWork/max(1, columns.Len())))
 	found := engine.Capacity(columns, view.At, estate.Request(resolved, vm, placement.ForStart), most)
@@ -74,34 +76,34 @@ func (s *Server) Capacity(
 }
 
 // whereabouts is what a VM would inherit in a VDC, or in none of a cluster.
-func (p *picture) whereabouts(vm cluster.VM, clusterRef, vdcRef string) (estate.Resolved, error) {
+func whereabouts(p *answer.Moment, vm model.VM, clusterRef, vdcRef string) (estate.Resolved, error) {
 	if vdcRef != "" {
-		vdc, err := p.resource(cluster.KindVDC, vdcRef)
+		vdc, err := p.NamedResource(model.KindVDC, vdcRef)
 		if err != nil {
 			return estate.Resolved{}, err
 		}
 		vm.VDC = vdc.ID
-		if p.clusterOf(&vm) == "" && clusterRef != "" {
+		if p.ClusterOf(&vm) == "" && clusterRef != "" {
 			return estate.ResolveIn(p, vm, clusterRef)
 		}
 		resolved, err := estate.Resolve(p, vm)
-		if err == nil && p.clusterOf(&vm) == "" {
-			return resolved, refusal(rpc.Invalid, "vdc/"+vdc.Name, "name one of its clusters with --cluster",
+		if err == nil && p.ClusterOf(&vm) == "" {
+			return resolved, refusal.New(rpc.Invalid, "vdc/"+vdc.Name, "name one of its clusters with --cluster",
 				"the VMs of VDC %q run in more than one cluster, and what fits is counted in one", vdc.Name)
 		}
 		if err == nil && clusterRef != "" && clusterRef != resolved.Cluster {
-			err = refusal(rpc.Invalid, "vdc/"+vdc.Name, "leave out the cluster",
+			err = refusal.New(rpc.Invalid, "vdc/"+vdc.Name, "leave out the cluster",
 				"the VMs of VDC %q run in cluster %s, not in %s", vdc.Name, resolved.Cluster, clusterRef)
 		}
 		return resolved, err
 	}
-	record, err := p.resource(cluster.KindCluster, cmp.Or(clusterRef, cluster.DefaultCluster))
+	record, err := p.NamedResource(model.KindCluster, cmp.Or(clusterRef, model.DefaultCluster))
 	if err != nil {
 		return estate.Resolved{}, err
 	}
 	resolved := estate.Resolved{Cluster: record.Name, Record: record}
 	resolved.System, resolved.Customer = key.Compile([]key.Layer{{
-		Level: key.LevelCluster, Resource: fmt.Sprintf("%s/%s", cluster.KindCluster, record.Name), Keys: record.Keys,
+		Level: key.LevelCluster, Resource: fmt.Sprintf("%s/%s", model.KindCluster, record.Name), Keys: record.Keys,
 	}})
 	return resolved, nil
 }

@@ -3,32 +3,31 @@ package api
 import (
 	"context"
 	"sync"
-	"time"
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
 
-// farewell is how long the last message to a caller may take when a stream is ended from this side.
-const farewell = time.Second
-
 // Console joins the caller and the console of a running VM until either ends it, or this member stops or leads no more.
-func (s *Server) Console(
+func (s *vmCalls) Console(
 	ctx context.Context, stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse],
 ) error {
-	interrupt, served := rpc.Interrupter(ctx, farewell)
+	interrupt, served := rpc.Interrupter(ctx, answer.Farewell)
 	defer served()
 	first, err := stream.Receive()
 	if err != nil {
-		return refusal(rpc.Invalid, "", "name the VM in the first message", "the stream does not say which console is meant: %w", err)
+		return refusal.New(rpc.Invalid, "", "name the VM in the first message", "the stream does not say which console is meant: %w", err)
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return err
 	}
-	vm, err := p.namedVM(first.GetVm())
+	vm, err := p.NamedVM(first.GetVm())
 	if err != nil {
 		return err
 	}
@@ -38,14 +37,14 @@ func (s *Server) Console(
 	defer close(ended)
 	go func() {
 		select {
-		case <-s.stopping:
+		case <-s.Stopping:
 			cancel(stopping())
 		case <-ended:
 		}
 	}()
-	s.Log.Info("a console is opened", "vm", vm.Name, "caller", callerOf(ctx), "force", first.GetForce())
+	s.Log.Info("a console is opened", "vm", vm.Name, "caller", gate.CallerOf(ctx), "force", first.GetForce())
 	err = s.Control.Console(ctx, vm.ID, first.GetForce(), &terminal{stream: stream, interrupt: interrupt})
-	s.Log.Info("a console is closed", "vm", vm.Name, "caller", callerOf(ctx), "reason", err)
+	s.Log.Info("a console is closed", "vm", vm.Name, "caller", gate.CallerOf(ctx), "reason", err)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

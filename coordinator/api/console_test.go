@@ -10,8 +10,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
@@ -49,14 +49,14 @@ func say(t *testing.T, console *consoleClient, text, want string) {
 // A follower passes both directions on, key by key, and whoever ends it ends it for all.
 func TestAConsoleThroughAFollower(t *testing.T) {
 	c := newCloud(t, 3)
-	lead := c.leader()
-	lead.addVM(cluster.VM{ID: "u1", Name: "web", Holder: ""})
+	leading := c.leader()
+	leading.addVM(model.VM{ID: "u1", Name: "web", Holder: ""})
 	var asked []string
 	for _, m := range c.members {
 		m.control.console = func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error {
 			asked = append(asked, vm)
 			if !force {
-				return &control.Error{Code: control.Busy, Subject: "vm/web", Message: "somebody has it", NextStep: "--force takes it"}
+				return &lead.Error{Code: lead.Busy, Subject: "vm/web", Message: "somebody has it", NextStep: "--force takes it"}
 			}
 			return shout(ctx, vm, force, stream)
 		}
@@ -102,10 +102,10 @@ func TestAConsoleThroughAFollower(t *testing.T) {
 // A coordinator that stops lets consoles go, though neither side says a word.
 func TestAConsoleEndsWithItsCoordinator(t *testing.T) {
 	c := newCloud(t, 1)
-	lead := c.leader()
-	lead.addVM(cluster.VM{ID: "u1", Name: "web"})
+	leading := c.leader()
+	leading.addVM(model.VM{ID: "u1", Name: "web"})
 	joined, released := make(chan struct{}), make(chan error, 1)
-	lead.control.console = func(ctx context.Context, _ string, _ bool, stream io.ReadWriteCloser) error {
+	leading.control.console = func(ctx context.Context, _ string, _ bool, stream io.ReadWriteCloser) error {
 		close(joined)
 		go func() {
 			<-ctx.Done()
@@ -115,10 +115,10 @@ func TestAConsoleEndsWithItsCoordinator(t *testing.T) {
 		released <- err
 		return context.Cause(ctx)
 	}
-	console := lead.operator().Console(t.Context())
+	console := leading.operator().Console(t.Context())
 	c.check(console.Send(&berthv1.ConsoleRequest{Vm: "web"}))
 	<-joined
-	lead.api.Stop()
+	leading.api.Stop()
 	select {
 	case err := <-released:
 		if err == nil {

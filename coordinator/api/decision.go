@@ -5,28 +5,30 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/placement"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // ListDecisions answers with the newest decisions, without their nodes.
-func (s *Server) ListDecisions(
+func (s *queryCalls) ListDecisions(
 	ctx context.Context, request *connect.Request[berthv1.ListDecisionsRequest],
 ) (*connect.Response[berthv1.ListDecisionsResponse], error) {
-	page, err := extentOf(request.Msg, defaultList)
+	page, err := answer.PageOf(request.Msg, answer.DefaultList)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	decisions := p.DecisionsAbout(page.limit+1, page.after, about(request.Msg.GetVm()))
+	decisions := p.DecisionsAbout(page.Limit+1, page.After, about(request.Msg.GetVm()))
 	response := &berthv1.ListDecisionsResponse{SchemaVersion: wire.SchemaVersion}
-	if len(decisions) > page.limit {
-		decisions = decisions[:page.limit]
-		response.NextPageToken = tokenOf(decisions[page.limit-1].ID)
+	if len(decisions) > page.Limit {
+		decisions = decisions[:page.Limit]
+		response.NextPageToken = answer.TokenOf(decisions[page.Limit-1].ID)
 	}
 	for _, decision := range decisions {
 		response.Decisions = append(response.Decisions, wire.DecisionSummary(decision))
@@ -41,16 +43,16 @@ func about(ref string) func(*placement.Request) bool {
 }
 
 // GetDecision answers with one decision, every node and why.
-func (s *Server) GetDecision(
+func (s *queryCalls) GetDecision(
 	ctx context.Context, request *connect.Request[berthv1.GetDecisionRequest],
 ) (*connect.Response[berthv1.GetDecisionResponse], error) {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
 	decision, known := p.Decision(request.Msg.GetId())
 	if !known {
-		return nil, notFound("decision", request.Msg.GetId())
+		return nil, refusal.NotFound("decision", request.Msg.GetId())
 	}
 	return connect.NewResponse(&berthv1.GetDecisionResponse{
 		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision),

@@ -6,8 +6,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/control/volumes"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -18,39 +20,39 @@ import (
 func TestDisksWithVolumes(t *testing.T) {
 	c := newCloud(t, 1)
 	lead := c.leader()
-	volume := &cluster.Volume{Pool: "p1", Name: "berth-d1.qcow2", Format: "qcow2", Capacity: units.GiB}
+	volume := &model.Volume{Pool: "p1", Name: "berth-d1.qcow2", Format: "qcow2", Capacity: units.GiB}
 	file := map[string]string{"path": "/srv/a.raw", "format": "raw", "bus": "virtio"}
-	for _, r := range []cluster.Resource{
-		{ID: "p1", Kind: cluster.KindPool, Name: "fast"},
-		{ID: "d1", Kind: cluster.KindDisk, Name: "made", Volume: volume},
-		{ID: "d2", Kind: cluster.KindDisk, Name: "taken", Volume: volume},
-		{ID: "d3", Kind: cluster.KindDisk, Name: "file", Settings: file},
-		{ID: "d4", Kind: cluster.KindDisk, Name: "new", Settings: map[string]string{"size": "1073741824"}},
-		{ID: "i1", Kind: cluster.KindImage, Name: "debian", Volume: volume},
+	for _, r := range []model.Resource{
+		{ID: "p1", Kind: model.KindPool, Name: "fast"},
+		{ID: "d1", Kind: model.KindDisk, Name: "made", Volume: volume},
+		{ID: "d2", Kind: model.KindDisk, Name: "taken", Volume: volume},
+		{ID: "d3", Kind: model.KindDisk, Name: "file", Settings: file},
+		{ID: "d4", Kind: model.KindDisk, Name: "new", Settings: map[string]string{"size": "1073741824"}},
+		{ID: "i1", Kind: model.KindImage, Name: "debian", Volume: volume},
 	} {
 		lead.declare(r)
 	}
-	lead.addVM(cluster.VM{ID: "u1", Name: "web", Disks: []string{"d2"}})
-	lead.addVM(cluster.VM{ID: "u2", Name: "plain", Disks: []string{"d3"}})
-	lead.addVM(cluster.VM{ID: "u3", Name: "young", Disks: []string{"d4"}})
+	lead.addVM(model.VM{ID: "u1", Name: "web", Disks: []string{"d2"}})
+	lead.addVM(model.VM{ID: "u2", Name: "plain", Disks: []string{"d3"}})
+	lead.addVM(model.VM{ID: "u3", Name: "young", Disks: []string{"d4"}})
 	var asked []string
 	ask := func(what string, args ...any) { asked = append(asked, fmt.Sprintf(what, args...)) }
-	lead.control.growDisk = func(r control.GrowDisk) (cluster.Resource, error) {
+	lead.control.growDisk = func(r volumes.GrowDisk) (model.Resource, error) {
 		ask("grow %s to %s by %s", r.Disk, r.Size, r.Caller)
-		return cluster.Resource{ID: r.Disk, Kind: cluster.KindDisk, Name: "made"}, nil
+		return model.Resource{ID: r.Disk, Kind: model.KindDisk, Name: "made"}, nil
 	}
-	lead.control.deleteDisk = func(r control.DeleteDisk) error { ask("delete disk %s, %s", r.Disk, r.RequestID); return nil }
-	lead.control.deleteImage = func(r control.DeleteImage) error { ask("delete image %s, %s", r.Image, r.RequestID); return nil }
-	lead.control.deleteVM = func(r control.DeleteVM) (operation.Operation, error) {
+	lead.control.deleteDisk = func(r volumes.DeleteDisk) error { ask("delete disk %s, %s", r.Disk, r.RequestID); return nil }
+	lead.control.deleteImage = func(r volumes.DeleteImage) error { ask("delete image %s, %s", r.Image, r.RequestID); return nil }
+	lead.control.deleteVM = func(r lifecycle.DeleteVM) (operation.Operation, error) {
 		ask("delete VM %s, keep %v, %s", r.VM, r.KeepDisks, r.RequestID)
 		if r.KeepDisks {
 			return operation.Operation{}, nil
 		}
 		return operation.Operation{ID: "o1", Kind: operation.Delete}, nil
 	}
-	lead.control.spread = func(customer string) (control.Spread, error) {
+	lead.control.spread = func(customer string) (plans.Spread, error) {
 		ask("spread of %s", customer)
-		return control.Spread{VMs: 9, Pods: control.SpreadLevel{Used: 4, Total: 5, Most: 3, Least: 2}}, nil
+		return plans.Spread{VMs: 9, Pods: plans.SpreadLevel{Used: 4, Total: 5, Most: 3, Least: 2}}, nil
 	}
 	client, ctx := lead.operator(), t.Context()
 
@@ -90,12 +92,12 @@ func TestDisksWithVolumes(t *testing.T) {
 		t.Errorf("the same request when the VM has gone: %v, %v", again, err)
 	}
 	lead.addNode("n1", "hv1")
-	lead.declare(cluster.Resource{ID: "d5", Kind: cluster.KindDisk, Name: "busy", Volume: volume})
-	lead.addVM(cluster.VM{ID: "u4", Name: "runs", Holder: "n1", Disks: []string{"d5"}})
+	lead.declare(model.Resource{ID: "d5", Kind: model.KindDisk, Name: "busy", Volume: volume})
+	lead.addVM(model.VM{ID: "u4", Name: "runs", Holder: "n1", Disks: []string{"d5"}})
 	_, err = client.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: "runs"}))
 	wantRefusal(t, err, rpc.Conflict, "vm/runs")
 
-	lead.declare(cluster.Resource{ID: "c1", Kind: cluster.KindCustomer, Name: "acme"})
+	lead.declare(model.Resource{ID: "c1", Kind: model.KindCustomer, Name: "acme"})
 	spread, err := client.Spread(ctx, connect.NewRequest(&berthv1.SpreadRequest{Customer: "acme"}))
 	if err != nil || spread.Msg.GetCustomer() != "acme" || spread.Msg.GetVms() != 9 || spread.Msg.GetPods().GetUsed() != 4 {
 		t.Errorf("spread: %v, %v", spread, err)

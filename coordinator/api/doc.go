@@ -1,10 +1,11 @@
 // Package api answers people, programs, machines that enrol, and other coordinators: the handlers of BerthService,
-// EnrolmentService and MemberService, one file per noun.
+// EnrolmentService and MemberService. The handlers of each noun are a type of their own; Server embeds them all.
 //
-// A call passes three gates before its handler. Authorise looks at the caller's role, in one table. The forwarder sends
-// it to the leader, unless this member leads or the call can be answered anywhere. A bound keeps its messages small.
-// Handlers then read one snapshot of the state, after the leadership has been verified, joined with the soft facts of the
-// same moment. What touches a VM's running goes through package control; the rest the handlers propose themselves,
-// guarded by the revisions they read. What may be declared, package estate judges; why a VM is where it is, and how many
-// more fit, package placement works out.
+// A call passes its rooms in this order. Package gate decides whether it reaches its handler on this member, before its message is
+// read. The handlers are here (VMs, nodes, plans, operations, and why things are as they are), in package estates (what people
+// declare) and in package members (who belongs to the cluster). All of them read and propose through package answer. Package
+// refusal words every expected no.
+//
+// Package control does what changes the running of a VM; every other change the handlers propose themselves. Package estate judges
+// what may be declared; package placement works out why a VM is where it is, and how many more fit.
 package api

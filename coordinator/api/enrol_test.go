@@ -12,7 +12,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/members"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -65,7 +66,8 @@ func TestEnrolAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	node, known := m.store.Snapshot().Node(answer.GetId())
-	if !known || node.Name != "hv1" || node.HostUUID != first.GetHostUuid() || node.MachineID != "machine-1" || node.Cluster != cluster.DefaultCluster {
+	if !known || node.Name != "hv1" || node.HostUUID != first.GetHostUuid() || node.MachineID != "machine-1" ||
+		node.Cluster != model.DefaultCluster {
 		t.Errorf("recorded %+v", node)
 	}
 	if answer.CaKeyPem != nil {
@@ -137,7 +139,7 @@ func TestEnrolAgent(t *testing.T) {
 			"name":     func(r *berthv1.EnrolRequest) { r.Name = "a b" },
 			"UUID":     func(r *berthv1.EnrolRequest) { r.HostUuid = "" },
 			"request":  func(r *berthv1.EnrolRequest) { r.CsrPem = []byte("nonsense") },
-			"too long": func(r *berthv1.EnrolRequest) { r.CsrPem = make([]byte, maxRequest+1) },
+			"too long": func(r *berthv1.EnrolRequest) { r.CsrPem = make([]byte, members.MaxRequest+1) },
 		} {
 			request := agentRequest(c, "hv7", secret, 7)
 			spoil(request)
@@ -166,7 +168,7 @@ func TestEnrolAgent(t *testing.T) {
 	t.Run("guessing", func(t *testing.T) {
 		lull()
 		secret := token()
-		for range triesPerMinute {
+		for range members.TriesPerMinute {
 			_, err := enrol(agentRequest(c, "hv8", "guessed", 8))
 			wantRefusal(t, err, rpc.Denied, "token")
 		}
@@ -181,7 +183,7 @@ func TestEnrolAgent(t *testing.T) {
 	})
 	t.Run("many good ones from one address", func(t *testing.T) {
 		lull()
-		for i := range 2 * triesPerMinute {
+		for i := range 2 * members.TriesPerMinute {
 			if _, err := enrol(agentRequest(c, fmt.Sprintf("rack-%d", i), token(), 100+i)); err != nil {
 				t.Fatal(err)
 			}
@@ -301,7 +303,7 @@ func TestCreateToken(t *testing.T) {
 		}
 	}
 	before := len(m.store.Snapshot().Tokens())
-	m.skew.Add(int64(tokensKept + time.Hour))
+	m.skew.Add(int64(members.TokensKept + time.Hour))
 	m.token(&berthv1.CreateTokenRequest{Purpose: "agent"})
 	if after := len(m.store.Snapshot().Tokens()); before != 3 || after != 1 {
 		t.Errorf("%d tokens, and %d after they had expired for long", before, after)

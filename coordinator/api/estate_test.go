@@ -9,14 +9,16 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/estate"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
 )
 
-const document = `format: berth/estate/v1
+const declaredText = `format: berth/estate/v1
 clusters:
   - name: default
     ram_ratio: 1.5
@@ -66,7 +68,7 @@ func TestEstate(t *testing.T) {
 
 	t.Run("is compared and not changed by a dry run", func(t *testing.T) {
 		before := d.index()
-		changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(document), DryRun: true})
+		changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(declaredText), DryRun: true})
 		if err != nil || len(changes) != 7 || d.index() != before {
 			t.Errorf("dry run: %q, %v, index %d -> %d", changes, err, before, d.index())
 		}
@@ -74,7 +76,7 @@ func TestEstate(t *testing.T) {
 
 	t.Run("is refused as a whole with every problem", func(t *testing.T) {
 		before := d.index()
-		bad := strings.Replace(document, "customer: acme}", "customer: nobody}", 1)
+		bad := strings.Replace(declaredText, "customer: acme}", "customer: nobody}", 1)
 		bad = strings.Replace(bad, "keys: {Premium: 1}", "keys: {Premiun: 1}", 1)
 		_, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(bad), File: "estate.yaml"})
 		wantRefusal(t, err, rpc.Invalid, "estate")
@@ -100,7 +102,7 @@ func TestEstate(t *testing.T) {
 	})
 
 	t.Run("is applied, and applied again changes nothing", func(t *testing.T) {
-		changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(document), RequestId: "r1"})
+		changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(declaredText), RequestId: "r1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,27 +111,30 @@ func TestEstate(t *testing.T) {
 		}
 		snapshot := d.m.store.Snapshot()
 		vm, _ := snapshot.VMByName("web")
-		root, _ := snapshot.ResourceByName(cluster.KindDisk, "web-root")
-		if !uuidText.MatchString(vm.ID) || vm.Desired != cluster.Stopped || !slices.Equal(vm.Disks, []string{root.ID}) || vm.CreatedAt.IsZero() {
+		root, _ := snapshot.ResourceByName(model.KindDisk, "web-root")
+		if !answer.UUIDText.MatchString(vm.ID) || vm.Desired != model.Stopped ||
+			!slices.Equal(vm.Disks, []string{root.ID}) || vm.CreatedAt.IsZero() {
 			t.Errorf("made VM %+v", vm)
 		}
 		if node, _ := snapshot.NodeByName("hv1"); node.Keys["Premium"] != 1 {
 			t.Errorf("node keys %v", node.Keys)
 		}
-		if master, _ := snapshot.ResourceByName(cluster.KindBillingEntity, "mbe"); master.ID != masterID {
+		if master, _ := snapshot.ResourceByName(model.KindBillingEntity, "mbe"); master.ID != "master" {
 			t.Errorf("the master billing entity has the ID %q, so that there may be another one", master.ID)
 		}
 		before := d.index()
-		if changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(document)}); err != nil || len(changes) != 0 || d.index() != before {
+		if changes, err := d.apply(
+			&berthv1.ApplyEstateRequest{Document: []byte(declaredText)},
+		); err != nil || len(changes) != 0 || d.index() != before {
 			t.Errorf("again: %q, %v", changes, err)
 		}
-		if changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(document), Prune: true}); err != nil || len(changes) != 0 {
+		if changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(declaredText), Prune: true}); err != nil || len(changes) != 0 {
 			t.Errorf("again, pruning: %q, %v", changes, err)
 		}
 	})
 
 	t.Run("says what changes, field by field", func(t *testing.T) {
-		changed := strings.Replace(document, "ram_ratio: 1.5", "ram_ratio: 2", 1)
+		changed := strings.Replace(declaredText, "ram_ratio: 1.5", "ram_ratio: 2", 1)
 		changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(changed)})
 		if diff := cmp.Diff([]string{`change cluster/default; ram_ratio "1.5" "2"`}, changes); diff != "" || err != nil {
 			t.Errorf("%v: %s", err, diff)
@@ -141,7 +146,9 @@ func TestEstate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: answer.Msg.GetDocument(), Prune: true}); err != nil || len(changes) != 0 {
+		if changes, err := d.apply(&berthv1.ApplyEstateRequest{
+			Document: answer.Msg.GetDocument(), Prune: true,
+		}); err != nil || len(changes) != 0 {
 			t.Errorf("what was exported changes %q, %v:\n%s", changes, err, answer.Msg.GetDocument())
 		}
 	})
@@ -152,13 +159,13 @@ func TestEstate(t *testing.T) {
 			t.Errorf("without pruning: %q, %v", changes, err)
 		}
 		vm, _ := d.m.store.Snapshot().VMByName("web")
-		vm.Holder, vm.Epoch, vm.Desired = "n1", 1, cluster.Running
-		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectVM(vm)}, VMs: []cluster.VM{vm}})
+		vm.Holder, vm.Epoch, vm.Desired = "n1", 1, model.Running
+		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectVM(vm)}, VMs: []model.VM{vm}})
 		_, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(only), Prune: true})
 		wantRefusal(t, err, rpc.Invalid, "estate")
 		vm, _ = d.m.store.Snapshot().VMByName("web")
-		vm.Holder, vm.Desired = "", cluster.Stopped
-		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectVM(vm)}, VMs: []cluster.VM{vm}})
+		vm.Holder, vm.Desired = "", model.Stopped
+		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectVM(vm)}, VMs: []model.VM{vm}})
 		changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(only), Prune: true})
 		if err != nil || !slices.Equal(changes, []string{"delete vm/web", "delete disk/web-root", "delete vdc/prod"}) {
 			t.Errorf("pruning: %q, %v", changes, err)
@@ -169,16 +176,16 @@ func TestEstate(t *testing.T) {
 	})
 
 	t.Run("is compared again when it changed meanwhile", func(t *testing.T) {
-		race := &racing{Consensus: d.m.api.Consensus, before: func() {
-			acme, _ := d.m.store.Snapshot().ResourceByName(cluster.KindCustomer, "acme")
-			acme.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: "TIER", Value: 1, Weight: 1}}
-			d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectResource(acme)}, Resources: []cluster.Resource{acme}})
+		race := &racing{Consensus: d.m.api.source.Consensus, before: func() {
+			acme, _ := d.m.store.Snapshot().ResourceByName(model.KindCustomer, "acme")
+			acme.Keys = []model.Key{{Class: model.SystemKey, Name: "TIER", Value: 1, Weight: 1}}
+			d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(acme)}, Resources: []model.Resource{acme}})
 		}}
-		d.m.api.Consensus = race
-		defer func() { d.m.api.Consensus = race.Consensus }()
+		d.m.api.source.Consensus = race
+		defer func() { d.m.api.source.Consensus = race.Consensus }()
 		_, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte("format: berth/estate/v1\nvdcs:\n  - {name: next, customer: acme}\n")})
-		acme, _ := d.m.store.Snapshot().ResourceByName(cluster.KindCustomer, "acme")
-		next, made := d.m.store.Snapshot().ResourceByName(cluster.KindVDC, "next")
+		acme, _ := d.m.store.Snapshot().ResourceByName(model.KindCustomer, "acme")
+		next, made := d.m.store.Snapshot().ResourceByName(model.KindVDC, "next")
 		if err != nil || !made || next.Revision < acme.Revision || len(acme.Keys) != 1 {
 			t.Errorf("applied %v, %+v after %+v", err, next, acme)
 		}
@@ -205,7 +212,7 @@ func TestAnEstateTooLargeForOneCommandSaysHowToSplitIt(t *testing.T) {
 	for i := range state.MaxCommand / 2000 {
 		fmt.Fprintf(&text, "  - {name: vm%d, memory: 1G, vcpus: 1, kernel: /boot/vmlinuz, cmdline: %s}\n", i, xml)
 	}
-	if len(text.String()) > estate.MaxDocument {
+	if len(text.String()) > document.MaxDocument {
 		t.Fatalf("the document has %d bytes", len(text.String()))
 	}
 	before := d.index()
@@ -216,10 +223,14 @@ func TestAnEstateTooLargeForOneCommandSaysHowToSplitIt(t *testing.T) {
 	}
 }
 
-// Callers that need not be known have no such document to send.
+// The largest document goes into one message, and no other message of a caller may be as large.
 func TestOnlyEstatesAreLarge(t *testing.T) {
+	most := rpc.TraitsOf(berthv1connect.BerthServiceApplyEstateProcedure).MaxMessage()
+	if most < document.MaxDocument+rpc.DefaultMessageBytes {
+		t.Errorf("a message with a document may have %d bytes", most)
+	}
 	d := newDeclarer(t)
-	_, err := d.setKey("vdc", "prod", &berthv1.Key{Name: strings.Repeat("x", maxMessage)})
+	_, err := d.setKey("vdc", "prod", &berthv1.Key{Name: strings.Repeat("x", rpc.DefaultMessageBytes)})
 	if connect.CodeOf(err) != connect.CodeResourceExhausted {
 		t.Errorf("a key of a MiB: %v", err)
 	}

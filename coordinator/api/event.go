@@ -7,10 +7,12 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -21,13 +23,13 @@ const leaderCheck = time.Second
 // what only the leader sees: nodes that fall silent and come back, and VMs that run twice. A watcher that reads slowly
 // slows nobody: events wait in the state, as many as that keeps, and a thousand of what only the leader sees. Who falls
 // further behind is told that some are lost, and has to read the lists anew.
-func (s *Server) WatchEvents(
+func (s *queryCalls) WatchEvents(
 	ctx context.Context, request *connect.Request[berthv1.WatchEventsRequest],
 	stream *connect.ServerStream[berthv1.WatchEventsResponse],
 ) error {
-	backlog, err := limited(request.Msg.GetBacklog(), 0, state.MaxEvents)
+	backlog, err := answer.Limited(request.Msg.GetBacklog(), 0, state.MaxEvents)
 	if err != nil {
-		return invalid("", "leave it out, or give a number above 0", err)
+		return refusal.Invalid("", "leave it out, or give a number above 0", err)
 	}
 	if err := s.Consensus.VerifyRead(ctx); err != nil {
 		return err
@@ -50,7 +52,7 @@ func (s *Server) WatchEvents(
 	ticker := time.NewTicker(leaderCheck)
 	defer ticker.Stop()
 	for {
-		var events []cluster.Event
+		var events []model.Event
 		select {
 		case soft := <-seen.C:
 			events = s.softEvents(soft)
@@ -64,28 +66,28 @@ func (s *Server) WatchEvents(
 		case <-ticker.C:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.stopping:
+		case <-s.Stopping:
 			return stopping()
 		}
 		if err := sendEvents(stream, events...); err != nil {
 			return err
 		}
-		if err := s.leads(); err != nil {
+		if err := s.Leads(); err != nil {
 			return err
 		}
 	}
 }
 
 // softEvents are what is told of something that only the leader saw.
-func (s *Server) softEvents(seen inventory.Event) []cluster.Event {
-	names := (&picture{Snapshot: s.Store.Snapshot()}).nodeName
+func (s *queryCalls) softEvents(seen inventory.Event) []model.Event {
+	names := (&answer.Moment{Snapshot: s.Store.Snapshot()}).NodeName
 	switch seen.Kind {
 	case inventory.LivenessChanged:
 		message := "is heard"
-		if seen.Liveness != cluster.Up {
-			message = because("is "+string(seen.Liveness), seen.What)
+		if seen.Liveness != model.Up {
+			message = answer.Because("is "+string(seen.Liveness), seen.What)
 		}
-		return []cluster.Event{{
+		return []model.Event{{
 			At: seen.At, Kind: "node." + string(seen.Liveness), Subject: "node/" + names(seen.Node), Message: message,
 		}}
 	case inventory.DuplicateFound:
@@ -93,7 +95,7 @@ func (s *Server) softEvents(seen inventory.Event) []cluster.Event {
 		for _, id := range seen.Duplicate.Nodes {
 			nodes = append(nodes, names(id))
 		}
-		return []cluster.Event{{
+		return []model.Event{{
 			At: seen.At, Kind: "vm.duplicate", Subject: "vm/" + seen.Duplicate.Name,
 			Message: "is on " + strings.Join(nodes, " and ") + " at the same time: look at once",
 		}}
@@ -105,14 +107,14 @@ func (s *Server) softEvents(seen inventory.Event) []cluster.Event {
 }
 
 // lostEvents tell a watcher that was too slow to begin anew.
-func lostEvents(at time.Time) []cluster.Event {
-	return []cluster.Event{{
+func lostEvents(at time.Time) []model.Event {
+	return []model.Event{{
 		At: at, Kind: "events.lost", Subject: "cluster",
 		Message: "this watcher was too slow: some events are missing here, so read what there is anew",
 	}}
 }
 
-func sendEvents(stream *connect.ServerStream[berthv1.WatchEventsResponse], events ...cluster.Event) error {
+func sendEvents(stream *connect.ServerStream[berthv1.WatchEventsResponse], events ...model.Event) error {
 	for _, event := range events {
 		if err := stream.Send(&berthv1.WatchEventsResponse{Event: wire.Event(event)}); err != nil {
 			return err

@@ -7,31 +7,34 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/model"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
 
 // setFence gives a node the fence device that a request names, and says so without its secrets. Where the mask of a secret is
 // given back, the secret stays.
-func setFence(node *cluster.Node, message *berthv1.SetNodeRequest) ([]string, error) {
+func setFence(node *model.Node, message *berthv1.SetNodeRequest) ([]string, error) {
 	if message.GetFence() == nil {
 		return nil, nil
 	}
 	device := wire.FenceDeviceFrom(message.GetFence()).Unmasked(node.Fence)
-	if err := cluster.ValidateFenceDevice(device); err != nil {
+	if err := model.ValidateFenceDevice(device); err != nil {
 		return nil, err
 	}
-	if node.Fence.Method == cluster.FenceWatchdog && device.Method != cluster.FenceWatchdog {
+	if node.Fence.Method == model.FenceWatchdog && device.Method != model.FenceWatchdog {
 		node.Watchdog = 0 // it is told to disarm it: from now on its silence proves nothing
 	}
 	node.Fence = device
 	switch device.Method {
-	case cluster.FenceNone:
+	case model.FenceNone:
 		return []string{"no fence device"}, nil
-	case cluster.FenceCommand:
+	case model.FenceCommand:
 		return []string{"fenced by " + device.Program}, nil
 	default:
 		return []string{"fenced by " + string(device.Method)}, nil
@@ -39,43 +42,45 @@ func setFence(node *cluster.Node, message *berthv1.SetNodeRequest) ([]string, er
 }
 
 // FenceNode proves that a node is off, by its device or by the caller's word, or asks its device for the power state.
-func (s *Server) FenceNode(
+func (s *nodeCalls) FenceNode(
 	ctx context.Context, request *connect.Request[berthv1.FenceNodeRequest],
 ) (*connect.Response[berthv1.FenceNodeResponse], error) {
 	message := request.Msg
 	if message.GetCheck() && (message.GetConfirmedOff() || message.GetForce()) || message.GetConfirmedOff() && message.GetForce() {
-		return nil, refusal(rpc.Invalid, "node/"+message.GetNode(), "ask for one of them", "check, confirmed_off and force exclude each other")
+		return nil, refusal.New(
+			rpc.Invalid, "node/"+message.GetNode(), "ask for one of them", "check, confirmed_off and force exclude each other",
+		)
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	node, err := p.namedNode(message.GetNode())
+	node, err := p.NamedNode(message.GetNode())
 	if err != nil {
 		return nil, err
 	}
 	response := &berthv1.FenceNodeResponse{SchemaVersion: wire.SchemaVersion}
 	if message.GetCheck() {
-		on, err := whenLeading(ctx, s, func() (bool, error) { return s.Control.NodePower(ctx, node.ID) })
+		on, err := answer.WhenLeading(ctx, s.Source, func() (bool, error) { return s.Control.NodePower(ctx, node.ID) })
 		if err != nil {
 			return nil, err
 		}
 		response.Power = map[bool]string{true: "on", false: "off"}[on]
 	} else {
-		wanted := control.FenceNode{
-			Node: node.ID, ConfirmedOff: message.GetConfirmedOff(), Force: message.GetForce(), Caller: callerOf(ctx).String(),
+		wanted := fencing.FenceNode{
+			Node: node.ID, ConfirmedOff: message.GetConfirmedOff(), Force: message.GetForce(), Caller: gate.CallerOf(ctx).String(),
 		}
-		if _, err := whenLeading(ctx, s, func() (cluster.Node, error) { return s.Control.FenceNode(ctx, wanted) }); err != nil {
+		if _, err := answer.WhenLeading(ctx, s.Source, func() (model.Node, error) { return s.Control.FenceNode(ctx, wanted) }); err != nil {
 			return nil, err
 		}
 	}
-	response.Node = s.node(s.present(), node.ID)
+	response.Node = s.node(s.Present(), node.ID)
 	return connect.NewResponse(response), nil
 }
 
 // node is the message of one node, with what control knows of it; nil if it has been removed meanwhile.
-func (s *Server) node(p *picture, id string) *berthv1.Node {
-	message := p.node(id)
+func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
+	message := nodeMessage(p, id)
 	if why := s.Control.Contradicted(id); message != nil && why != "" {
 		message.StateReason = why
 	}
@@ -83,7 +88,7 @@ func (s *Server) node(p *picture, id string) *berthv1.Node {
 }
 
 // fenceProblems are the silent nodes that VMs wait for and that nothing proves to be off, and those whose proof does not hold.
-func (s *Server) fenceProblems(p *picture) []string {
+func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 	var lines []string
 	for _, node := range p.Nodes() {
 		if why := s.Control.Contradicted(node.ID); why != "" {

@@ -6,8 +6,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -25,7 +27,7 @@ func TestFenceDevices(t *testing.T) {
 		}
 		return answer.Msg.GetNode(), nil
 	}
-	stored := func() cluster.FenceDevice {
+	stored := func() model.FenceDevice {
 		node, _ := m.store.Snapshot().Node("n1")
 		return node.Fence
 	}
@@ -35,7 +37,7 @@ func TestFenceDevices(t *testing.T) {
 		}
 	}
 	node, err := set(ipmi("swordfish"))
-	if err != nil || node.GetFence().GetArguments()["password"] != cluster.Masked || node.GetFence().GetArguments()["ip"] != "10.0.0.9" {
+	if err != nil || node.GetFence().GetArguments()["password"] != model.Masked || node.GetFence().GetArguments()["ip"] != "10.0.0.9" {
 		t.Fatalf("shown %v, %v", node.GetFence(), err)
 	}
 	if stored().Arguments["password"] != "swordfish" {
@@ -46,7 +48,7 @@ func TestFenceDevices(t *testing.T) {
 			t.Errorf("the history tells the secret: %s", event.Message)
 		}
 	}
-	other := ipmi(cluster.Masked)
+	other := ipmi(model.Masked)
 	other.Arguments["ip"] = "10.0.0.10"
 	if _, err := set(other); err != nil || stored().Arguments["password"] != "swordfish" || stored().Arguments["ip"] != "10.0.0.10" {
 		t.Errorf("given back as it was shown: %v, %v", stored(), err)
@@ -55,7 +57,7 @@ func TestFenceDevices(t *testing.T) {
 		"a program by its path": {Method: "command", Program: "/bin/sh"},
 		"no method":             {Method: "prayer"},
 		"a second line":         {Method: "command", Program: "fence_x", Arguments: map[string]string{"plug": "1\naction=on"}},
-		"a mask of nothing":     {Method: "command", Program: "fence_x", Arguments: map[string]string{"passwd": cluster.Masked}},
+		"a mask of nothing":     {Method: "command", Program: "fence_x", Arguments: map[string]string{"passwd": model.Masked}},
 		"a timeout of nothing":  {Method: "command", Program: "fence_x", TimeoutSeconds: -1},
 	} {
 		_, err := set(device)
@@ -72,13 +74,13 @@ func TestFencingANode(t *testing.T) {
 	client := m.operator()
 	ctx := t.Context()
 	m.addNode("n1", "hv1")
-	var asked control.FenceNode
-	m.control.fence = func(request control.FenceNode) (cluster.Node, error) {
+	var asked fencing.FenceNode
+	m.control.fence = func(request fencing.FenceNode) (model.Node, error) {
 		asked = request
-		return cluster.Node{}, nil
+		return model.Node{}, nil
 	}
 	m.control.power = func(string) (bool, error) {
-		return false, &control.Error{Code: control.Unavailable, Subject: "node/hv1", Message: "no route", NextStep: "look"}
+		return false, &lead.Error{Code: lead.Unavailable, Subject: "node/hv1", Message: "no route", NextStep: "look"}
 	}
 	fence := func(request *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
 		request.Node = "hv1"
@@ -88,7 +90,9 @@ func TestFencingANode(t *testing.T) {
 		}
 		return answer.Msg, nil
 	}
-	if _, err := fence(&berthv1.FenceNodeRequest{ConfirmedOff: true}); err != nil || !asked.ConfirmedOff || asked.Node != "n1" || asked.Caller != "operator/alice" {
+	if _, err := fence(
+		&berthv1.FenceNodeRequest{ConfirmedOff: true},
+	); err != nil || !asked.ConfirmedOff || asked.Node != "n1" || asked.Caller != "operator/alice" {
 		t.Errorf("asked %+v, %v", asked, err)
 	}
 	_, err := fence(&berthv1.FenceNodeRequest{Check: true})
@@ -106,13 +110,15 @@ func TestWhatHoldsAFencingBackIsAProblem(t *testing.T) {
 	m.addNode("n1", "hv1")
 	m.addNode("n2", "hv2")
 	m.addNode("n3", "hv3")
-	m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n3", Epoch: 1, HA: true})
-	m.control.held = map[string]control.FenceVerdict{"n1": {Act: control.FenceHeld, Why: "nothing can prove that it is off", Next: "say so by hand"}}
+	m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Running, Holder: "n3", Epoch: 1, HA: true})
+	m.control.held = map[string]evidence.FenceVerdict{"n1": {
+		Act: evidence.FenceHeld, Why: "nothing can prove that it is off", Next: "say so by hand",
+	}}
 	m.control.contradicted = map[string]string{"n2": "it answers"}
 	node, _ := m.store.Snapshot().Node("n3")
-	node.Fencing = cluster.Fencing{Phase: cluster.FencingProven, Method: cluster.FenceManual, Message: "seen to be off"}
+	node.Fencing = model.Fencing{Phase: model.FencingProven, Method: model.FenceManual, Message: "seen to be off"}
 	m.propose(state.Command{
-		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: "n3", Revision: node.Revision}}, Nodes: []cluster.Node{node},
+		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: "n3", Revision: node.Revision}}, Nodes: []model.Node{node},
 	})
 	status, err := m.operator().Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
 	if err != nil {
@@ -130,7 +136,8 @@ func TestWhatHoldsAFencingBackIsAProblem(t *testing.T) {
 		}
 	}
 	one, err := m.operator().GetNode(t.Context(), connect.NewRequest(&berthv1.GetNodeRequest{Node: "hv3"}))
-	if err != nil || one.Msg.GetNode().GetState() != berthv1.NodeState_NODE_STATE_FENCED || one.Msg.GetNode().GetStateReason() != "seen to be off" {
+	if err != nil || one.Msg.GetNode().GetState() != berthv1.NodeState_NODE_STATE_FENCED ||
+		one.Msg.GetNode().GetStateReason() != "seen to be off" {
 		t.Errorf("shown %v, %v", one.Msg.GetNode(), err)
 	}
 }

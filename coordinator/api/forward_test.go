@@ -3,22 +3,18 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/hashicorp/go-hclog"
 
-	"berth/coordinator/consensus"
-	"berth/coordinator/control"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/members"
+	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -95,7 +91,7 @@ func TestForwarding(t *testing.T) {
 			t.Fatal(err)
 		}
 		stranger := follower.stranger()
-		for range triesPerMinute {
+		for range members.TriesPerMinute {
 			_, err := stranger.Enrol(ctx, connect.NewRequest(agentRequest(c, "hv3", "guessed", 3)))
 			wantRefusal(t, err, rpc.Denied, "token")
 		}
@@ -133,10 +129,12 @@ func TestForwarding(t *testing.T) {
 	})
 	t.Run("not in a circle", func(t *testing.T) {
 		// A coordinator that takes the wrong one for the leader.
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, follower.url()+berthv1connect.BerthServiceListNodesProcedure, strings.NewReader("{}"))
+		request, err := http.NewRequestWithContext(
+			ctx, http.MethodPost, follower.url()+berthv1connect.BerthServiceListNodesProcedure, strings.NewReader("{}"),
+		)
 		c.check(err)
 		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set(forwardedHeader, caller{Identity: pki.Identity{Role: pki.RoleOperator, ID: "op1", Name: "alice"}, address: "192.0.2.1"}.header())
+		request.Header.Set("Berth-Forwarded-For", forwardedFor(pki.Identity{Role: pki.RoleOperator, ID: "op1", Name: "alice"}))
 		response, err := c.as(pki.RolePeer, lead.id, lead.record.Name).Do(request)
 		c.check(err)
 		response.Body.Close()
@@ -158,10 +156,10 @@ func TestTheLeaderDies(t *testing.T) {
 
 	working := make(chan struct{})
 	dead := make(chan struct{})
-	lead.control.start = func(control.StartVM) (control.Started, error) {
+	lead.control.start = func(lifecycle.StartVM) (lifecycle.Started, error) {
 		close(working)
 		<-dead
-		return control.Started{}, errors.New("nobody hears this")
+		return lifecycle.Started{}, errors.New("nobody hears this")
 	}
 	go func() {
 		defer close(dead)
@@ -180,8 +178,8 @@ func TestTheLeaderDies(t *testing.T) {
 	}
 
 	for _, m := range c.members {
-		m.control.start = func(control.StartVM) (control.Started, error) {
-			return control.Started{Operation: operation.Operation{ID: "o1"}}, nil
+		m.control.start = func(lifecycle.StartVM) (lifecycle.Started, error) {
+			return lifecycle.Started{Operation: operation.Operation{ID: "o1"}}, nil
 		}
 	}
 	began := time.Now()
@@ -207,7 +205,7 @@ func TestWithoutAQuorum(t *testing.T) {
 	began := time.Now()
 	_, err := client.ListNodes(t.Context(), connect.NewRequest(&berthv1.ListNodesRequest{}))
 	wantRefusal(t, err, rpc.NoLeader, "")
-	if took := time.Since(began); took > leaderPatience+2*time.Second {
+	if took := time.Since(began); took > gate.LeaderPatience+2*time.Second {
 		t.Errorf("it took %s to say so", took)
 	}
 	_, err = client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
@@ -250,75 +248,6 @@ func TestUnreachableLeader(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("across an election: %v", err)
 	}
-}
-
-type answers func(*http.Request) (*http.Response, error)
-
-func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
-
-// A member that was elected may lose to another one before it has committed anything. A call that came to it goes on to that one.
-func TestAnElectionThatDoesNotLastLosesNoCall(t *testing.T) {
-	for name, next := range map[string]leader{"another one leads": {name: "c2", address: "c2:7420"}, "it is elected again": {self: true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				lead, elections, came := leader{self: true}, 0, ""
-				answer := func(by string, w http.ResponseWriter, r *http.Request) {
-					body, err := io.ReadAll(r.Body)
-					came = fmt.Sprint(by, " has ", string(body), ", ", err)
-					w.WriteHeader(http.StatusOK)
-				}
-				f := newForwarder(
-					func() (leader, bool) { return lead, true },
-					func(context.Context) error {
-						if elections++; elections > 1 {
-							return nil
-						}
-						lead = next
-						return consensus.ErrNotLeader
-					},
-					answers(func(r *http.Request) (*http.Response, error) {
-						recorder := httptest.NewRecorder()
-						answer(r.URL.Host, recorder, r)
-						response := recorder.Result()
-						response.Request = r
-						return response, nil
-					}), hclog.NewNullLogger(),
-				)
-				request := httptest.NewRequest(http.MethodPost, berthv1connect.BerthServiceStartVMProcedure, strings.NewReader("web"))
-				recorder := httptest.NewRecorder()
-				self := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer("it", w, r) })
-				f.wrap(self).ServeHTTP(recorder, request.WithContext(context.WithValue(t.Context(), callerKey{}, operator("a"))))
-				want := "it has web, <nil>"
-				if !next.self {
-					want = "c2:7420 has web, <nil>"
-				}
-				if recorder.Code != http.StatusOK || came != want {
-					t.Errorf("answered %d, %s; want %s", recorder.Code, came, want)
-				}
-			})
-		})
-	}
-}
-
-// A leader that cannot commit anything is none, and says so to whoever has waited as long as calls wait for one.
-func TestALeaderThatCannotCommitIsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newForwarder(
-			func() (leader, bool) { return leader{self: true}, true },
-			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil, hclog.NewNullLogger(),
-		)
-		request := httptest.NewRequest(http.MethodPost, berthv1connect.BerthServiceStartVMProcedure, strings.NewReader("{}"))
-		request.Header.Set("Content-Type", "application/json")
-		recorder, began := httptest.NewRecorder(), time.Now()
-		taken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the call was taken on") })
-		f.wrap(taken).ServeHTTP(recorder, request.WithContext(context.WithValue(t.Context(), callerKey{}, operator("a"))))
-		if body := recorder.Body.String(); recorder.Code != http.StatusServiceUnavailable || !strings.Contains(body, errNoLeader.Error()) {
-			t.Errorf("answered %d: %s", recorder.Code, body)
-		}
-		if took := time.Since(began); took != leaderPatience {
-			t.Errorf("answered after %s, want %s", took, leaderPatience)
-		}
-	})
 }
 
 func TestAMemberThatHangsUpIsNotALeader(t *testing.T) {

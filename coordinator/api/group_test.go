@@ -14,8 +14,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -33,11 +34,11 @@ func newRack(t *testing.T) *declarer {
 		d.m.addNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("hv%d", i+1))
 	}
 	for name, holder := range map[string]string{"web-1": "n1", "web-2": "n1", "db": "n2", "idle": ""} {
-		vm := cluster.VM{ID: "id-" + name, Name: name, Holder: holder, Desired: cluster.Running}
+		vm := model.VM{ID: "id-" + name, Name: name, Holder: holder, Desired: model.Running}
 		if holder == "" {
-			vm.Desired = cluster.Stopped
+			vm.Desired = model.Stopped
 		}
-		vm.Spec = cluster.VMSpec{Memory: 1 << 30, VCPUs: 1}
+		vm.Spec = model.VMSpec{Memory: 1 << 30, VCPUs: 1}
 		if name == "db" {
 			vm.Labels = []string{"back"}
 		}
@@ -48,9 +49,9 @@ func newRack(t *testing.T) *declarer {
 	out := d.add("vdc", "out", map[string]string{"customer": "acme", "cluster": "west"}, nil)
 	d.m.propose(state.Command{
 		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: "n9"}, {Table: state.VMs, ID: "id-far"}},
-		Nodes: []cluster.Node{{ID: "n9", Name: "hv9", Cluster: "west", HostUUID: "uuid-of-n9", EnrolledAt: d.m.now()}},
-		VMs: []cluster.VM{{
-			ID: "id-far", Name: "far", VDC: out.GetId(), Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: 1 << 30, VCPUs: 1},
+		Nodes: []model.Node{{ID: "n9", Name: "hv9", Cluster: "west", HostUUID: "uuid-of-n9", EnrolledAt: d.m.now()}},
+		VMs: []model.VM{{
+			ID: "id-far", Name: "far", VDC: out.GetId(), Desired: model.Stopped, Spec: model.VMSpec{Memory: 1 << 30, VCPUs: 1},
 		}},
 	})
 	return d
@@ -112,7 +113,8 @@ func TestGroups(t *testing.T) {
 			[][]string{shown.GetVms(), shown.GetHosts(), shown.GetMemberVms(), shown.GetMemberHosts()}); diff != "" {
 			t.Error(diff)
 		}
-		if r := shown.GetVmsRule(); r.GetPositive() || !r.GetEnforcing() || !r.GetEnabled() || shown.GetPriority() != 2.5 || !shown.GetUnbalanced() {
+		if r := shown.GetVmsRule(); r.GetPositive() || !r.GetEnforcing() || !r.GetEnabled() || shown.GetPriority() != 2.5 ||
+			!shown.GetUnbalanced() {
 			t.Errorf("shown %v", shown)
 		}
 		if byID := d.showGroup(made.GetId()); byID.GetName() != "apart" || byID.GetCluster() != "default" {
@@ -130,17 +132,22 @@ func TestGroups(t *testing.T) {
 			t.Fatalf("before any pass: %v", status)
 		}
 		breach := status.GetBreaches()[0]
-		if breach.GetScope() != "vms" || !breach.GetHard() || !slices.Equal(breach.GetVms(), []string{"web-1", "web-2"}) || !slices.Equal(breach.GetHosts(), []string{"hv1"}) {
+		if breach.GetScope() != "vms" || !breach.GetHard() || !slices.Equal(
+			breach.GetVms(), []string{"web-1", "web-2"},
+		) || !slices.Equal(breach.GetHosts(), []string{"hv1"}) {
 			t.Errorf("broken by %v", breach)
 		}
-		record, _ := d.m.store.Snapshot().ResourceByName(cluster.KindGroup, "apart")
+		record, _ := d.m.store.Snapshot().ResourceByName(model.KindGroup, "apart")
 		since := d.m.now().Add(-time.Hour).Truncate(time.Second)
 		record.BrokenSince = since
-		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectResource(record)}, Resources: []cluster.Resource{record}})
+		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record}})
 		at := d.m.now()
-		d.m.control.passes = map[string]control.LastPass{"default": {At: at, Unrepaired: map[string]string{record.ID: "no other node has room for web-1"}}}
+		d.m.control.passes = map[string]plans.LastPass{"default": {
+			At: at, Unrepaired: map[string]string{record.ID: "no other node has room for web-1"},
+		}}
 		status = d.showGroup("apart").GetStatus()
-		if !status.GetBrokenSince().AsTime().Equal(since) || status.GetUnrepaired() != "no other node has room for web-1" || !status.GetLookedAt().AsTime().Equal(at) {
+		if !status.GetBrokenSince().AsTime().Equal(since) || status.GetUnrepaired() != "no other node has room for web-1" ||
+			!status.GetLookedAt().AsTime().Equal(at) {
 			t.Errorf("after a pass: %v", status)
 		}
 	})
@@ -153,9 +160,10 @@ func TestGroups(t *testing.T) {
 		moving, _ := d.m.store.Snapshot().VM("id-db")
 		moving.Operation = "o1"
 		d.m.propose(state.Command{
-			Kind: "test", Expect: []state.Expectation{expectVM(moving), {Table: state.Operations, ID: "o1"}}, VMs: []cluster.VM{moving},
+			Kind: "test", Expect: []state.Expectation{answer.ExpectVM(moving), {Table: state.Operations, ID: "o1"}}, VMs: []model.VM{moving},
 			Operations: []operation.Operation{{
-				ID: "o1", Kind: operation.Migrate, VM: moving.ID, VMName: "db", Source: "n2", Target: "n1", Phase: operation.Copying, CreatedAt: d.m.now(),
+				ID: "o1", Kind: operation.Migrate, VM: moving.ID, VMName: "db", Source: "n2", Target: "n1", Phase: operation.Copying,
+				CreatedAt: d.m.now(),
 			}},
 		})
 		if !d.showGroup("pair").GetStatus().GetHolds() {
@@ -219,8 +227,11 @@ func TestGroupsThatMayNotBe(t *testing.T) {
 		"a label of signs":   {&berthv1.Group{Name: "x", VmLabels: []string{"a b"}}, rpc.Invalid, "group/x", []string{"a b"}},
 		"a priority below 0": {&berthv1.Group{Name: "x", Priority: new(-1.0)}, rpc.Invalid, "group/x", []string{"priority"}},
 		"an absurd priority": {&berthv1.Group{Name: "x", Priority: new(1e9)}, rpc.Invalid, "group/x", []string{"priority"}},
-		"a contradiction":    {&berthv1.Group{Name: "away", Vms: []string{"web-1"}, Hosts: []string{"hv1"}, HostsRule: ruled(false, true)}, rpc.Invalid, "", []string{"away", "here", "web-1", "hv1"}},
-		"a name of a space":  {&berthv1.Group{Name: " "}, rpc.Invalid, "group/ ", nil},
+		"a contradiction": {
+			&berthv1.Group{Name: "away", Vms: []string{"web-1"}, Hosts: []string{"hv1"}, HostsRule: ruled(false, true)}, rpc.Invalid, "",
+			[]string{"away", "here", "web-1", "hv1"},
+		},
+		"a name of a space": {&berthv1.Group{Name: " "}, rpc.Invalid, "group/ ", nil},
 	} {
 		for _, dry := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dry run %t", name, dry), func(t *testing.T) {
@@ -257,7 +268,9 @@ func TestGroupsAreSavedWithWarnings(t *testing.T) {
 			t.Fatalf("warnings %v", warnings)
 		}
 		w := warnings[at]
-		if diff := cmp.Diff([][]string{{"here", "there"}, {"web-1"}, {"hv2", "hv3"}}, [][]string{w.GetGroups(), w.GetVms(), w.GetHosts()}); diff != "" ||
+		if diff := cmp.Diff(
+			[][]string{{"here", "there"}, {"web-1"}, {"hv2", "hv3"}}, [][]string{w.GetGroups(), w.GetVms(), w.GetHosts()},
+		); diff != "" ||
 			w.GetSeverity() != "warning" || w.GetNextStep() == "" {
 			t.Errorf("warning %v: %s", w, diff)
 		}
@@ -267,7 +280,7 @@ func TestGroupsAreSavedWithWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(tried.GetWarnings())
-	if _, known := d.m.store.Snapshot().ResourceByName(cluster.KindGroup, "there"); known || tried.GetGroup().GetRevision() != 0 {
+	if _, known := d.m.store.Snapshot().ResourceByName(model.KindGroup, "there"); known || tried.GetGroup().GetRevision() != 0 {
 		t.Errorf("a dry run made %v", tried.GetGroup())
 	}
 	if diff := cmp.Diff([]string{"hv1", "hv3"}, tried.GetGroup().GetMemberHosts()); diff != "" {
@@ -307,10 +320,14 @@ func TestGroupsChange(t *testing.T) {
 		{"members go", &change{RemoveVms: []string{"id-web-1"}}, func(g *berthv1.Group) []string {
 			return []string{strings.Join(g.GetVms(), " "), "db"}
 		}, `vms "db, web-1" "db"`},
-		{"lists are replaced", &change{Vms: &berthv1.Names{Names: []string{"web-1", "web-2"}}, VmLabels: &berthv1.Names{}, Hosts: &berthv1.Names{}}, func(g *berthv1.Group) []string {
+		{"lists are replaced", &change{
+			Vms: &berthv1.Names{Names: []string{"web-1", "web-2"}}, VmLabels: &berthv1.Names{}, Hosts: &berthv1.Names{},
+		}, func(g *berthv1.Group) []string {
 			return []string{strings.Join(g.GetVms(), " "), "web-1 web-2", strings.Join(append(g.GetVmLabels(), g.GetHosts()...), " "), ""}
 		}, `vms "db" "web-1, web-2"; nodes "hv3" ""; vm_labels "x" ""`},
-		{"a rule that is disabled keeps enforcing", &change{VmsRule: &berthv1.AffinityRule{Enabled: new(false), Positive: new(true)}}, func(g *berthv1.Group) []string {
+		{"a rule that is disabled keeps enforcing", &change{VmsRule: &berthv1.AffinityRule{
+			Enabled: new(false), Positive: new(true),
+		}}, func(g *berthv1.Group) []string {
 			return []string{fmt.Sprint(g.GetVmsRule().GetEnabled(), g.GetVmsRule().GetEnforcing(), g.Positive == nil), "false true true"}
 		}, `vms_rule "negative" "disabled"`},
 		{"the old flags still count", &change{Positive: new(true), Enforcing: new(false)}, func(g *berthv1.Group) []string {
@@ -322,7 +339,10 @@ func TestGroupsChange(t *testing.T) {
 		{"priority and balancing", &change{Priority: new(3.0), Unbalanced: new(true)}, func(g *berthv1.Group) []string {
 			return []string{fmt.Sprint(g.GetPriority(), g.GetUnbalanced()), "3 true"}
 		}, `priority "1 (default)" "3"; unbalanced "false (default)" "true"`},
-		{"nothing", &change{Priority: new(3.0), AddVms: []string{"web-1"}, VmsRule: ruled(false, false)}, func(*berthv1.Group) []string { return nil }, ""},
+		{
+			"nothing", &change{Priority: new(3.0), AddVms: []string{"web-1"}, VmsRule: ruled(false, false)},
+			func(*berthv1.Group) []string { return nil }, "",
+		},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			before := d.index()
@@ -452,7 +472,9 @@ groups:
 			t.Fatalf("dry run %t: %v, %v", dry, answer, err)
 		}
 		w := answer.GetWarnings()[0]
-		if diff := cmp.Diff([][]string{{"here", "there"}, {"web-1"}, {"hv2", "hv3"}}, [][]string{w.GetGroups(), w.GetVms(), w.GetHosts()}); diff != "" {
+		if diff := cmp.Diff(
+			[][]string{{"here", "there"}, {"web-1"}, {"hv2", "hv3"}}, [][]string{w.GetGroups(), w.GetVms(), w.GetHosts()},
+		); diff != "" {
 			t.Errorf("dry run %t: %s", dry, diff)
 		}
 	}
@@ -503,11 +525,23 @@ func TestGroupsOverPlainHTTP(t *testing.T) {
 			"hosts_rule": {"enabled": true, "enforcing": false, "positive": true}, "vms_rule": {"enabled": true, "enforcing": true, "positive": true}`,
 			`{"enabled":true,"enforcing":true,"positive":true}`, `{"enabled":true,"enforcing":false,"positive":true}`,
 		},
-		"old flags, negative":      {`"positive": false, "enforcing": true`, `{"enabled":true,"enforcing":true,"positive":false}`, `{"enabled":false,"enforcing":false}`},
-		"old flags, soft":          {`"positive": true, "enforcing": false`, `{"enabled":true,"enforcing":false,"positive":true}`, `{"enabled":false,"enforcing":false}`},
-		"the rule wins over flags": {`"positive": false, "enforcing": false, "vms_rule": {"enabled": true, "enforcing": true, "positive": true}`, `{"enabled":true,"enforcing":true,"positive":true}`, `{"enabled":false,"enforcing":false}`},
-		"disabled wins":            {`"vms_rule": {"enabled": false, "enforcing": true, "positive": true}`, `{"enabled":false,"enforcing":true}`, `{"enabled":false,"enforcing":false}`},
-		"nothing said":             {`"vms": ["db"]`, `{"enabled":false,"enforcing":false}`, `{"enabled":false,"enforcing":false}`},
+		"old flags, negative": {
+			`"positive": false, "enforcing": true`, `{"enabled":true,"enforcing":true,"positive":false}`,
+			`{"enabled":false,"enforcing":false}`,
+		},
+		"old flags, soft": {
+			`"positive": true, "enforcing": false`, `{"enabled":true,"enforcing":false,"positive":true}`,
+			`{"enabled":false,"enforcing":false}`,
+		},
+		"the rule wins over flags": {
+			`"positive": false, "enforcing": false, "vms_rule": {"enabled": true, "enforcing": true, "positive": true}`,
+			`{"enabled":true,"enforcing":true,"positive":true}`, `{"enabled":false,"enforcing":false}`,
+		},
+		"disabled wins": {
+			`"vms_rule": {"enabled": false, "enforcing": true, "positive": true}`, `{"enabled":false,"enforcing":true}`,
+			`{"enabled":false,"enforcing":false}`,
+		},
+		"nothing said": {`"vms": ["db"]`, `{"enabled":false,"enforcing":false}`, `{"enabled":false,"enforcing":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := post(berthv1connect.BerthServiceCreateGroupProcedure,
@@ -516,7 +550,7 @@ func TestGroupsOverPlainHTTP(t *testing.T) {
 				t.Fatalf("status %d: %v", status, answer)
 			}
 			group := answer["group"].(map[string]any)
-			for field, want := range map[string]string{"vmsRule": one.vms, "hostsRule": one.hosts} {
+			for field, want := range map[string]string{"vms_rule": one.vms, "hosts_rule": one.hosts} {
 				if got, err := json.Marshal(group[field]); err != nil || string(got) != want {
 					t.Errorf("%s %s, want %s", field, got, want)
 				}

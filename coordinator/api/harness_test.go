@@ -21,16 +21,24 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/control/volumes"
+	"berth/coordinator/evidence"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
+	"berth/integration/loopback"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
-	"berth/shared/loopback"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -63,7 +71,8 @@ type coordinator struct {
 	control   *fakeControl
 	api       *Server
 	server    *http.Server
-	record    cluster.Member
+	imports   string // its directory for files of images on their way
+	record    model.Member
 	skew      atomic.Int64 // of its clock
 	gone      []string     // nodes whose session was ended
 	reports   int
@@ -95,7 +104,7 @@ func newCloud(t *testing.T, size int) *cloud {
 			})
 		}
 		added.propose(state.Command{
-			Kind: "test", Expect: []state.Expectation{{Table: state.Members, ID: added.id}}, Members: []cluster.Member{added.record},
+			Kind: "test", Expect: []state.Expectation{{Table: state.Members, ID: added.id}}, Members: []model.Member{added.record},
 		})
 		c.lead(func(lead *coordinator) error { return lead.consensus.Promote(t.Context(), added.id) })
 	}
@@ -111,7 +120,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	m := &coordinator{cloud: c, id: "id-" + name, files: c.certify(dir, pki.RolePeer, "id-"+name, name), control: &fakeControl{}}
 	listener, err := net.Listen("tcp", freeAddress(c.t)) // its own over a restart
 	c.check(err)
-	m.record = cluster.Member{
+	m.record = model.Member{
 		ID: m.id, Name: name, APIAddress: listener.Addr().String(), AgentAddress: "127.0.0.1:7421", RaftAddress: freeAddress(c.t),
 		JoinedAt: time.Now().UTC(),
 	}
@@ -133,10 +142,14 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	m.inventory = inventory.New(m.now, hclog.NewNullLogger())
 	asPeer, err := pki.ClientConfig(m.files, pki.RolePeer)
 	c.check(err)
+	m.imports = filepath.Join(dir, "imports")
 	m.api = New(Config{
-		Self: m.id, SelfName: name, Authority: c.authority, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
-		Control: m.control, Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
-		Imports:    filepath.Join(dir, "imports"),
+		Config: answer.Config{
+			Self: m.id, SelfName: name, Authority: c.authority, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
+			Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
+		},
+		Control:    m.control,
+		Imports:    m.imports,
 		Disconnect: func(node, _ string) { m.gone = append(m.gone, node) },
 	})
 	served, err := pki.ServerConfig(m.files, tls.VerifyClientCertIfGiven)
@@ -160,7 +173,7 @@ func (m *coordinator) kill() {
 	m.stopped = true
 	m.api.Stop()
 	_ = m.server.Close()
-	m.api.Transport.(*http.Transport).CloseIdleConnections()
+	m.api.source.Transport.(*http.Transport).CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := m.consensus.Shutdown(ctx); err != nil {
@@ -235,11 +248,11 @@ func (c *cloud) certify(dir string, role pki.Role, id, name string) pki.Files {
 	return files
 }
 
-// as is an HTTP client with a certificate; with none for the role anyone.
+// as is an HTTP client with a certificate; with none for the anonymous role.
 func (c *cloud) as(role pki.Role, id, name string) *http.Client {
 	c.t.Helper()
 	var settings *tls.Config
-	if role == anyone {
+	if role == gate.Anonymous {
 		fingerprint, err := pki.Fingerprint(c.authority.CertificatePEM())
 		c.check(err)
 		settings = pki.PinnedClientConfig(fingerprint)
@@ -261,7 +274,7 @@ func (m *coordinator) operator() berthv1connect.BerthServiceClient {
 }
 
 func (m *coordinator) stranger() berthv1connect.EnrolmentServiceClient {
-	return berthv1connect.NewEnrolmentServiceClient(m.cloud.as(anyone, "", ""), m.url())
+	return berthv1connect.NewEnrolmentServiceClient(m.cloud.as(gate.Anonymous, "", ""), m.url())
 }
 
 // lead does something at the leader, and again at the next one when the leadership moves: this machine may be slow.
@@ -283,7 +296,7 @@ func (c *cloud) lead(do func(lead *coordinator) error) {
 func (m *coordinator) propose(command state.Command) {
 	m.cloud.t.Helper()
 	command.At = time.Now().UTC()
-	command.Key = newID(command.At)
+	command.Key = answer.NewID(command.At)
 	var result state.Result
 	m.cloud.lead(func(lead *coordinator) (err error) {
 		result, err = lead.consensus.Propose(m.cloud.t.Context(), command)
@@ -299,7 +312,7 @@ func (m *coordinator) addNode(id, name string) {
 	m.cloud.t.Helper()
 	m.propose(state.Command{
 		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: id}},
-		Nodes: []cluster.Node{{ID: id, Name: name, Cluster: cluster.DefaultCluster, HostUUID: "uuid-of-" + id, EnrolledAt: m.now()}},
+		Nodes: []model.Node{{ID: id, Name: name, Cluster: model.DefaultCluster, HostUUID: "uuid-of-" + id, EnrolledAt: m.now()}},
 	})
 }
 
@@ -332,15 +345,15 @@ func (m *coordinator) decide(id string, request placement.Request) placement.Dec
 	return decision
 }
 
-func (m *coordinator) addVM(vm cluster.VM) {
+func (m *coordinator) addVM(vm model.VM) {
 	m.cloud.t.Helper()
-	m.propose(state.Command{Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID}}, VMs: []cluster.VM{vm}})
+	m.propose(state.Command{Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID}}, VMs: []model.VM{vm}})
 }
 
 // begin puts an operation and its VM into the state.
 func (m *coordinator) begin(op operation.Operation) {
 	m.cloud.t.Helper()
-	m.addVM(cluster.VM{ID: op.VM, Name: op.VMName, Desired: cluster.Running, Operation: op.ID})
+	m.addVM(model.VM{ID: op.VM, Name: op.VMName, Desired: model.Running, Operation: op.ID})
 	m.update(op)
 }
 
@@ -355,133 +368,133 @@ func (m *coordinator) update(op operation.Operation) {
 
 // fakeControl answers what the test says, and remembers what it was asked.
 type fakeControl struct {
-	add       func(control.AddVM) (control.Added, error)
-	start     func(control.StartVM) (control.Started, error)
-	stop      func(control.StopVM) (operation.Operation, error)
-	migrate   func(control.MigrateVM) (control.Migration, error)
+	add       func(lifecycle.AddVM) (lifecycle.Added, error)
+	start     func(lifecycle.StartVM) (lifecycle.Started, error)
+	stop      func(lifecycle.StopVM) (operation.Operation, error)
+	migrate   func(lifecycle.MigrateVM) (lifecycle.Migration, error)
 	cancelled string
 
-	batch   func(control.StartVMs) ([]control.StartedVM, error)
-	drain   func(control.DrainNode) (control.Drained, error)
-	undrain func(control.UndrainNode) (cluster.Plan, error)
-	propose func(control.ProposePlan) (cluster.Plan, error)
-	ended   func(verb string, request any) (cluster.Plan, error) // of apply, discard and cancel
-	passes  map[string]control.LastPass                          // by cluster
+	batch   func(lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
+	drain   func(plans.DrainNode) (plans.Drained, error)
+	undrain func(plans.UndrainNode) (model.Plan, error)
+	propose func(plans.ProposePlan) (model.Plan, error)
+	ended   func(verb string, request any) (model.Plan, error) // of apply, discard and cancel
+	passes  map[string]plans.LastPass                          // by cluster
 
-	deleteVM    func(control.DeleteVM) (operation.Operation, error)
-	deleteDisk  func(control.DeleteDisk) error
-	growDisk    func(control.GrowDisk) (cluster.Resource, error)
-	importImage func(control.ImportImage) (cluster.Resource, error)
-	deleteImage func(control.DeleteImage) error
-	spread      func(customer string) (control.Spread, error)
+	deleteVM    func(lifecycle.DeleteVM) (operation.Operation, error)
+	deleteDisk  func(volumes.DeleteDisk) error
+	growDisk    func(volumes.GrowDisk) (model.Resource, error)
+	importImage func(volumes.ImportImage) (model.Resource, error)
+	deleteImage func(volumes.DeleteImage) error
+	spread      func(customer string) (plans.Spread, error)
 	console     func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
 
-	fence        func(control.FenceNode) (cluster.Node, error)
+	fence        func(fencing.FenceNode) (model.Node, error)
 	power        func(node string) (bool, error)
-	held         map[string]control.FenceVerdict // by node ID, as the next
+	held         map[string]evidence.FenceVerdict // by node ID, as the next
 	contradicted map[string]string
 	adopt        func(control.AdoptVMs) ([]control.AdoptedVM, error)
-	release      func(control.ReleaseVM) (operation.Operation, error)
-	resolve      func(control.ResolveOperation) (operation.Operation, error)
+	release      func(lifecycle.ReleaseVM) (operation.Operation, error)
+	resolve      func(lifecycle.ResolveOperation) (operation.Operation, error)
 }
 
 func (f *fakeControl) AdoptVMs(_ context.Context, request control.AdoptVMs) ([]control.AdoptedVM, error) {
 	return f.adopt(request)
 }
 
-func (f *fakeControl) ReleaseVM(_ context.Context, request control.ReleaseVM) (operation.Operation, error) {
+func (f *fakeControl) ReleaseVM(_ context.Context, request lifecycle.ReleaseVM) (operation.Operation, error) {
 	return f.release(request)
 }
 
-func (f *fakeControl) ResolveOperation(_ context.Context, request control.ResolveOperation) (operation.Operation, error) {
+func (f *fakeControl) ResolveOperation(_ context.Context, request lifecycle.ResolveOperation) (operation.Operation, error) {
 	return f.resolve(request)
 }
 
-func (f *fakeControl) FenceNode(_ context.Context, request control.FenceNode) (cluster.Node, error) {
+func (f *fakeControl) FenceNode(_ context.Context, request fencing.FenceNode) (model.Node, error) {
 	return f.fence(request)
 }
 
 func (f *fakeControl) NodePower(_ context.Context, node string) (bool, error) { return f.power(node) }
 
-func (f *fakeControl) FenceHeld(node string) (control.FenceVerdict, bool) {
+func (f *fakeControl) FenceHeld(node string) (evidence.FenceVerdict, bool) {
 	verdict, held := f.held[node]
 	return verdict, held
 }
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
 
-func (f *fakeControl) DeleteVM(_ context.Context, request control.DeleteVM) (operation.Operation, error) {
+func (f *fakeControl) DeleteVM(_ context.Context, request lifecycle.DeleteVM) (operation.Operation, error) {
 	return f.deleteVM(request)
 }
 
-func (f *fakeControl) DeleteDisk(_ context.Context, request control.DeleteDisk) error {
+func (f *fakeControl) DeleteDisk(_ context.Context, request volumes.DeleteDisk) error {
 	return f.deleteDisk(request)
 }
 
-func (f *fakeControl) GrowDisk(_ context.Context, request control.GrowDisk) (cluster.Resource, error) {
+func (f *fakeControl) GrowDisk(_ context.Context, request volumes.GrowDisk) (model.Resource, error) {
 	return f.growDisk(request)
 }
 
-func (f *fakeControl) ImportImage(_ context.Context, request control.ImportImage) (cluster.Resource, error) {
+func (f *fakeControl) ImportImage(_ context.Context, request volumes.ImportImage) (model.Resource, error) {
 	return f.importImage(request)
 }
 
-func (f *fakeControl) DeleteImage(_ context.Context, request control.DeleteImage) error {
+func (f *fakeControl) DeleteImage(_ context.Context, request volumes.DeleteImage) error {
 	return f.deleteImage(request)
 }
 
-func (f *fakeControl) Spread(customer string) (control.Spread, error) { return f.spread(customer) }
+func (f *fakeControl) Spread(customer string) (plans.Spread, error) { return f.spread(customer) }
 
 func (f *fakeControl) Console(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error {
 	return f.console(ctx, vm, force, stream)
 }
 
-func (f *fakeControl) StartVMs(_ context.Context, request control.StartVMs) ([]control.StartedVM, error) {
+func (f *fakeControl) StartVMs(_ context.Context, request lifecycle.StartVMs) ([]lifecycle.StartedVM, error) {
 	return f.batch(request)
 }
 
-func (f *fakeControl) DrainNode(_ context.Context, request control.DrainNode) (control.Drained, error) {
+func (f *fakeControl) DrainNode(_ context.Context, request plans.DrainNode) (plans.Drained, error) {
 	return f.drain(request)
 }
 
-func (f *fakeControl) UndrainNode(_ context.Context, request control.UndrainNode) (cluster.Plan, error) {
+func (f *fakeControl) UndrainNode(_ context.Context, request plans.UndrainNode) (model.Plan, error) {
 	return f.undrain(request)
 }
 
-func (f *fakeControl) ProposePlan(_ context.Context, request control.ProposePlan) (cluster.Plan, error) {
+func (f *fakeControl) ProposePlan(_ context.Context, request plans.ProposePlan) (model.Plan, error) {
 	return f.propose(request)
 }
 
-func (f *fakeControl) ApplyPlan(_ context.Context, request control.ApplyPlan) (cluster.Plan, error) {
+func (f *fakeControl) ApplyPlan(_ context.Context, request plans.ApplyPlan) (model.Plan, error) {
 	return f.ended("apply", request)
 }
 
-func (f *fakeControl) DiscardPlan(_ context.Context, request control.DiscardPlan) (cluster.Plan, error) {
+func (f *fakeControl) DiscardPlan(_ context.Context, request plans.DiscardPlan) (model.Plan, error) {
 	return f.ended("discard", request)
 }
 
-func (f *fakeControl) CancelPlan(_ context.Context, request control.CancelPlan) (cluster.Plan, error) {
+func (f *fakeControl) CancelPlan(_ context.Context, request plans.CancelPlan) (model.Plan, error) {
 	return f.ended("cancel", request)
 }
 
-func (f *fakeControl) LastPass(cluster string) (control.LastPass, bool) {
+func (f *fakeControl) LastPass(cluster string) (plans.LastPass, bool) {
 	pass, known := f.passes[cluster]
 	return pass, known
 }
 
-func (f *fakeControl) AddVM(_ context.Context, request control.AddVM) (control.Added, error) {
+func (f *fakeControl) AddVM(_ context.Context, request lifecycle.AddVM) (lifecycle.Added, error) {
 	return f.add(request)
 }
 
-func (f *fakeControl) StartVM(_ context.Context, request control.StartVM) (control.Started, error) {
+func (f *fakeControl) StartVM(_ context.Context, request lifecycle.StartVM) (lifecycle.Started, error) {
 	return f.start(request)
 }
 
-func (f *fakeControl) StopVM(_ context.Context, request control.StopVM) (operation.Operation, error) {
+func (f *fakeControl) StopVM(_ context.Context, request lifecycle.StopVM) (operation.Operation, error) {
 	return f.stop(request)
 }
 
-func (f *fakeControl) MigrateVM(_ context.Context, request control.MigrateVM) (control.Migration, error) {
+func (f *fakeControl) MigrateVM(_ context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error) {
 	return f.migrate(request)
 }
 
@@ -503,7 +516,7 @@ func wantRefusal(t *testing.T, err error, code, subject string) {
 	if detail.GetNextStep() == "" {
 		t.Errorf("no next step: %v", err)
 	}
-	if want := statuses[code]; connect.CodeOf(err) != want && code != rpc.Unavailable {
+	if want := refusal.New(code, subject, "", "").Code(); connect.CodeOf(err) != want && code != rpc.Unavailable {
 		t.Errorf("status %s, want %s", connect.CodeOf(err), want)
 	}
 }
@@ -518,7 +531,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // storeWith is a state with these members, without any consensus.
-func storeWith(t *testing.T, members ...cluster.Member) *state.Store {
+func storeWith(t *testing.T, members ...model.Member) *state.Store {
 	t.Helper()
 	store := state.NewStore()
 	command := state.Command{Key: "members", Kind: "test", At: time.Now(), Members: members}

@@ -9,7 +9,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -47,9 +47,9 @@ func TestKeys(t *testing.T) {
 	d.add("billing-entity", "mbe", nil, nil)
 	d.add("customer", "acme", map[string]string{"billing_entity": "mbe"}, nil)
 	prod := d.add("vdc", "prod", map[string]string{"customer": "acme"}, nil)
-	d.m.addVM(cluster.VM{
-		ID: "v1", Name: "web", VDC: prod.GetId(), Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
-		Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}},
+	d.m.addVM(model.VM{
+		ID: "v1", Name: "web", VDC: prod.GetId(), Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+		Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}},
 	})
 
 	t.Run("are set, changed, listed and unset", func(t *testing.T) {
@@ -91,7 +91,9 @@ func TestKeys(t *testing.T) {
 			t.Fatalf("set %v, %v", keys, err)
 		}
 		before := d.index()
-		if _, err := d.setKey("vm", "web", &berthv1.Key{Class: "customer", Name: "Group1", Value: 1, Weight: 100}); err != nil || d.index() != before {
+		if _, err := d.setKey(
+			"vm", "web", &berthv1.Key{Class: "customer", Name: "Group1", Value: 1, Weight: 100},
+		); err != nil || d.index() != before {
 			t.Errorf("the same key again was written again: %v", err)
 		}
 		list, err := d.client.ListKeys(t.Context(), connect.NewRequest(&berthv1.ListKeysRequest{Kind: "vm", Name: "web"}))
@@ -110,10 +112,10 @@ func TestKeys(t *testing.T) {
 	})
 
 	t.Run("copied from a node are unset where the VM has none of its own of the name", func(t *testing.T) {
-		d.m.addVM(cluster.VM{
-			ID: "v2", Name: "copy", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
-			Keys:   []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 1, Weight: 5}},
-			Sticky: []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}},
+		d.m.addVM(model.VM{
+			ID: "v2", Name: "copy", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+			Keys:   []model.Key{{Class: model.SystemKey, Name: "DS", Value: 1, Weight: 5}},
+			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}},
 		})
 		for _, left := range []string{"[] [system DS=2@30]", "[] []"} { // its own first
 			if _, err := d.unsetKey("vm", "copy", "", "DS"); err != nil {
@@ -215,7 +217,8 @@ func TestKeys(t *testing.T) {
 
 	t.Run("leave a history", func(t *testing.T) {
 		for _, want := range []string{
-			"key.set vdc/prod by operator/alice: key TIER: value 1, weight 5", "key.unset vm/web by operator/alice: key Group1 (customer) taken away",
+			"key.set vdc/prod by operator/alice: key TIER: value 1, weight 5",
+			"key.unset vm/web by operator/alice: key Group1 (customer) taken away",
 		} {
 			if history := d.history(); !strings.Contains(history, want) {
 				t.Errorf("the history lacks %q:\n%s", want, history)
@@ -257,11 +260,15 @@ func TestNodeKeys(t *testing.T) {
 		if made, err = declare("default", &berthv1.NodeKey{Name: "DS", Sticky: true, Weight: 30}); err != nil || len(made.GetNodeKeys()) != 2 {
 			t.Fatalf("declared %v, %v", made, err)
 		}
-		node, err := set(&berthv1.SetNodeRequest{Node: "hv1", Keys: map[string]float64{"Premium": 1}, Settings: &berthv1.NodeSettings{RamRatio: new(2.0)}})
+		node, err := set(&berthv1.SetNodeRequest{
+			Node: "hv1", Keys: map[string]float64{"Premium": 1}, Settings: &berthv1.NodeSettings{RamRatio: new(2.0)},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]float64{"Premium": 1, "DS": 0}, node.GetKeys()); diff != "" || node.GetOwnKeys()[0] != "Premium" || node.GetSettings().GetRamRatio() != 2 {
+		if diff := cmp.Diff(
+			map[string]float64{"Premium": 1, "DS": 0}, node.GetKeys(),
+		); diff != "" || node.GetOwnKeys()[0] != "Premium" || node.GetSettings().GetRamRatio() != 2 {
 			t.Errorf("node %v: %s", node, diff)
 		}
 		list, err := d.client.ListKeys(t.Context(), connect.NewRequest(&berthv1.ListKeysRequest{Kind: "node", Name: "hv2"}))
@@ -271,7 +278,9 @@ func TestNodeKeys(t *testing.T) {
 		if got := list.Msg; got.GetValues()["Premium"] != 0.5 || len(got.GetOwn()) != 0 || len(got.GetNodeKeys()) != 2 {
 			t.Errorf("keys of hv2: %v", got)
 		}
-		if node, err = set(&berthv1.SetNodeRequest{Node: "hv1", UnsetKeys: []string{"Premium"}}); err != nil || node.GetKeys()["Premium"] != 0.5 || len(node.GetOwnKeys()) != 0 {
+		if node, err = set(&berthv1.SetNodeRequest{
+			Node: "hv1", UnsetKeys: []string{"Premium"},
+		}); err != nil || node.GetKeys()["Premium"] != 0.5 || len(node.GetOwnKeys()) != 0 {
 			t.Errorf("unset: %v, %v", node, err)
 		}
 	})
@@ -330,7 +339,9 @@ func TestNodeKeys(t *testing.T) {
 		}
 		_, err = set(&berthv1.SetNodeRequest{Node: "hv2", Cluster: "east"})
 		wantRefusal(t, err, rpc.NotFound, "cluster/east")
-		d.m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		d.m.addVM(model.VM{
+			ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 1, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+		})
 		_, err = set(&berthv1.SetNodeRequest{Node: "hv1", Cluster: "west"})
 		wantRefusal(t, err, rpc.Conflict, "node/hv1")
 		wantRefusal(t, d.delete("cluster", "west", ""), rpc.Conflict, "cluster/west")

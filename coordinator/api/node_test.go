@@ -6,7 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -19,7 +19,7 @@ func TestNodes(t *testing.T) {
 	ctx := t.Context()
 	m.addNode("n1", "hv1")
 	m.addNode("n2", "hv2")
-	m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1})
+	m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 1})
 	set := func(request *berthv1.SetNodeRequest) (*berthv1.Node, error) {
 		answer, err := client.SetNode(ctx, connect.NewRequest(request))
 		if err != nil {
@@ -61,7 +61,7 @@ func TestNodes(t *testing.T) {
 		if own := node.GetOwnSettings(); own.GetRamRatio() != 1.5 || own.CpuRatio != nil || own.GetOverheadBytes() != int64(2*units.GiB) {
 			t.Errorf("own settings %v", own)
 		}
-		if got := node.GetSettings(); got.GetRamRatio() != 1.5 || got.GetCpuRatio() != cluster.DefaultCPURatio {
+		if got := node.GetSettings(); got.GetRamRatio() != 1.5 || got.GetCpuRatio() != model.DefaultCPURatio {
 			t.Errorf("settings in force %v", got)
 		}
 		node, err = set(&berthv1.SetNodeRequest{Node: "hv1", Reset_: []string{"ram_ratio"}})

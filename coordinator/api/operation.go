@@ -8,8 +8,11 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
-	"berth/coordinator/api/wire"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/operation"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
@@ -18,14 +21,14 @@ import (
 const progressEvery = 500 * time.Millisecond
 
 // ListOperations answers with the newest operations.
-func (s *Server) ListOperations(
+func (s *planCalls) ListOperations(
 	ctx context.Context, request *connect.Request[berthv1.ListOperationsRequest],
 ) (*connect.Response[berthv1.ListOperationsResponse], error) {
-	page, err := extentOf(request.Msg, defaultList)
+	page, err := answer.PageOf(request.Msg, answer.DefaultList)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +36,7 @@ func (s *Server) ListOperations(
 	if request.Msg.GetRunningOnly() {
 		operations = slices.DeleteFunc(operations, func(op operation.Operation) bool { return !op.Live() })
 	}
-	operations, next := cut(operations, page, descending, operationKey)
+	operations, next := answer.Cut(operations, page, answer.Descending, answer.OperationKey)
 	response := &berthv1.ListOperationsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
 	for _, op := range operations {
 		response.Operations = append(response.Operations, wire.Operation(op))
@@ -42,30 +45,30 @@ func (s *Server) ListOperations(
 }
 
 // GetOperation answers with one operation.
-func (s *Server) GetOperation(
+func (s *planCalls) GetOperation(
 	ctx context.Context, request *connect.Request[berthv1.GetOperationRequest],
 ) (*connect.Response[berthv1.GetOperationResponse], error) {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
 	op, known := p.Operation(request.Msg.GetId())
 	if !known {
-		return nil, notFound("operation", request.Msg.GetId())
+		return nil, refusal.NotFound("operation", request.Msg.GetId())
 	}
 	message := wire.Operation(op)
-	message.Views = p.views(op)
+	message.Views = viewsOf(p, op)
 	return connect.NewResponse(&berthv1.GetOperationResponse{SchemaVersion: wire.SchemaVersion, Operation: message}), nil
 }
 
 // CancelOperation asks for a live operation to be given up.
-func (s *Server) CancelOperation(
+func (s *planCalls) CancelOperation(
 	ctx context.Context, request *connect.Request[berthv1.CancelOperationRequest],
 ) (*connect.Response[berthv1.CancelOperationResponse], error) {
 	if err := s.Consensus.VerifyRead(ctx); err != nil {
 		return nil, err
 	}
-	op, err := s.Control.CancelOperation(ctx, request.Msg.GetId(), callerOf(ctx).String())
+	op, err := s.Control.CancelOperation(ctx, request.Msg.GetId(), gate.CallerOf(ctx).String())
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func (s *Server) CancelOperation(
 // WatchOperation sends the operation at once, at every change and at every progress report, and ends with it. A parked
 // operation ends the stream as well: nothing more happens to it by itself. When this member loses the leadership the
 // stream breaks with code unavailable; the caller opens it again and misses nothing.
-func (s *Server) WatchOperation(
+func (s *planCalls) WatchOperation(
 	ctx context.Context, request *connect.Request[berthv1.WatchOperationRequest],
 	stream *connect.ServerStream[berthv1.WatchOperationResponse],
 ) error {
@@ -91,7 +94,7 @@ func (s *Server) WatchOperation(
 		snapshot := s.Store.Snapshot()
 		op, known := snapshot.Operation(request.Msg.GetId())
 		if !known {
-			return notFound("operation", request.Msg.GetId())
+			return refusal.NotFound("operation", request.Msg.GetId())
 		}
 		next := &berthv1.WatchOperationResponse{Operation: wire.Operation(op)}
 		over := !op.Live() || op.Result == operation.Parked
@@ -112,23 +115,15 @@ func (s *Server) WatchOperation(
 		case <-ticker.C:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.stopping:
+		case <-s.Stopping:
 			return stopping()
 		}
-		if err := s.leads(); err != nil {
+		if err := s.Leads(); err != nil {
 			return err
 		}
 	}
 }
 
-// leads ends a stream on a member that leads no more: what it has may be out of date.
-func (s *Server) leads() error {
-	if s.Consensus.IsLeader() {
-		return nil
-	}
-	return refusal(rpc.Unavailable, "", "watch again: the new leader answers", "this coordinator does not lead any more")
-}
-
 func stopping() error {
-	return refusal(rpc.Unavailable, "", "watch again: another coordinator answers", "this coordinator is shutting down")
+	return refusal.New(rpc.Unavailable, "", "watch again: another coordinator answers", "this coordinator is shutting down")
 }

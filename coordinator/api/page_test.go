@@ -8,7 +8,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
@@ -45,7 +46,7 @@ func TestListsComeInPages(t *testing.T) {
 	at := time.Now().UTC()
 	for i := range 5 {
 		m.addNode(fmt.Sprint("n", i), fmt.Sprint("hv", 4-i))
-		m.addVM(cluster.VM{ID: fmt.Sprint("v", i), Name: fmt.Sprint("web", 4-i), Desired: cluster.Stopped})
+		m.addVM(model.VM{ID: fmt.Sprint("v", i), Name: fmt.Sprint("web", 4-i), Desired: model.Stopped})
 		m.decide(fmt.Sprint("0", i), placement.Request{VM: "v1", VMName: "web3"})
 	}
 	for _, id := range []string{"o3", "o1", "o2"} { // at the same time: by ID
@@ -136,7 +137,7 @@ func TestAListThatChangesBetweenPages(t *testing.T) {
 	m := newCloud(t, 1).members[0]
 	client, ctx := m.operator(), t.Context()
 	for _, name := range []string{"b", "d", "f", "h"} {
-		m.addVM(cluster.VM{ID: "id-" + name, Name: name, Desired: cluster.Stopped})
+		m.addVM(model.VM{ID: "id-" + name, Name: name, Desired: model.Stopped})
 	}
 	page := func(token string) ([]string, string) {
 		answer, err := client.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{Limit: 2, PageToken: token}))
@@ -151,8 +152,8 @@ func TestAListThatChangesBetweenPages(t *testing.T) {
 		Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: gone.ID, Revision: gone.Revision}},
 		Delete: []state.Record{{Table: state.VMs, ID: gone.ID}},
 	})
-	m.addVM(cluster.VM{ID: "id-a", Name: "a", Desired: cluster.Stopped})
-	m.addVM(cluster.VM{ID: "id-e", Name: "e", Desired: cluster.Stopped})
+	m.addVM(model.VM{ID: "id-a", Name: "a", Desired: model.Stopped})
+	m.addVM(model.VM{ID: "id-e", Name: "e", Desired: model.Stopped})
 	second, token := page(token)
 	third, end := page(token)
 	if got := slices.Concat(first, second, third); !slices.Equal(got, []string{"b", "d", "e", "f", "h"}) || end != "" {
@@ -166,19 +167,19 @@ func TestAPageHasFiveHundredAtMost(t *testing.T) {
 	for i := range 1203 {
 		all = append(all, fmt.Sprintf("%04d", i))
 	}
-	page, err := extentOf(&berthv1.ListVMsRequest{Limit: 9999}, maxList)
+	page, err := answer.PageOf(&berthv1.ListVMsRequest{Limit: 9999}, answer.MaxList)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := func(one string) string { return one }
-	part, next := cut(all, page, ascending, key)
+	part, next := answer.Cut(all, page, answer.Ascending, key)
 	if len(part) != 500 || next == "" {
 		t.Errorf("%d, then %q", len(part), next)
 	}
-	if page, err = extentOf(&berthv1.ListVMsRequest{PageToken: next}, maxList); err != nil || page.limit != 500 {
+	if page, err = answer.PageOf(&berthv1.ListVMsRequest{PageToken: next}, answer.MaxList); err != nil || page.Limit != 500 {
 		t.Fatalf("%+v, %v", page, err)
 	}
-	if part, _ = cut(all, page, ascending, key); len(part) != 500 || part[0] != "0500" {
+	if part, _ = answer.Cut(all, page, answer.Ascending, key); len(part) != 500 || part[0] != "0500" {
 		t.Errorf("%d, from %s on", len(part), part[0])
 	}
 }

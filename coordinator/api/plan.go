@@ -12,49 +12,56 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
-	"berth/coordinator/api/wire"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
+	"berth/coordinator/moving"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
 
+// planFacts finds plans in a moment and shows them.
+type planFacts struct{ *answer.Moment }
+
 // plan is the message of one plan, with how far its moves have come.
-func (p *picture) plan(plan cluster.Plan) *berthv1.Plan { return p.planAfter(plan, nil) }
+func (p planFacts) plan(plan model.Plan) *berthv1.Plan { return p.planAfter(plan, nil) }
 
 // planAfter is the message of a plan that a pre-flight has made.
-func (p *picture) planAfter(plan cluster.Plan, preflight *balance.Preflight) *berthv1.Plan {
+func (p planFacts) planAfter(plan model.Plan, preflight *balance.Preflight) *berthv1.Plan {
 	return wire.Plan(wire.PlanReport{
-		Plan: plan, Group: p.groupOfPlan(plan), Moves: control.Moves(p.Snapshot, plan), Progress: p.soft.Progress, Preflight: preflight,
+		Plan: plan, Group: p.groupOfPlan(plan), Moves: moving.Moves(p.Snapshot, plan), Progress: p.Soft.Progress, Preflight: preflight,
 	})
 }
 
 // planInShort is the message of a plan in a list: one that has ended is told without its moves.
-func (p *picture) planInShort(plan cluster.Plan) *berthv1.Plan {
+func (p planFacts) planInShort(plan model.Plan) *berthv1.Plan {
 	if plan.State.Live() {
 		return p.plan(plan)
 	}
 	return wire.Plan(wire.PlanReport{Plan: plan, Group: p.groupOfPlan(plan)})
 }
 
-func (p *picture) groupOfPlan(plan cluster.Plan) string {
+func (p planFacts) groupOfPlan(plan model.Plan) string {
 	if plan.Group == "" {
 		return ""
 	}
-	return p.resourceName(plan.Group)
+	return p.ResourceName(plan.Group)
 }
 
 // namedPlan finds what a request names: by ID, by the beginning of one that no other plan has, node/NAME for the last drain
 // of a node, or last.
-func (p *picture) namedPlan(ref string) (cluster.Plan, error) {
+func (p planFacts) namedPlan(ref string) (model.Plan, error) {
 	if found, known := p.Plan(ref); known {
 		return found, nil
 	}
 	if node, ofNode := strings.CutPrefix(ref, "node/"); ofNode {
 		return p.drainOf(node)
 	}
-	var like []cluster.Plan
+	var like []model.Plan
 	for _, plan := range p.Plans() {
 		if ref == "last" {
 			return plan, nil
@@ -65,111 +72,102 @@ func (p *picture) namedPlan(ref string) (cluster.Plan, error) {
 	}
 	switch len(like) {
 	case 0:
-		return cluster.Plan{}, notFound("plan", ref)
+		return model.Plan{}, refusal.NotFound("plan", ref)
 	case 1:
 		return like[0], nil
 	default:
-		return cluster.Plan{}, refusal(rpc.Invalid, "plan/"+ref, "give more of it: see 'berth plan list'",
+		return model.Plan{}, refusal.New(rpc.Invalid, "plan/"+ref, "give more of it: see 'berth plan list'",
 			"%d plans have an ID that begins with %q", len(like), ref)
 	}
 }
 
 // drainOf is the last drain of a node, which may have been removed since.
-func (p *picture) drainOf(ref string) (cluster.Plan, error) {
+func (p planFacts) drainOf(ref string) (model.Plan, error) {
 	node, known := p.NodeByRef(ref)
 	for _, plan := range p.Plans() {
-		if plan.Kind == cluster.PlanDrain && (plan.Node == node.ID || !known && plan.NodeName == ref) {
+		if plan.Kind == model.PlanDrain && (plan.Node == node.ID || !known && plan.NodeName == ref) {
 			return plan, nil
 		}
 	}
 	if !known {
-		return cluster.Plan{}, notFound("node", ref)
+		return model.Plan{}, refusal.NotFound("node", ref)
 	}
-	return cluster.Plan{}, refusal(rpc.NotFound, "node/"+node.Name, fmt.Sprintf("drain it with 'berth node drain %s'", node.Name),
+	return model.Plan{}, refusal.New(rpc.NotFound, "node/"+node.Name, fmt.Sprintf("drain it with 'berth node drain %s'", node.Name),
 		"no drain of node %s is kept", node.Name)
 }
 
 // ListPlans answers with the newest plans.
-func (s *Server) ListPlans(
+func (s *planCalls) ListPlans(
 	ctx context.Context, request *connect.Request[berthv1.ListPlansRequest],
 ) (*connect.Response[berthv1.ListPlansResponse], error) {
-	page, err := extentOf(request.Msg, defaultList)
+	page, err := answer.PageOf(request.Msg, answer.DefaultList)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inside, err := p.clusterName(request.Msg.GetCluster())
+	inside, err := p.ClusterName(request.Msg.GetCluster())
 	if err != nil {
 		return nil, err
 	}
-	plans := slices.DeleteFunc(p.Plans(), func(plan cluster.Plan) bool {
+	listed := slices.DeleteFunc(p.Plans(), func(plan model.Plan) bool {
 		return inside != "" && plan.Cluster != inside || request.Msg.GetLiveOnly() && !plan.State.Live()
 	})
-	plans, next := cut(plans, page, descending, planKey)
+	listed, next := answer.Cut(listed, page, answer.Descending, answer.PlanKey)
 	response := &berthv1.ListPlansResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
-	for _, plan := range plans {
-		response.Plans = append(response.Plans, p.planInShort(plan))
+	for _, plan := range listed {
+		response.Plans = append(response.Plans, planFacts{p}.planInShort(plan))
 	}
 	return connect.NewResponse(response), nil
 }
 
-// clusterName resolves the name or ID of a cluster. Empty stays empty.
-func (p *picture) clusterName(ref string) (string, error) {
-	if ref == "" {
-		return "", nil
-	}
-	record, err := p.resource(cluster.KindCluster, ref)
-	return record.Name, err
-}
-
 // GetPlan answers with one plan and how far its moves have come.
-func (s *Server) GetPlan(
+func (s *planCalls) GetPlan(
 	ctx context.Context, request *connect.Request[berthv1.GetPlanRequest],
 ) (*connect.Response[berthv1.GetPlanResponse], error) {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := p.namedPlan(request.Msg.GetId())
+	plan, err := planFacts{p}.namedPlan(request.Msg.GetId())
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&berthv1.GetPlanResponse{SchemaVersion: wire.SchemaVersion, Plan: p.plan(plan)}), nil
+	return connect.NewResponse(&berthv1.GetPlanResponse{SchemaVersion: wire.SchemaVersion, Plan: planFacts{p}.plan(plan)}), nil
 }
 
 // ProposePlan plans what would even a cluster out.
-func (s *Server) ProposePlan(
+func (s *planCalls) ProposePlan(
 	ctx context.Context, request *connect.Request[berthv1.ProposePlanRequest],
 ) (*connect.Response[berthv1.ProposePlanResponse], error) {
 	message := request.Msg
-	if most := message.GetMost(); most < 0 || most > control.MaxMost {
-		return nil, invalid("cluster/"+message.GetCluster(), "leave it out for the default",
-			fmt.Errorf("%d moves at most are not between 1 and %d", most, control.MaxMost))
+	if most := message.GetMost(); most < 0 || most > plans.MaxMost {
+		return nil, refusal.Invalid("cluster/"+message.GetCluster(), "leave it out for the default",
+			fmt.Errorf("%d moves at most are not between 1 and %d", most, plans.MaxMost))
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inside, err := p.clusterName(cmp.Or(message.GetCluster(), cluster.DefaultCluster))
+	inside, err := p.ClusterName(cmp.Or(message.GetCluster(), model.DefaultCluster))
 	if err != nil {
 		return nil, err
 	}
-	wanted := control.ProposePlan{
+	wanted := plans.ProposePlan{
 		Cluster: inside, Most: int(message.GetMost()), DryRun: message.GetDryRun(),
-		RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 	}
-	plan, err := whenLeading(ctx, s, func() (cluster.Plan, error) { return s.Control.ProposePlan(ctx, wanted) })
+	plan, err := answer.WhenLeading(ctx, s.Source, func() (model.Plan, error) { return s.Control.ProposePlan(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&berthv1.ProposePlanResponse{SchemaVersion: wire.SchemaVersion, Plan: s.present().plan(plan)}), nil
+	return connect.NewResponse(&berthv1.ProposePlanResponse{SchemaVersion: wire.SchemaVersion, Plan: planFacts{s.Present()}.plan(plan)}), nil
 }
 
 // ApplyPlan sets a proposed plan going.
-func (s *Server) ApplyPlan(
+func (s *planCalls) ApplyPlan(
 	ctx context.Context, request *connect.Request[berthv1.ApplyPlanRequest],
 ) (*connect.Response[berthv1.ApplyPlanResponse], error) {
 	message := request.Msg
@@ -177,9 +175,9 @@ func (s *Server) ApplyPlan(
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.withPlan(ctx, message.GetId(), func(id string) (cluster.Plan, error) {
-		return s.Control.ApplyPlan(ctx, control.ApplyPlan{
-			Plan: id, Parallel: parallel, RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+	plan, err := s.withPlan(ctx, message.GetId(), func(id string) (model.Plan, error) {
+		return s.Control.ApplyPlan(ctx, plans.ApplyPlan{
+			Plan: id, Parallel: parallel, RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 		})
 	})
 	if err != nil {
@@ -189,12 +187,12 @@ func (s *Server) ApplyPlan(
 }
 
 // DiscardPlan ends a proposed plan without any move.
-func (s *Server) DiscardPlan(
+func (s *planCalls) DiscardPlan(
 	ctx context.Context, request *connect.Request[berthv1.DiscardPlanRequest],
 ) (*connect.Response[berthv1.DiscardPlanResponse], error) {
-	plan, err := s.withPlan(ctx, request.Msg.GetId(), func(id string) (cluster.Plan, error) {
-		return s.Control.DiscardPlan(ctx, control.DiscardPlan{
-			Plan: id, RequestID: request.Msg.GetRequestId(), Caller: callerOf(ctx).String(),
+	plan, err := s.withPlan(ctx, request.Msg.GetId(), func(id string) (model.Plan, error) {
+		return s.Control.DiscardPlan(ctx, plans.DiscardPlan{
+			Plan: id, RequestID: request.Msg.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 		})
 	})
 	if err != nil {
@@ -204,12 +202,12 @@ func (s *Server) DiscardPlan(
 }
 
 // CancelPlan lets no further move of a plan begin.
-func (s *Server) CancelPlan(
+func (s *planCalls) CancelPlan(
 	ctx context.Context, request *connect.Request[berthv1.CancelPlanRequest],
 ) (*connect.Response[berthv1.CancelPlanResponse], error) {
-	plan, err := s.withPlan(ctx, request.Msg.GetId(), func(id string) (cluster.Plan, error) {
-		return s.Control.CancelPlan(ctx, control.CancelPlan{
-			Plan: id, Abort: request.Msg.GetAbort(), RequestID: request.Msg.GetRequestId(), Caller: callerOf(ctx).String(),
+	plan, err := s.withPlan(ctx, request.Msg.GetId(), func(id string) (model.Plan, error) {
+		return s.Control.CancelPlan(ctx, plans.CancelPlan{
+			Plan: id, Abort: request.Msg.GetAbort(), RequestID: request.Msg.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 		})
 	})
 	if err != nil {
@@ -219,42 +217,42 @@ func (s *Server) CancelPlan(
 }
 
 // withPlan has control do something to the plan that a request names, and answers with what it is then.
-func (s *Server) withPlan(ctx context.Context, ref string, do func(id string) (cluster.Plan, error)) (*berthv1.Plan, error) {
-	p, err := s.verified(ctx)
+func (s *planCalls) withPlan(ctx context.Context, ref string, do func(id string) (model.Plan, error)) (*berthv1.Plan, error) {
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := p.namedPlan(ref)
+	found, err := planFacts{p}.namedPlan(ref)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := whenLeading(ctx, s, func() (cluster.Plan, error) { return do(found.ID) })
+	plan, err := answer.WhenLeading(ctx, s.Source, func() (model.Plan, error) { return do(found.ID) })
 	if err != nil {
 		return nil, err
 	}
-	return s.present().plan(plan), nil
+	return planFacts{s.Present()}.plan(plan), nil
 }
 
 // parallelMoves reads how many moves at once a request asks for; 0: as the cluster says.
 func parallelMoves(subject string, asked int32) (int, error) {
-	if asked < 0 || asked > cluster.MaxParallelMoves {
-		return 0, invalid(subject, "leave it out for what the cluster says",
-			fmt.Errorf("%d moves at once are not between 1 and %d", asked, cluster.MaxParallelMoves))
+	if asked < 0 || asked > model.MaxParallelMoves {
+		return 0, refusal.Invalid(subject, "leave it out for what the cluster says",
+			fmt.Errorf("%d moves at once are not between 1 and %d", asked, model.MaxParallelMoves))
 	}
 	return int(asked), nil
 }
 
 // WatchPlan sends the plan at once, at every change of it or of its moves and at every progress report, and ends with it. When
 // this member loses the leadership the stream breaks with code unavailable; the caller opens it again and misses nothing.
-func (s *Server) WatchPlan(
+func (s *planCalls) WatchPlan(
 	ctx context.Context, request *connect.Request[berthv1.WatchPlanRequest],
 	stream *connect.ServerStream[berthv1.WatchPlanResponse],
 ) error {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return err
 	}
-	plan, err := p.namedPlan(request.Msg.GetId())
+	plan, err := planFacts{p}.namedPlan(request.Msg.GetId())
 	if err != nil {
 		return err
 	}
@@ -262,7 +260,7 @@ func (s *Server) WatchPlan(
 	defer ticker.Stop()
 	var sent *berthv1.WatchPlanResponse
 	for {
-		next := &berthv1.WatchPlanResponse{Plan: p.plan(plan)}
+		next := &berthv1.WatchPlanResponse{Plan: planFacts{p}.plan(plan)}
 		if !proto.Equal(sent, next) {
 			if err := stream.Send(next); err != nil {
 				return err
@@ -277,27 +275,27 @@ func (s *Server) WatchPlan(
 		case <-ticker.C:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.stopping:
+		case <-s.Stopping:
 			return stopping()
 		}
-		if err := s.leads(); err != nil {
+		if err := s.Leads(); err != nil {
 			return err
 		}
 		id := plan.ID
-		p = s.present()
-		if plan, err = p.namedPlan(id); err != nil {
+		p = s.Present()
+		if plan, err = (planFacts{p}).namedPlan(id); err != nil {
 			return err
 		}
 	}
 }
 
 // planOver tells whether nothing more comes of a plan. One that was cancelled waits for the moves that copy.
-func planOver(plan cluster.Plan) bool {
-	return !plan.State.Live() && (plan.State != cluster.PlanCancelled || !plan.EndedAt.IsZero())
+func planOver(plan model.Plan) bool {
+	return !plan.State.Live() && (plan.State != model.PlanCancelled || !plan.EndedAt.IsZero())
 }
 
 // DrainNode closes a node to VMs and has its VMs moved away.
-func (s *Server) DrainNode(
+func (s *planCalls) DrainNode(
 	ctx context.Context, request *connect.Request[berthv1.DrainNodeRequest],
 ) (*connect.Response[berthv1.DrainNodeResponse], error) {
 	message := request.Msg
@@ -313,56 +311,56 @@ func (s *Server) DrainNode(
 	if err := checkReason(subject, message.GetReason()); err != nil {
 		return nil, err
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	node, err := p.namedNode(message.GetNode())
+	node, err := p.NamedNode(message.GetNode())
 	if err != nil {
 		return nil, err
 	}
-	wanted := control.DrainNode{
+	wanted := plans.DrainNode{
 		Node: node.ID, DryRun: message.GetDryRun(), Parallel: parallel, Bandwidth: bandwidth, Reason: message.GetReason(),
-		RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 	}
-	drained, err := whenLeading(ctx, s, func() (control.Drained, error) { return s.Control.DrainNode(ctx, wanted) })
+	drained, err := answer.WhenLeading(ctx, s.Source, func() (plans.Drained, error) { return s.Control.DrainNode(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.DrainNodeResponse{
-		SchemaVersion: wire.SchemaVersion, Plan: s.present().planAfter(drained.Plan, &drained.Preflight),
+		SchemaVersion: wire.SchemaVersion, Plan: planFacts{s.Present()}.planAfter(drained.Plan, &drained.Preflight),
 	}), nil
 }
 
 // UndrainNode opens a node to VMs again, and brings back those that a drain moved away if the request asks for it.
-func (s *Server) UndrainNode(
+func (s *planCalls) UndrainNode(
 	ctx context.Context, request *connect.Request[berthv1.UndrainNodeRequest],
 ) (*connect.Response[berthv1.UndrainNodeResponse], error) {
 	message := request.Msg
 	if message.GetDryRun() && !message.GetReturnVms() {
-		return nil, invalid("node/"+message.GetNode(), "ask for the return of its VMs too, which is what is tried out",
+		return nil, refusal.Invalid("node/"+message.GetNode(), "ask for the return of its VMs too, which is what is tried out",
 			errors.New("there is nothing to try out"))
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	node, err := p.namedNode(message.GetNode())
+	node, err := p.NamedNode(message.GetNode())
 	if err != nil {
 		return nil, err
 	}
-	wanted := control.UndrainNode{
+	wanted := plans.UndrainNode{
 		Node: node.ID, Return: message.GetReturnVms(), DryRun: message.GetDryRun(),
-		RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 	}
-	plan, err := whenLeading(ctx, s, func() (cluster.Plan, error) { return s.Control.UndrainNode(ctx, wanted) })
+	plan, err := answer.WhenLeading(ctx, s.Source, func() (model.Plan, error) { return s.Control.UndrainNode(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
-	now := s.present()
-	response := &berthv1.UndrainNodeResponse{SchemaVersion: wire.SchemaVersion, Node: now.node(node.ID)}
+	now := s.Present()
+	response := &berthv1.UndrainNodeResponse{SchemaVersion: wire.SchemaVersion, Node: nodeMessage(now, node.ID)}
 	if plan.Kind != "" {
-		response.Plan = now.plan(plan)
+		response.Plan = planFacts{now}.plan(plan)
 	}
 	return connect.NewResponse(response), nil
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
@@ -24,20 +26,20 @@ import (
 )
 
 // keepPlan puts a plan into the state, or what has become of it.
-func (m *coordinator) keepPlan(plan cluster.Plan) {
+func (m *coordinator) keepPlan(plan model.Plan) {
 	m.cloud.t.Helper()
 	last, _ := m.store.Snapshot().Plan(plan.ID)
 	m.propose(state.Command{
-		Kind: "test", Expect: []state.Expectation{{Table: state.Plans, ID: plan.ID, Revision: last.Revision}}, Plans: []cluster.Plan{plan},
+		Kind: "test", Expect: []state.Expectation{{Table: state.Plans, ID: plan.ID, Revision: last.Revision}}, Plans: []model.Plan{plan},
 	})
 }
 
 // aDrain is a drain of hv1 with one VM that moves and one that stays.
-func aDrain(id string, at time.Time) cluster.Plan {
-	return cluster.Plan{
-		ID: id, Kind: cluster.PlanDrain, State: cluster.PlanRunning, Cluster: cluster.DefaultCluster, Node: "n1", NodeName: "hv1",
+func aDrain(id string, at time.Time) model.Plan {
+	return model.Plan{
+		ID: id, Kind: model.PlanDrain, State: model.PlanRunning, Cluster: model.DefaultCluster, Node: "n1", NodeName: "hv1",
 		Caller: "operator/alice", Reason: "new fans", Parallel: 2, CreatedAt: at, UpdatedAt: at,
-		Moves: []cluster.Move{
+		Moves: []model.Move{
 			{VM: "v1", VMName: "web", Source: "n1", SourceName: "hv1", Target: "n2", TargetName: "hv2", Memory: 2 * units.GiB},
 			{VM: "v2", VMName: "db", Source: "n1", SourceName: "hv1", Memory: units.GiB, Stays: true, Reason: "nobody may move it"},
 		},
@@ -50,14 +52,16 @@ func TestDrains(t *testing.T) {
 	m.addNode("n1", "hv1")
 	at := m.now()
 	var asked []string
-	m.control.drain = func(request control.DrainNode) (control.Drained, error) {
+	m.control.drain = func(request plans.DrainNode) (plans.Drained, error) {
 		asked = append(asked, fmt.Sprintf("%+v", request))
 		plan := aDrain("", at)
 		if request.RequestID == "again" {
-			return control.Drained{Plan: plan}, nil
+			return plans.Drained{Plan: plan}, nil
 		}
-		return control.Drained{Plan: plan, Preflight: balance.Preflight{
-			Plan: plan, Headroom: 20 * units.GiB, Largest: 8 * units.GiB, Estimate: 90 * time.Second, Warnings: []string{"apart does not hold meanwhile"},
+		return plans.Drained{Plan: plan, Preflight: balance.Preflight{
+			Plan: plan, Headroom: 20 * units.GiB, Largest: 8 * units.GiB, Estimate: 90 * time.Second, Warnings: []string{
+				"apart does not hold meanwhile",
+			},
 		}}, nil
 	}
 	drain := func(request *berthv1.DrainNodeRequest) (*berthv1.Plan, error) {
@@ -75,7 +79,7 @@ func TestDrains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("%+v", control.DrainNode{
+		want := fmt.Sprintf("%+v", plans.DrainNode{
 			Node: "n1", DryRun: true, Parallel: 3, Bandwidth: units.MiB, Reason: "new fans", RequestID: "r1", Caller: "operator/alice",
 		})
 		if diff := cmp.Diff([]string{want}, asked); diff != "" {
@@ -95,7 +99,7 @@ func TestDrains(t *testing.T) {
 	})
 
 	for name, request := range map[string]*berthv1.DrainNodeRequest{
-		"too many moves":       {Node: "hv1", Parallel: cluster.MaxParallelMoves + 1},
+		"too many moves":       {Node: "hv1", Parallel: model.MaxParallelMoves + 1},
 		"fewer than no moves":  {Node: "hv1", Parallel: -1},
 		"a negative bandwidth": {Node: "hv1", BandwidthBps: -1},
 		"a long reason":        {Node: "hv1", Reason: strings.Repeat("x", maxReason+1)},
@@ -118,9 +122,9 @@ func TestDrains(t *testing.T) {
 	})
 
 	t.Run("pass on why control refuses", func(t *testing.T) {
-		m.control.drain = func(control.DrainNode) (control.Drained, error) {
-			return control.Drained{}, &control.Error{
-				Code: control.Conflict, Subject: "node/hv1", Message: "hv1 is the only node of its cluster", NextStep: "add a node",
+		m.control.drain = func(plans.DrainNode) (plans.Drained, error) {
+			return plans.Drained{}, &lead.Error{
+				Code: lead.Conflict, Subject: "node/hv1", Message: "hv1 is the only node of its cluster", NextStep: "add a node",
 			}
 		}
 		_, err := drain(&berthv1.DrainNodeRequest{Node: "hv1"})
@@ -128,21 +132,21 @@ func TestDrains(t *testing.T) {
 	})
 
 	t.Run("are undone, with or without a return", func(t *testing.T) {
-		var wanted control.UndrainNode
-		m.control.undrain = func(request control.UndrainNode) (cluster.Plan, error) {
+		var wanted plans.UndrainNode
+		m.control.undrain = func(request plans.UndrainNode) (model.Plan, error) {
 			wanted = request
 			if !request.Return {
-				return cluster.Plan{}, nil
+				return model.Plan{}, nil
 			}
 			plan := aDrain("p2", at)
-			plan.Kind = cluster.PlanReturn
+			plan.Kind = model.PlanReturn
 			return plan, nil
 		}
 		answer, err := client.UndrainNode(ctx, connect.NewRequest(&berthv1.UndrainNodeRequest{Node: "hv1", RequestId: "r2"}))
 		if err != nil || answer.Msg.GetNode().GetName() != "hv1" || answer.Msg.Plan != nil {
 			t.Errorf("answered %v, %v", answer, err)
 		}
-		if want := (control.UndrainNode{Node: "n1", RequestID: "r2", Caller: "operator/alice"}); wanted != want {
+		if want := (plans.UndrainNode{Node: "n1", RequestID: "r2", Caller: "operator/alice"}); wanted != want {
 			t.Errorf("control was asked %+v", wanted)
 		}
 		answer, err = client.UndrainNode(ctx, connect.NewRequest(&berthv1.UndrainNodeRequest{Node: "n1", ReturnVms: true, DryRun: true}))
@@ -161,14 +165,15 @@ func TestPlans(t *testing.T) {
 	m.addNode("n2", "hv2")
 	at := m.now()
 	first := aDrain("p1-one", at.Add(-time.Hour))
-	first.State, first.EndedAt, first.Message = cluster.PlanDone, at, "1 moved, 1 stays"
+	first.State, first.EndedAt, first.Message = model.PlanDone, at, "1 moved, 1 stays"
 	m.keepPlan(first)
 	second := aDrain("p1-two", at.Add(-time.Minute))
 	m.keepPlan(second)
-	m.keepPlan(cluster.Plan{
-		ID: "p3", Kind: cluster.PlanBalance, State: cluster.PlanProposed, Cluster: "west", Policy: "vm-evenly-distributed", Reason: "hv1 has 14 VMs, hv2 3",
-		Unit: "VMs", Before: 14, Predicted: 9, CreatedAt: at, UpdatedAt: at,
-		Moves: []cluster.Move{{VM: "v3", VMName: "mail", Source: "n1", SourceName: "hv1", Target: "n2", TargetName: "hv2"}},
+	m.keepPlan(model.Plan{
+		ID: "p3", Kind: model.PlanBalance, State: model.PlanProposed, Cluster: "west", Policy: "vm-evenly-distributed",
+		Reason: "hv1 has 14 VMs, hv2 3",
+		Unit:   "VMs", Before: 14, Predicted: 9, CreatedAt: at, UpdatedAt: at,
+		Moves: []model.Move{{VM: "v3", VMName: "mail", Source: "n1", SourceName: "hv1", Target: "n2", TargetName: "hv2"}},
 	})
 	get := func(id string) (*berthv1.Plan, error) {
 		answer, err := client.GetPlan(ctx, connect.NewRequest(&berthv1.GetPlanRequest{Id: id}))
@@ -202,7 +207,8 @@ func TestPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.GetBefore() != 14 || plan.GetPredicted() != 9 || plan.Observed != nil || plan.GetUnit() != "VMs" || plan.GetState() != "proposed" {
+		if plan.GetBefore() != 14 || plan.GetPredicted() != 9 || plan.Observed != nil || plan.GetUnit() != "VMs" ||
+			plan.GetState() != "proposed" {
 			t.Errorf("got %v", plan)
 		}
 		drained, err := get("p1-one")
@@ -238,17 +244,17 @@ func TestPlans(t *testing.T) {
 	})
 
 	t.Run("are proposed by control", func(t *testing.T) {
-		var wanted control.ProposePlan
-		m.control.propose = func(request control.ProposePlan) (cluster.Plan, error) {
+		var wanted plans.ProposePlan
+		m.control.propose = func(request plans.ProposePlan) (model.Plan, error) {
 			wanted = request
-			return cluster.Plan{Kind: cluster.PlanBalance, Cluster: request.Cluster, Reason: "the cluster is even"}, nil
+			return model.Plan{Kind: model.PlanBalance, Cluster: request.Cluster, Reason: "the cluster is even"}, nil
 		}
 		answer, err := client.ProposePlan(ctx, connect.NewRequest(&berthv1.ProposePlanRequest{Most: 7, DryRun: true, RequestId: "r"}))
-		want := control.ProposePlan{Cluster: "default", Most: 7, DryRun: true, RequestID: "r", Caller: "operator/alice"}
+		want := plans.ProposePlan{Cluster: "default", Most: 7, DryRun: true, RequestID: "r", Caller: "operator/alice"}
 		if err != nil || wanted != want || answer.Msg.GetPlan().GetReason() != "the cluster is even" {
 			t.Errorf("answered %v, %v; control was asked %+v", answer, err, wanted)
 		}
-		for _, most := range []int32{-1, control.MaxMost + 1} {
+		for _, most := range []int32{-1, plans.MaxMost + 1} {
 			_, err = client.ProposePlan(ctx, connect.NewRequest(&berthv1.ProposePlanRequest{Most: most}))
 			wantRefusal(t, err, rpc.Invalid, "")
 		}
@@ -258,7 +264,7 @@ func TestPlans(t *testing.T) {
 
 	t.Run("are applied, discarded and cancelled by control", func(t *testing.T) {
 		var asked []string
-		m.control.ended = func(verb string, request any) (cluster.Plan, error) {
+		m.control.ended = func(verb string, request any) (model.Plan, error) {
 			asked = append(asked, fmt.Sprintf("%s %+v", verb, request))
 			return second, nil
 		}
@@ -268,7 +274,9 @@ func TestPlans(t *testing.T) {
 		if _, err := client.DiscardPlan(ctx, connect.NewRequest(&berthv1.DiscardPlanRequest{Id: "p3", RequestId: "b"})); err != nil {
 			t.Error(err)
 		}
-		if _, err := client.CancelPlan(ctx, connect.NewRequest(&berthv1.CancelPlanRequest{Id: "node/hv1", Abort: true, RequestId: "c"})); err != nil {
+		if _, err := client.CancelPlan(
+			ctx, connect.NewRequest(&berthv1.CancelPlanRequest{Id: "node/hv1", Abort: true, RequestId: "c"}),
+		); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{
@@ -294,7 +302,9 @@ func nextPlan(t *testing.T, stream *connect.ServerStreamForClient[berthv1.WatchP
 	return stream.Msg().GetPlan()
 }
 
-func watchPlan(ctx context.Context, t *testing.T, client berthv1connect.BerthServiceClient, id string) *connect.ServerStreamForClient[berthv1.WatchPlanResponse] {
+func watchPlan(
+	ctx context.Context, t *testing.T, client berthv1connect.BerthServiceClient, id string,
+) *connect.ServerStreamForClient[berthv1.WatchPlanResponse] {
 	t.Helper()
 	stream, err := client.WatchPlan(ctx, connect.NewRequest(&berthv1.WatchPlanRequest{Id: id}))
 	if err != nil {
@@ -309,8 +319,8 @@ func TestPlansAreWatchedToTheirEnd(t *testing.T) {
 	client, ctx := m.operator(), t.Context()
 	m.addNode("n1", "hv1")
 	m.addNode("n2", "hv2")
-	for _, vm := range []cluster.VM{{ID: "v1", Name: "web", Operation: "o1"}, {ID: "v2", Name: "db"}} {
-		vm.Holder, vm.Desired = "n1", cluster.Running
+	for _, vm := range []model.VM{{ID: "v1", Name: "web", Operation: "o1"}, {ID: "v2", Name: "db"}} {
+		vm.Holder, vm.Desired = "n1", model.Running
 		m.addVM(vm)
 	}
 	plan := aDrain("p1", m.now())
@@ -323,7 +333,9 @@ func TestPlansAreWatchedToTheirEnd(t *testing.T) {
 	told := func(plan *berthv1.Plan) string {
 		text := plan.GetState()
 		for _, move := range plan.GetMoves() {
-			text += fmt.Sprintf("; %s %s to %q, %s, %d copied", move.GetVm(), move.GetState(), move.GetTarget(), move.GetOperationId(), move.GetCopiedBytes())
+			text += fmt.Sprintf(
+				"; %s %s to %q, %s, %d copied", move.GetVm(), move.GetState(), move.GetTarget(), move.GetOperationId(), move.GetCopiedBytes(),
+			)
 		}
 		return text
 	}
@@ -339,14 +351,15 @@ func TestPlansAreWatchedToTheirEnd(t *testing.T) {
 	next(`running; web moving to "hv2", o1, 0 copied` + stays)
 	m.report("n1", "o1", &berthv1.MigrationStats{DataProcessedBytes: 42})
 	next(`running; web moving to "hv2", o1, 42 copied` + stays)
-	plan.State = cluster.PlanCancelled // what copies is let end
+	plan.State = model.PlanCancelled // what copies is let end
 	m.keepPlan(plan)
 	next(`cancelled; web moving to "hv2", o1, 42 copied` + stays)
 	plan.Message, plan.EndedAt = "1 moved, 1 stays", m.now()
-	plan.Moves[0].Result, plan.Moves[1].Result = cluster.MoveMoved, cluster.MoveStays
+	plan.Moves[0].Result, plan.Moves[1].Result = model.MoveMoved, model.MoveStays
 	m.keepPlan(plan)
 	last := nextPlan(t, stream)
-	if got := told(last); got != `cancelled; web moved to "hv2", o1, 0 copied`+stays || last.GetMessage() != "1 moved, 1 stays" || last.GetEndedAt() == nil {
+	if got := told(last); got != `cancelled; web moved to "hv2", o1, 0 copied`+stays || last.GetMessage() != "1 moved, 1 stays" ||
+		last.GetEndedAt() == nil {
 		t.Errorf("at last %v", last)
 	}
 	if stream.Receive() || stream.Err() != nil {
@@ -374,25 +387,25 @@ func TestSeveralVMsStart(t *testing.T) {
 	client, ctx := m.operator(), t.Context()
 	m.addNode("n1", "hv1")
 	for _, name := range []string{"a", "b", "c"} {
-		m.addVM(cluster.VM{ID: "id-" + name, Name: name, Desired: cluster.Stopped})
+		m.addVM(model.VM{ID: "id-" + name, Name: name, Desired: model.Stopped})
 	}
-	var wanted control.StartVMs
-	m.control.batch = func(request control.StartVMs) ([]control.StartedVM, error) {
+	var wanted lifecycle.StartVMs
+	m.control.batch = func(request lifecycle.StartVMs) ([]lifecycle.StartedVM, error) {
 		wanted = request
-		placed := func(id string) control.Started {
-			return control.Started{
+		placed := func(id string) lifecycle.Started {
+			return lifecycle.Started{
 				Operation: operation.Operation{ID: "o-" + id, Kind: operation.Start},
 				Decision:  placement.Decision{ID: "d-" + id, Outcome: placement.Placed, WinnerName: "hv1"},
 			}
 		}
-		return []control.StartedVM{
+		return []lifecycle.StartedVM{
 			{VMName: "b", Started: placed("b"), Unit: []string{"a"}},
 			{VMName: "a", Started: placed("a"), Unit: []string{"b"}},
-			{VMName: "c", Err: &control.Error{Code: control.Busy, Subject: "vm/c", Message: "VM c is busy", NextStep: "wait"}},
+			{VMName: "c", Err: &lead.Error{Code: lead.Busy, Subject: "vm/c", Message: "VM c is busy", NextStep: "wait"}},
 		}, nil
 	}
 	start := func(request *berthv1.StartVMsRequest) ([]*berthv1.StartedVM, error) {
-		wanted = control.StartVMs{}
+		wanted = lifecycle.StartVMs{}
 		answer, err := client.StartVMs(ctx, connect.NewRequest(request))
 		if err != nil {
 			return nil, err
@@ -405,25 +418,29 @@ func TestSeveralVMsStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := control.StartVMs{VMs: []string{"id-b", "id-a", "id-c"}, Node: "n1", RequestID: "r", Caller: "operator/alice"}
+		want := lifecycle.StartVMs{VMs: []string{"id-b", "id-a", "id-c"}, Node: "n1", RequestID: "r", Caller: "operator/alice"}
 		if diff := cmp.Diff(want, wanted); diff != "" {
 			t.Error(diff)
 		}
-		if b := started[0]; b.GetVm() != "b" || b.GetOperation().GetId() != "o-b" || b.GetDecision().GetWinner() != "hv1" || b.GetUnit()[0] != "a" || b.Error != nil {
+		if b := started[0]; b.GetVm() != "b" || b.GetOperation().GetId() != "o-b" || b.GetDecision().GetWinner() != "hv1" ||
+			b.GetUnit()[0] != "a" || b.Error != nil {
 			t.Errorf("b: %v", b)
 		}
 		c := started[2]
-		if c.Operation != nil || c.Decision != nil || c.GetError().GetCode() != rpc.Busy || c.GetError().GetNextStep() != "wait" || c.GetMessage() != "VM c is busy" {
+		if c.Operation != nil || c.Decision != nil || c.GetError().GetCode() != rpc.Busy || c.GetError().GetNextStep() != "wait" ||
+			c.GetMessage() != "VM c is busy" {
 			t.Errorf("c: %v", c)
 		}
 	})
 
 	t.Run("the first ones with every node", func(t *testing.T) {
-		m.control.batch = func(control.StartVMs) ([]control.StartedVM, error) {
+		m.control.batch = func(lifecycle.StartVMs) ([]lifecycle.StartedVM, error) {
 			decision := decisions("d1", "a")[0]
-			placed := control.StartedVM{VMName: "a", Started: control.Started{Decision: decision}}
-			refused := control.StartedVM{VMName: "b", Err: &control.Error{Code: control.NoNodeFits, Message: "no node fits", NextStep: "wait", Decision: &decision}}
-			return slices.Repeat([]control.StartedVM{placed, refused}, maxDetail), nil
+			placed := lifecycle.StartedVM{VMName: "a", Started: lifecycle.Started{Decision: decision}}
+			refused := lifecycle.StartedVM{
+				VMName: "b", Err: &lead.Error{Code: lead.NoNodeFits, Message: "no node fits", NextStep: "wait", Decision: &decision},
+			}
+			return slices.Repeat([]lifecycle.StartedVM{placed, refused}, maxDetail), nil
 		}
 		started, err := start(&berthv1.StartVMsRequest{Vms: []string{"a"}})
 		if err != nil {
@@ -433,7 +450,9 @@ func TestSeveralVMsStart(t *testing.T) {
 		if len(first[0].GetDecision().GetNodes()) != 1 || len(first[1].GetError().GetDecision().GetNodes()) != 1 {
 			t.Errorf("at first %v", first)
 		}
-		if last[0].GetDecision().GetId() != "d1" || len(last[0].GetDecision().GetNodes()) > 0 || last[1].GetError().Decision != nil || last[1].GetError().GetDecisionId() != "d1" {
+		if last[0].GetDecision().GetId() != "d1" || len(
+			last[0].GetDecision().GetNodes(),
+		) > 0 || last[1].GetError().Decision != nil || last[1].GetError().GetDecisionId() != "d1" {
 			t.Errorf("at last %v", last)
 		}
 	})

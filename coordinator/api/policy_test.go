@@ -8,8 +8,8 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
@@ -59,7 +59,7 @@ func TestPolicies(t *testing.T) {
 		if diff := cmp.Diff(want, names); diff != "" || !slices.Contains(names, "affinity") {
 			t.Errorf("%s: %v", diff, names)
 		}
-		if byID := d.get("policy", cluster.BuiltIn+"affinity"); byID.GetName() != "affinity" {
+		if byID := d.get("policy", model.BuiltIn+"affinity"); byID.GetName() != "affinity" {
 			t.Errorf("by ID %v", byID)
 		}
 		before := d.index()
@@ -75,7 +75,9 @@ func TestPolicies(t *testing.T) {
 
 	t.Run("are made with lists, and tell what they come to", func(t *testing.T) {
 		made, err := d.addPolicy(&berthv1.AddResourceRequest{
-			Name: "mine", Settings: pairs{"gate": "off", "balancer": "even-vm-count"}, Lists: words("weighers:customer-keys=2", "parameters:HighVMCount=7"),
+			Name: "mine", Settings: pairs{"gate": "off", "balancer": "even-vm-count"}, Lists: words(
+				"weighers:customer-keys=2", "parameters:HighVMCount=7",
+			),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -83,13 +85,17 @@ func TestPolicies(t *testing.T) {
 		if diff := cmp.Diff([]string{"customer-keys=2"}, made.GetLists()["weighers"].GetItems()); diff != "" || made.GetBuiltIn() {
 			t.Errorf("made %v: %s", made, diff)
 		}
-		if made.GetLists()["constraints"] != nil || len(made.GetEffectiveLists()["constraints"].GetItems()) == 0 || made.GetEffectiveSettings()["selector"] != "rank" {
+		if made.GetLists()["constraints"] != nil || len(
+			made.GetEffectiveLists()["constraints"].GetItems(),
+		) == 0 || made.GetEffectiveSettings()["selector"] != "rank" {
 			t.Errorf("what was left out: %v", made)
 		}
 	})
 
 	t.Run("change as they are told to", func(t *testing.T) {
-		changed, err := d.change(&berthv1.ChangeResourceRequest{Kind: "policy", Name: "mine", Lists: words("parameters:HighVMCount=9", "parameters:MigrationThreshold=3")})
+		changed, err := d.change(&berthv1.ChangeResourceRequest{
+			Kind: "policy", Name: "mine", Lists: words("parameters:HighVMCount=9", "parameters:MigrationThreshold=3"),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +104,9 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("changed to %v: %s", changed, diff)
 		}
 		before := d.index()
-		if _, err = d.change(&berthv1.ChangeResourceRequest{Kind: "policy", Name: "mine", Lists: words("parameters:MigrationThreshold=3", "parameters:HighVMCount=9")}); err != nil || d.index() != before {
+		if _, err = d.change(&berthv1.ChangeResourceRequest{
+			Kind: "policy", Name: "mine", Lists: words("parameters:MigrationThreshold=3", "parameters:HighVMCount=9"),
+		}); err != nil || d.index() != before {
 			t.Errorf("the same again was written: %v", err)
 		}
 		changed, err = d.change(&berthv1.ChangeResourceRequest{Kind: "policy", Name: "mine", Unset: []string{"parameters"}})
@@ -111,19 +119,27 @@ func TestPolicies(t *testing.T) {
 		request *berthv1.AddResourceRequest
 		named   []string
 	}{
-		"an unknown weigher":      {&berthv1.AddResourceRequest{Lists: words("weighers:cutest=1")}, []string{"cutest", "customer-keys"}},
-		"an unknown constraint":   {&berthv1.AddResourceRequest{Lists: words("constraints:luck")}, []string{"luck"}},
-		"a constraint too few":    {&berthv1.AddResourceRequest{Lists: words("constraints:running")}, []string{"cannot be left out"}},
-		"a factor of NaN":         {&berthv1.AddResourceRequest{Lists: words("weighers:customer-keys=NaN")}, []string{"customer-keys"}},
-		"a factor that is none":   {&berthv1.AddResourceRequest{Lists: words("weighers:customer-keys")}, []string{"customer-keys"}},
-		"an unknown selector":     {&berthv1.AddResourceRequest{Settings: pairs{"selector": "dice"}}, []string{"dice", "rank"}},
-		"an unknown balancer":     {&berthv1.AddResourceRequest{Settings: pairs{"balancer": "juggler"}}, []string{"juggler", "even-vm-count"}},
-		"an unknown parameter":    {&berthv1.AddResourceRequest{Settings: pairs{"balancer": "even-vm-count"}, Lists: words("parameters:Speed=1")}, []string{"Speed", "HighVMCount"}},
-		"a parameter of nothing":  {&berthv1.AddResourceRequest{Lists: words("parameters:HighVMCount=1")}, []string{"HighVMCount"}},
-		"a threshold of 1":        {&berthv1.AddResourceRequest{Settings: pairs{"balancer": "even-vm-count"}, Lists: words("parameters:MigrationThreshold=1")}, []string{"MigrationThreshold", "2"}},
-		"an unknown list":         {&berthv1.AddResourceRequest{Lists: words("wishes:peace")}, []string{"wishes"}},
-		"an unknown setting":      {&berthv1.AddResourceRequest{Settings: pairs{"colour": "red"}}, []string{"colour"}},
-		"lists of something else": {&berthv1.AddResourceRequest{Kind: "customer", Lists: words("weighers:customer-keys=1")}, []string{"weighers"}},
+		"an unknown weigher":    {&berthv1.AddResourceRequest{Lists: words("weighers:cutest=1")}, []string{"cutest", "customer-keys"}},
+		"an unknown constraint": {&berthv1.AddResourceRequest{Lists: words("constraints:luck")}, []string{"luck"}},
+		"a constraint too few":  {&berthv1.AddResourceRequest{Lists: words("constraints:running")}, []string{"cannot be left out"}},
+		"a factor of NaN":       {&berthv1.AddResourceRequest{Lists: words("weighers:customer-keys=NaN")}, []string{"customer-keys"}},
+		"a factor that is none": {&berthv1.AddResourceRequest{Lists: words("weighers:customer-keys")}, []string{"customer-keys"}},
+		"an unknown selector":   {&berthv1.AddResourceRequest{Settings: pairs{"selector": "dice"}}, []string{"dice", "rank"}},
+		"an unknown balancer":   {&berthv1.AddResourceRequest{Settings: pairs{"balancer": "juggler"}}, []string{"juggler", "even-vm-count"}},
+		"an unknown parameter": {
+			&berthv1.AddResourceRequest{Settings: pairs{"balancer": "even-vm-count"}, Lists: words("parameters:Speed=1")},
+			[]string{"Speed", "HighVMCount"},
+		},
+		"a parameter of nothing": {&berthv1.AddResourceRequest{Lists: words("parameters:HighVMCount=1")}, []string{"HighVMCount"}},
+		"a threshold of 1": {
+			&berthv1.AddResourceRequest{Settings: pairs{"balancer": "even-vm-count"}, Lists: words("parameters:MigrationThreshold=1")},
+			[]string{"MigrationThreshold", "2"},
+		},
+		"an unknown list":    {&berthv1.AddResourceRequest{Lists: words("wishes:peace")}, []string{"wishes"}},
+		"an unknown setting": {&berthv1.AddResourceRequest{Settings: pairs{"colour": "red"}}, []string{"colour"}},
+		"lists of something else": {
+			&berthv1.AddResourceRequest{Kind: "customer", Lists: words("weighers:customer-keys=1")}, []string{"weighers"},
+		},
 	} {
 		t.Run("refuse "+name, func(t *testing.T) {
 			before := d.index()

@@ -6,7 +6,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -21,20 +21,24 @@ func TestPools(t *testing.T) {
 	session, err := lead.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot"}, 1)
 	c.check(err)
 	session.Report(&berthv1.SessionRequest{Sequence: 2, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
-		Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30, Cpus: 16, DomainTypes: []string{"kvm"}, CollectedAt: timestamppb.Now(), StoragePools: []*berthv1.StoragePool{
-			{Name: "vms", Active: true, CapacityBytes: 100 << 30, AvailableBytes: 60 << 30},
-		}},
+		Node: &berthv1.NodeInventory{
+			MemoryBytes: 1 << 30, Cpus: 16, DomainTypes: []string{"kvm"}, CollectedAt: timestamppb.Now(),
+			StoragePools: []*berthv1.StoragePool{
+				{Name: "vms", Active: true, CapacityBytes: 100 << 30, AvailableBytes: 60 << 30},
+			},
+		},
 	}}})
-	lead.declare(cluster.Resource{ID: "c1", Kind: cluster.KindCluster, Name: "other"})
-	lead.declare(cluster.Resource{
-		ID: "p1", Kind: cluster.KindPool, Name: "fast", Links: map[string]string{"cluster": cluster.DefaultCluster},
-		Settings: map[string]string{cluster.SettingScope: "local", cluster.SettingPoolSource: "vms", cluster.SettingOverProvisioning: "1.5"},
+	lead.declare(model.Resource{ID: "c1", Kind: model.KindCluster, Name: "other"})
+	lead.declare(model.Resource{
+		ID: "p1", Kind: model.KindPool, Name: "fast", Links: map[string]string{"cluster": model.DefaultCluster},
+		Settings: map[string]string{model.SettingScope: "local", model.SettingPoolSource: "vms", model.SettingOverProvisioning: "1.5"},
 	})
-	lead.declare(cluster.Resource{
-		ID: "p2", Kind: cluster.KindPool, Name: "nfs", Links: map[string]string{"cluster": "c1"}, Settings: map[string]string{cluster.SettingScope: "shared"},
+	lead.declare(model.Resource{
+		ID: "p2", Kind: model.KindPool, Name: "nfs", Links: map[string]string{"cluster": "c1"},
+		Settings: map[string]string{model.SettingScope: "shared"},
 	})
-	for _, kind := range []cluster.Kind{cluster.KindDisk, cluster.KindImage} {
-		lead.declare(cluster.Resource{ID: "r-" + string(kind), Kind: kind, Name: "root", Volume: &cluster.Volume{
+	for _, kind := range []model.Kind{model.KindDisk, model.KindImage} {
+		lead.declare(model.Resource{ID: "r-" + string(kind), Kind: kind, Name: "root", Volume: &model.Volume{
 			Pool: "p1", Nodes: []string{"n1"}, Name: "v-" + string(kind), Format: "qcow2", Capacity: 5 * units.GiB,
 		}})
 	}

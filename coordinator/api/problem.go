@@ -9,23 +9,28 @@ import (
 	"time"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
 	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/moving"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// problems says, one line each and most urgent first, what somebody should look at.
-func (p *picture) problems(members []*berthv1.Member) []string {
+// problems finds in a moment what a person should look at.
+type problems struct{ *answer.Moment }
+
+// all says, one line each and most urgent first, what a person should look at.
+func (p problems) all(members []*berthv1.Member) []string {
 	return slices.Concat(
 		p.quarantine(true),
 		p.duplicates(),
 		p.parked(),
 		p.sameHosts(),
-		memberProblems(members, p.at),
+		memberProblems(members, p.At),
 		p.vmProblems(),
 		p.strays(),
 		p.nodeProblems(),
@@ -37,7 +42,7 @@ func (p *picture) problems(members []*berthv1.Member) []string {
 }
 
 // quarantine says that there is one. Only the leader hears the nodes, and knows which of them it waits for.
-func (p *picture) quarantine(leads bool) []string {
+func (p problems) quarantine(leads bool) []string {
 	reason := p.Meta(state.MetaQuarantine)
 	if reason == "" {
 		return nil
@@ -51,10 +56,10 @@ func (p *picture) quarantine(leads bool) []string {
 }
 
 // untold are the names of the nodes that a quarantine waits for.
-func (p *picture) untold() []string {
+func (p problems) untold() []string {
 	var names []string
-	for _, view := range p.view().Nodes {
-		if !control.Told(&view.Node, &view.Facts) {
+	for _, view := range p.View().Nodes {
+		if !evidence.Told(&view.Node, &view.Facts) {
 			names = append(names, view.Node.Name)
 		}
 	}
@@ -63,9 +68,9 @@ func (p *picture) untold() []string {
 }
 
 // duplicates are UUIDs that run on two nodes: two guests may be writing to one disk.
-func (p *picture) duplicates() []string {
+func (p problems) duplicates() []string {
 	var lines []string
-	for uuid, nodes := range p.running() {
+	for uuid, nodes := range p.Running() {
 		if len(nodes) < 2 {
 			continue
 		}
@@ -82,10 +87,10 @@ func (p *picture) duplicates() []string {
 
 // sameHosts are nodes whose libvirt has the host UUID of another one: libvirt refuses to migrate between them. At enrolment it
 // is refused; it may change afterwards.
-func (p *picture) sameHosts() []string {
+func (p problems) sameHosts() []string {
 	names := make(map[string][]string)
-	for _, view := range p.view().Nodes {
-		if uuid := strings.ToLower(p.soft.Inventory(view.Node.ID).GetHostUuid()); uuid != "" {
+	for _, view := range p.View().Nodes {
+		if uuid := strings.ToLower(p.Soft.Inventory(view.Node.ID).GetHostUuid()); uuid != "" {
 			names[uuid] = append(names[uuid], view.Node.Name)
 		}
 	}
@@ -101,7 +106,7 @@ func (p *picture) sameHosts() []string {
 	return lines
 }
 
-func (p *picture) parked() []string {
+func (p problems) parked() []string {
 	var lines []string
 	for _, op := range p.LiveOperations() {
 		if op.Result == operation.Parked {
@@ -112,32 +117,32 @@ func (p *picture) parked() []string {
 	return lines
 }
 
-func (p *picture) vmProblems() []string {
+func (p problems) vmProblems() []string {
 	if p.Meta(state.MetaQuarantine) != "" {
 		return nil // the records are claims of the past: what differs is set right when it ends
 	}
 	var lines []string
-	running := p.running()
+	running := p.Running()
 	for _, vm := range p.VMs() {
-		seen := p.vm(vm, running)
+		seen := vmMessage(p.Moment, vm, running)
 		lost := seen.GetState() == berthv1.VMState_VM_STATE_LOST
-		switch condition := seen.GetCondition(); {
-		case lost && !control.IsOutOfBand(condition):
-			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(condition, "no node runs it")))
-		case vm.Operation == "" && control.IsOutOfBand(vm.Condition):
-			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition))
+		switch kind := seen.GetConditionKind(); {
+		case lost && kind != berthv1.ConditionKind_CONDITION_KIND_OUT_OF_BAND && kind != berthv1.ConditionKind_CONDITION_KIND_RUNS_TWICE:
+			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(seen.GetCondition(), "no node runs it")))
+		case vm.Operation == "" && evidence.IsOutOfBand(vm.Condition):
+			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition.Text))
 		}
 	}
 	return lines
 }
 
 // strays are domains with Berth's mark that no record knows, as those of VMs that were made after a backup that was restored.
-func (p *picture) strays() []string {
+func (p problems) strays() []string {
 	if p.Meta(state.MetaQuarantine) != "" {
 		return nil
 	}
 	var lines []string
-	for _, view := range p.view().Nodes {
+	for _, view := range p.View().Nodes {
 		for _, domain := range view.Facts.Domains {
 			if _, known := p.VM(domain.UUID); known || !domain.Managed || !domain.State.Holds() {
 				continue
@@ -150,17 +155,19 @@ func (p *picture) strays() []string {
 	return lines
 }
 
-func (p *picture) nodeProblems() []string {
+func (p problems) nodeProblems() []string {
 	var lines []string
-	for _, view := range p.view().Nodes {
+	for _, view := range p.View().Nodes {
 		facts := view.Facts
 		if view.Node.Fenced() {
-			lines = append(lines, fmt.Sprintf("node %s is fenced: %s; it counts again when it has booted anew", view.Node.Name, view.Node.Fencing.Message))
+			lines = append(
+				lines, fmt.Sprintf("node %s is fenced: %s; it counts again when it has booted anew", view.Node.Name, view.Node.Fencing.Message),
+			)
 			continue
 		}
 		switch facts.Liveness {
-		case cluster.Unreachable, cluster.Degraded:
-			line := because(fmt.Sprintf("node %s is %s", view.Node.Name, facts.Liveness), facts.LivenessReason)
+		case model.Unreachable, model.Degraded:
+			line := answer.Because(fmt.Sprintf("node %s is %s", view.Node.Name, facts.Liveness), facts.LivenessReason)
 			switch held := len(p.VMsOn(view.Node.ID)); held {
 			case 0:
 			case 1:
@@ -170,7 +177,7 @@ func (p *picture) nodeProblems() []string {
 			}
 			lines = append(lines, line+nodeStep(facts.Liveness))
 		default:
-			if facts.Inventory && !facts.DomainsKnown && facts.Liveness == cluster.Up {
+			if facts.Inventory && !facts.DomainsKnown && facts.Liveness == model.Up {
 				lines = append(lines, fmt.Sprintf("node %s could not list its domains", view.Node.Name))
 			}
 		}
@@ -180,17 +187,17 @@ func (p *picture) nodeProblems() []string {
 }
 
 // headroomProblems are the clusters that keep nodes in spare and could not restart all VMs with ha if these failed now.
-func (p *picture) headroomProblems() []string {
+func (p problems) headroomProblems() []string {
 	var lines []string
 	spare := make(map[string]int)
 	for _, record := range p.Clusters() {
-		spare[record.Name] = cluster.SettingsOf(&record).SpareNodes
+		spare[record.Name] = model.SettingsOf(&record).SpareNodes
 	}
 	for _, name := range slices.Sorted(maps.Keys(spare)) {
 		if spare[name] == 0 {
 			continue
 		}
-		if short := placement.ShortOf(p.view().Columns(name)); short != "" {
+		if short := placement.ShortOf(p.View().Columns(name)); short != "" {
 			lines = append(lines, fmt.Sprintf("cluster %s keeps %s in spare, and has not enough free: %s; add memory or nodes, or run less",
 				name, spares(spare[name]), short))
 		}
@@ -206,19 +213,19 @@ func spares(n int) string {
 }
 
 // nodeStep is where to look next on a node that is not as it should be.
-func nodeStep(l cluster.Liveness) string {
-	if l == cluster.Degraded {
+func nodeStep(l model.Liveness) string {
+	if l == model.Degraded {
 		return "; 'berth-agent doctor' there tells what is missing"
 	}
 	return "; 'systemctl status berth-agent' there tells whether its agent runs"
 }
 
 // groupProblems are the hard rules that do not hold. A soft one is a wish.
-func (p *picture) groupProblems() []string {
+func (p problems) groupProblems() []string {
 	var lines []string
-	where := p.where()
+	where := p.Where()
 	for _, inside := range p.groupedClusters() {
-		for _, breach := range affinity.Breaches(estate.GroupsOf(p.Snapshot, inside), where, p.memberName) {
+		for _, breach := range affinity.Breaches(estate.GroupsOf(p.Snapshot, inside), where, p.MemberName) {
 			if !breach.Rule.Hard() {
 				continue
 			}
@@ -234,30 +241,30 @@ func (p *picture) groupProblems() []string {
 }
 
 // groupedClusters are the names of the clusters that have groups, ascending.
-func (p *picture) groupedClusters() []string {
+func (p problems) groupedClusters() []string {
 	found := make(map[string]bool)
 	for _, record := range p.Groups() {
-		found[p.clusterOfGroup(&record)] = true
+		found[p.ClusterOfGroup(&record)] = true
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
 // planProblems are the drains that run and the plans that wait for somebody.
-func (p *picture) planProblems() []string {
+func (p problems) planProblems() []string {
 	var drains, waiting []string
 	for _, plan := range p.LivePlans() {
 		switch {
-		case plan.Kind == cluster.PlanDrain:
+		case plan.Kind == model.PlanDrain:
 			moved := 0
-			moves := control.Moves(p.Snapshot, plan)
+			moves := moving.Moves(p.Snapshot, plan)
 			for _, move := range moves {
-				if move.State == control.MoveMoved {
+				if move.State == model.MoveMoved {
 					moved++
 				}
 			}
 			drains = append(drains, fmt.Sprintf("node %s is being drained: %d of %d VMs have moved; 'berth plan watch %s' shows the rest",
 				plan.NodeName, moved, len(moves), plan.ID))
-		case plan.State == cluster.PlanProposed:
+		case plan.State == model.PlanProposed:
 			waiting = append(waiting, fmt.Sprintf("a %s plan of %s for cluster %s waits: %s; 'berth plan show %s', then apply or discard it",
 				plan.Kind, moves(len(plan.Moves)), plan.Cluster, plan.Reason, plan.ID))
 		}
@@ -274,13 +281,13 @@ func moves(n int) string {
 
 // balanceProblems are the nodes whose load nobody knows, in clusters that are to be kept even: they take part in no move. What
 // is unreachable or degraded is told already.
-func (p *picture) balanceProblems() []string {
+func (p problems) balanceProblems() []string {
 	var lines []string
-	for _, view := range p.view().Nodes {
-		record := p.cluster(view.Node.Cluster)
-		balanced := cluster.SettingsOf(&record).Balancing != cluster.Off
-		age, sampled := view.TelemetryAge(p.at)
-		if balanced && view.Facts.Liveness == cluster.Up && (!sampled || age > view.Facts.Pace.Suspect()) {
+	for _, view := range p.View().Nodes {
+		record := p.Cluster(view.Node.Cluster)
+		balanced := model.SettingsOf(&record).Balancing != model.Off
+		age, sampled := view.TelemetryAge(p.At)
+		if balanced && view.Facts.Liveness == model.Up && (!sampled || age > view.Facts.Pace.Suspect()) {
 			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; 'berth-agent doctor' there tells what is missing",
 				view.Node.Name))
 		}

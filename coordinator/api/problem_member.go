@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"berth/coordinator/api/answer"
 	"berth/coordinator/consensus"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -56,8 +57,8 @@ func memberTroubles(member *berthv1.Member, now time.Time) []string {
 		about("%s", member.GetHealth())
 	}
 	if member.GetFeatureLevel() != 0 && member.GetFeatureLevel() < state.FeatureLevel {
-		about("runs release %s of feature level %d: what is new at level %d waits until it is upgraded",
-			member.GetVersion(), member.GetFeatureLevel(), state.FeatureLevel)
+		about("runs release %s of feature level %d: what is new at level %d waits until it is upgraded to release %s or a later one",
+			member.GetVersion(), member.GetFeatureLevel(), state.FeatureLevel, state.FirstRelease(state.FeatureLevel))
 	}
 	if size := units.Bytes(member.GetLogBytes()); size > consensus.LargeLog {
 		about("has a log of %v on its disk, which does not shrink by itself: stop it and run 'berth coordinator compact' there", size)
@@ -82,7 +83,7 @@ func backupTrouble(member *berthv1.Member, now time.Time) string {
 		return "has no verified backup yet: " + why
 	}
 	if age := now.Sub(member.GetBackupAt().AsTime()); age > 2*every+time.Minute {
-		return because(fmt.Sprintf("has no verified backup for %s", age.Round(time.Minute)), why)
+		return answer.Because(fmt.Sprintf("has no verified backup for %s", age.Round(time.Minute)), why)
 	}
 	return ""
 }

@@ -55,14 +55,19 @@ func TestProblemsOfCoordinators(t *testing.T) {
 			"coordinator c1 is 900 entries behind",
 		}},
 		"older": {[]*berthv1.Member{of("c1", func(m *berthv1.Member) { m.FeatureLevel, m.Version = 1, "0.5" })}, []string{
-			"coordinator c1 runs release 0.5 of feature level 1: what is new at level 2 waits until it is upgraded",
+			"coordinator c1 runs release 0.5 of feature level 1: what is new at level 3 waits until it is upgraded to release 0.7 or a later one",
 		}},
 		"large": {[]*berthv1.Member{of("c1", func(m *berthv1.Member) { m.LogBytes = 2 << 30 })}, []string{
 			"coordinator c1 has a log of 2 GiB on its disk, which does not shrink by itself: stop it and run 'berth coordinator compact' there",
 		}},
 		"one backup failed": {[]*berthv1.Member{of("c1", backup(20*time.Minute))}, nil},
-		"backups fail":      {[]*berthv1.Member{of("c1", backup(32*time.Minute))}, []string{"coordinator c1 has no verified backup for 32m0s: no space left on device"}},
-		"no backup was made yet": {[]*berthv1.Member{of("c1", func(m *berthv1.Member) { m.BackupEverySeconds, m.BackupProblem = 900, "no room" })}, []string{
+		"backups fail": {
+			[]*berthv1.Member{of("c1", backup(32*time.Minute))},
+			[]string{"coordinator c1 has no verified backup for 32m0s: no space left on device"},
+		},
+		"no backup was made yet": {[]*berthv1.Member{of(
+			"c1", func(m *berthv1.Member) { m.BackupEverySeconds, m.BackupProblem = 900, "no room" },
+		)}, []string{
 			"coordinator c1 has no verified backup yet: no room",
 		}},
 	} {

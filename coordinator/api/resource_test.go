@@ -9,7 +9,8 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -88,7 +89,7 @@ func (d *declarer) history() string {
 
 // racing lets something else be committed just before the next command.
 type racing struct {
-	Consensus
+	answer.Consensus
 	before func()
 }
 
@@ -151,7 +152,8 @@ func TestResources(t *testing.T) {
 
 	t.Run("include the default cluster before it is declared", func(t *testing.T) {
 		shown := d.get("cluster", "default")
-		if shown.GetRevision() != 0 || shown.GetCreatedAt() != nil || len(shown.GetKeys()) != 3 || shown.GetEffectiveSettings()["msav_steps"] != "10" {
+		if shown.GetRevision() != 0 || shown.GetCreatedAt() != nil || len(shown.GetKeys()) != 3 ||
+			shown.GetEffectiveSettings()["msav_steps"] != "10" {
 			t.Fatalf("shown %v", shown)
 		}
 		wantRefusal(t, d.delete("cluster", "default", "x"), rpc.Conflict, "cluster/default")
@@ -161,7 +163,8 @@ func TestResources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if changed.GetRevision() == 0 || changed.GetCreatedAt() == nil || changed.GetSettings()["ram_ratio"] != "1.5" || len(changed.GetKeys()) != 3 {
+		if changed.GetRevision() == 0 || changed.GetCreatedAt() == nil || changed.GetSettings()["ram_ratio"] != "1.5" ||
+			len(changed.GetKeys()) != 3 {
 			t.Errorf("changed to %v", changed)
 		}
 	})
@@ -257,15 +260,15 @@ func TestResources(t *testing.T) {
 	})
 
 	t.Run("are judged again when something changed meanwhile", func(t *testing.T) {
-		acme, _ := d.m.store.Snapshot().ResourceByName(cluster.KindCustomer, "acme")
-		race := &racing{Consensus: d.m.api.Consensus, before: func() {
+		acme, _ := d.m.store.Snapshot().ResourceByName(model.KindCustomer, "acme")
+		race := &racing{Consensus: d.m.api.source.Consensus, before: func() {
 			d.m.propose(state.Command{
-				Kind: "test", Expect: []state.Expectation{expectResource(acme)},
+				Kind: "test", Expect: []state.Expectation{answer.ExpectResource(acme)},
 				Delete: []state.Record{{Table: state.Resources, ID: acme.ID}},
 			})
 		}}
-		d.m.api.Consensus = race
-		defer func() { d.m.api.Consensus = race.Consensus }()
+		d.m.api.source.Consensus = race
+		defer func() { d.m.api.source.Consensus = race.Consensus }()
 		_, err := d.try("vdc", "late", map[string]string{"customer": "acme"}, nil)
 		wantRefusal(t, err, rpc.Invalid, "vdc/late")
 		if race.before != nil {
@@ -275,9 +278,9 @@ func TestResources(t *testing.T) {
 		beta := d.add("customer", "gamma", nil, nil)
 		race.before = func() {
 			record, _ := d.m.store.Snapshot().Resource(beta.GetId())
-			record.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: "X", Value: 1, Weight: 1}}
+			record.Keys = []model.Key{{Class: model.SystemKey, Name: "X", Value: 1, Weight: 1}}
 			d.m.propose(state.Command{
-				Kind: "test", Expect: []state.Expectation{expectResource(record)}, Resources: []cluster.Resource{record},
+				Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record},
 			})
 		}
 		if made, err := d.try("vdc", "later", map[string]string{"customer": "gamma"}, nil); err != nil || made.GetLinks()["customer"] != "gamma" {

@@ -6,8 +6,12 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/members"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/model"
+	"berth/coordinator/wire"
 	"berth/shared/buildinfo"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -16,44 +20,42 @@ import (
 
 // Status answers with the state of the cluster as the leader sees it, or with what this member alone has. The latter
 // works without a leader, and says so.
-func (s *Server) Status(
+func (s *queryCalls) Status(
 	ctx context.Context, request *connect.Request[berthv1.StatusRequest],
 ) (*connect.Response[berthv1.StatusResponse], error) {
 	if request.Msg.GetStale() {
 		return connect.NewResponse(s.staleStatus()), nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, leaderPatience)
+	waiting, cancel := context.WithTimeout(ctx, gate.LeaderPatience)
 	defer cancel()
-	lead, lost := s.forward.await(waiting)
+	lead, lost := s.Forward.Await(waiting)
 	if lost != nil {
 		return nil, lost
 	}
 	switch {
-	case lead.self:
-	case callerOf(ctx).forwarded:
-		refused := moved()
-		refused.Meta().Set(notLeaderHeader, "1")
-		return nil, refused
+	case lead.Self:
+	case gate.CallerOf(ctx).Forwarded:
+		return nil, gate.NotLeader()
 	default:
-		return relay(ctx, s.forward, request.Msg, berthv1connect.BerthServiceClient.Status)
+		return gate.Relay(ctx, s.Forward, request.Msg, berthv1connect.BerthServiceClient.Status)
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	members := s.members(p)
-	status := s.status(p, members)
-	status.Problems = slices.Concat(s.fenceProblems(p), p.problems(members))
+	coordinators := members.Messages(s.Source, p)
+	status := s.status(p, coordinators)
+	status.Problems = slices.Concat(s.fenceProblems(p), problems{p}.all(coordinators))
 	return connect.NewResponse(status), nil
 }
 
-func (s *Server) staleStatus() *berthv1.StatusResponse {
-	p := s.present()
-	members := s.members(p)
-	status := s.status(p, members)
+func (s *queryCalls) staleStatus() *berthv1.StatusResponse {
+	p := s.Present()
+	coordinators := members.Messages(s.Source, p)
+	status := s.status(p, coordinators)
 	status.Stale = true
-	if !isMember(p.Snapshot, s.Self) {
-		status.Problems = append(status.Problems, removed(rpc.Unavailable, s.SelfName).Message())
+	if !gate.IsMember(p.Snapshot, s.Self) {
+		status.Problems = append(status.Problems, refusal.Removed(rpc.Unavailable, s.SelfName).Message())
 	}
 	if status.GetLeader() == "" {
 		status.Problems = append(status.Problems, "this coordinator knows no leader: nothing can be changed until there is one")
@@ -61,11 +63,11 @@ func (s *Server) staleStatus() *berthv1.StatusResponse {
 	if !s.Consensus.IsLeader() {
 		status.Problems = append(status.Problems, "nodes and running VMs are known to the leader only; these figures leave them out")
 	}
-	status.Problems = append(status.Problems, append(p.quarantine(s.Consensus.IsLeader()), p.parked()...)...)
+	status.Problems = append(status.Problems, slices.Concat(problems{p}.quarantine(s.Consensus.IsLeader()), problems{p}.parked())...)
 	return status
 }
 
-func (s *Server) status(p *picture, members []*berthv1.Member) *berthv1.StatusResponse {
+func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *berthv1.StatusResponse {
 	stats := s.Consensus.Stats()
 	status := &berthv1.StatusResponse{
 		SchemaVersion:     wire.SchemaVersion,
@@ -73,21 +75,21 @@ func (s *Server) status(p *picture, members []*berthv1.Member) *berthv1.StatusRe
 		Version:           buildinfo.Version(),
 		Term:              stats.Term,
 		AppliedIndex:      stats.AppliedIndex,
-		Members:           members,
-		NodesTotal:        int32(len(p.view().Nodes)),
+		Members:           coordinators,
+		NodesTotal:        int32(len(p.View().Nodes)),
 		VmsTotal:          int32(len(p.VMs())),
 		OperationsRunning: int32(len(p.LiveOperations())),
-		AnsweredBy:        s.memberName(p.Snapshot, s.Self), // of this member, whoever was asked
+		AnsweredBy:        members.Name(s.Source, p.Snapshot, s.Self), // of this member, whoever was asked
 	}
 	if stats.Leader != "" {
-		status.Leader = s.memberName(p.Snapshot, stats.Leader)
+		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)
 	}
-	for _, node := range p.view().Nodes {
-		if node.Facts.Liveness == cluster.Up {
+	for _, node := range p.View().Nodes {
+		if node.Facts.Liveness == model.Up {
 			status.NodesUp++
 		}
 	}
-	running := p.running()
+	running := p.Running()
 	for _, vm := range p.VMs() {
 		if len(running[vm.ID]) > 0 {
 			status.VmsRunning++

@@ -9,8 +9,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -43,7 +44,7 @@ func TestNodesHaveLabelsAndFlags(t *testing.T) {
 		t.Errorf("history:\n%s", d.history())
 	}
 	before := d.index()
-	for _, labels := range [][]string{{"a b"}, {""}, {"x", "x"}, slices.Repeat([]string{"x"}, cluster.MaxLabels+1)} {
+	for _, labels := range [][]string{{"a b"}, {""}, {"x", "x"}, slices.Repeat([]string{"x"}, model.MaxLabels+1)} {
 		_, err = set(&berthv1.SetNodeRequest{Node: "hv1", Labels: &berthv1.Names{Names: labels}})
 		wantRefusal(t, err, rpc.Invalid, "node/hv1")
 	}
@@ -80,7 +81,9 @@ func TestADrainingNodeIsNotTakenOutOfMaintenanceByTheWay(t *testing.T) {
 	wantRefusal(t, err, rpc.Busy, "node/hv1")
 	_, err = client.RemoveNode(ctx, connect.NewRequest(&berthv1.RemoveNodeRequest{Node: "hv1"}))
 	wantRefusal(t, err, rpc.Busy, "node/hv1")
-	if _, err = client.SetNodeMaintenance(ctx, connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{Node: "hv1", On: true, Reason: "fans"})); err != nil {
+	if _, err = client.SetNodeMaintenance(
+		ctx, connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{Node: "hv1", On: true, Reason: "fans"}),
+	); err != nil {
 		t.Error(err)
 	}
 }
@@ -97,18 +100,25 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 	names := func(all ...string) *berthv1.Names { return &berthv1.Names{Names: all} }
 
 	t.Run("that change", func(t *testing.T) {
-		answer, err := change(&berthv1.ChangeVMRequest{Vm: "idle", Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never")})
+		answer, err := change(&berthv1.ChangeVMRequest{
+			Vm:     "idle",
+			Change: &berthv1.VMChange{Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never")},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		vm := answer.GetVm()
-		if diff := cmp.Diff([][]string{{"x", "y"}, {"hv1", "hv2"}}, [][]string{vm.GetLabels(), vm.GetPreferred()}); diff != "" || vm.GetMigration() != "never" {
+		if diff := cmp.Diff(
+			[][]string{{"x", "y"}, {"hv1", "hv2"}}, [][]string{vm.GetLabels(), vm.GetPreferred()},
+		); diff != "" || vm.GetMigration() != "never" {
 			t.Errorf("%v: %s", vm, diff)
 		}
 		if len(answer.GetChanges()) != 3 {
 			t.Errorf("changes %v", answer.GetChanges())
 		}
-		answer, err = change(&berthv1.ChangeVMRequest{Vm: "idle", Labels: names(), Preferred: names(), Migration: new("automatic")})
+		answer, err = change(&berthv1.ChangeVMRequest{
+			Vm: "idle", Change: &berthv1.VMChange{Labels: names(), Preferred: names(), Migration: new("automatic")},
+		})
 		if vm := answer.GetVm(); err != nil || len(vm.GetLabels())+len(vm.GetPreferred()) > 0 || vm.GetMigration() != "automatic" {
 			t.Errorf("back to %v, %v", vm, err)
 		}
@@ -118,12 +128,12 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		request *berthv1.ChangeVMRequest
 		named   string
 	}{
-		"a label of signs":         {&berthv1.ChangeVMRequest{Labels: names("a b")}, "a b"},
-		"a label twice":            {&berthv1.ChangeVMRequest{Labels: names("x", "x")}, "x"},
-		"a node that is not there": {&berthv1.ChangeVMRequest{Preferred: names("hv8")}, "hv8"},
-		"a node twice":             {&berthv1.ChangeVMRequest{Preferred: names("hv1", "n1")}, "hv1"},
-		"another word":             {&berthv1.ChangeVMRequest{Migration: new("sometimes")}, "sometimes"},
-		"no word":                  {&berthv1.ChangeVMRequest{Migration: new("")}, "migration"},
+		"a label of signs":         {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Labels: names("a b")}}, "a b"},
+		"a label twice":            {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Labels: names("x", "x")}}, "x"},
+		"a node that is not there": {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Preferred: names("hv8")}}, "hv8"},
+		"a node twice":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Preferred: names("hv1", "n1")}}, "hv1"},
+		"another word":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("sometimes")}}, "sometimes"},
+		"no word":                  {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("")}}, "migration"},
 	} {
 		t.Run("but not to "+name, func(t *testing.T) {
 			before := d.index()
@@ -139,18 +149,18 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 	t.Run("and groups look at them", func(t *testing.T) {
 		d.group(&berthv1.Group{Name: "here", VmLabels: []string{"here"}, Hosts: []string{"hv1"}, HostsRule: ruled(true, true)})
 		d.group(&berthv1.Group{Name: "away", VmLabels: []string{"away"}, Hosts: []string{"hv1"}, HostsRule: ruled(false, true)})
-		answer, err := change(&berthv1.ChangeVMRequest{Vm: "idle", Labels: names("here")})
+		answer, err := change(&berthv1.ChangeVMRequest{Vm: "idle", Change: &berthv1.VMChange{Labels: names("here")}})
 		if err != nil || !slices.Equal(answer.GetVm().GetGroups(), []string{"here"}) {
 			t.Fatalf("changed to %v, %v", answer, err)
 		}
 		before := d.index()
-		_, err = change(&berthv1.ChangeVMRequest{Vm: "idle", Labels: names("here", "away")})
+		_, err = change(&berthv1.ChangeVMRequest{Vm: "idle", Change: &berthv1.VMChange{Labels: names("here", "away")}})
 		wantRefusal(t, err, rpc.Invalid, "vm/idle")
 		if !strings.Contains(err.Error(), "away") || d.index() != before {
 			t.Errorf("labels that contradict each other: %v", err)
 		}
 		d.group(&berthv1.Group{Name: "listed", Vms: []string{"idle"}})
-		_, err = change(&berthv1.ChangeVMRequest{Vm: "idle", Vdc: new("out")})
+		_, err = change(&berthv1.ChangeVMRequest{Vm: "idle", Change: &berthv1.VMChange{Vdc: new("out")}})
 		wantRefusal(t, err, rpc.Invalid, "vm/idle")
 		if !strings.Contains(err.Error(), "listed") {
 			t.Errorf("a member that goes to another cluster: %v", err)
@@ -158,14 +168,14 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 	})
 
 	t.Run("from the beginning", func(t *testing.T) {
-		var asked control.StartVM
-		d.m.control.start = func(request control.StartVM) (control.Started, error) {
+		var asked lifecycle.StartVM
+		d.m.control.start = func(request lifecycle.StartVM) (lifecycle.Started, error) {
 			asked = request
-			return control.Started{}, nil
+			return lifecycle.Started{}, nil
 		}
-		d.m.control.add = func(request control.AddVM) (control.Added, error) {
-			asked = control.StartVM(request)
-			return control.Added{}, nil
+		d.m.control.add = func(request lifecycle.AddVM) (lifecycle.Added, error) {
+			asked = lifecycle.StartVM(request)
+			return lifecycle.Added{}, nil
 		}
 		spec := &berthv1.VMSpec{MemoryBytes: 1 << 30, Vcpus: 1}
 		want := func(err error) {
@@ -173,31 +183,34 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := cluster.VM{Labels: asked.Labels, Preferred: asked.Preferred, Migration: asked.Migration}
-			if diff := cmp.Diff(cluster.VM{Labels: []string{"x", "y"}, Preferred: []string{"n2"}, Migration: cluster.MigrateManual}, got); diff != "" {
+			got := model.VM{Labels: asked.VM.Labels, Preferred: asked.VM.Preferred, Migration: asked.VM.Migration}
+			if diff := cmp.Diff(model.VM{Labels: []string{"x", "y"}, Preferred: []string{"n2"}, Migration: model.MigrateManual}, got); diff != "" {
 				t.Error(diff)
 			}
-			asked = control.StartVM{}
+			asked = lifecycle.StartVM{}
 		}
 		_, err := d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
-			Name: "new", Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual",
+			Name: "new",
+			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual"},
 		}))
 		want(err)
 		_, err = d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{
-			Name: "new", Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual",
+			Name: "new",
+			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual"},
 		}))
 		want(err)
-		for _, request := range []*berthv1.AddVMRequest{
+		for _, wanted := range []*berthv1.NewVM{
 			{Migration: "sometimes"}, {Labels: []string{"a b"}}, {Preferred: []string{"hv8"}}, {Labels: []string{"here", "away"}},
 		} {
-			request.Name, request.Spec = "new", spec
-			_, err := d.client.AddVM(t.Context(), connect.NewRequest(request))
+			wanted.Spec = spec
+			_, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{Name: "new", Vm: wanted}))
 			wantRefusal(t, err, rpc.Invalid, "vm/new")
 			if asked.Name != "" {
 				t.Error("control was asked all the same")
 			}
 		}
-		_, err = d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{Name: "idle", Labels: []string{"x"}}))
+		labelled := &berthv1.StartVMRequest{Name: "idle", Vm: &berthv1.NewVM{Labels: []string{"x"}}}
+		_, err = d.client.StartVM(t.Context(), connect.NewRequest(labelled))
 		wantRefusal(t, err, rpc.Invalid, "vm/idle")
 	})
 }
@@ -206,15 +219,15 @@ func TestStatusTellsOfGroupsAndPlans(t *testing.T) {
 	d := newRack(t)
 	d.group(&berthv1.Group{Name: "apart", Vms: []string{"web-1", "web-2"}, VmsRule: ruled(false, true)})
 	d.group(&berthv1.Group{Name: "wish", Vms: []string{"web-1", "web-2"}, Hosts: []string{"hv3"}, HostsRule: ruled(true, false)})
-	record, _ := d.m.store.Snapshot().ResourceByName(cluster.KindGroup, "apart")
+	record, _ := d.m.store.Snapshot().ResourceByName(model.KindGroup, "apart")
 	record.BrokenSince = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectResource(record)}, Resources: []cluster.Resource{record}})
+	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record}})
 	d.m.keepPlan(aDrain("p1", d.m.now()))
-	d.m.keepPlan(cluster.Plan{
-		ID: "p2", Kind: cluster.PlanBalance, State: cluster.PlanProposed, Cluster: "default", Reason: "hv1 has 14 VMs, hv2 3",
-		CreatedAt: d.m.now(), UpdatedAt: d.m.now(), Moves: make([]cluster.Move, 3),
+	d.m.keepPlan(model.Plan{
+		ID: "p2", Kind: model.PlanBalance, State: model.PlanProposed, Cluster: "default", Reason: "hv1 has 14 VMs, hv2 3",
+		CreatedAt: d.m.now(), UpdatedAt: d.m.now(), Moves: make([]model.Move, 3),
 	})
-	d.m.keepPlan(cluster.Plan{ID: "p3", Kind: cluster.PlanDrain, State: cluster.PlanDone, Cluster: "default", NodeName: "hv9", CreatedAt: d.m.now()})
+	d.m.keepPlan(model.Plan{ID: "p3", Kind: model.PlanDrain, State: model.PlanDone, Cluster: "default", NodeName: "hv9", CreatedAt: d.m.now()})
 	status, err := d.client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
 	if err != nil {
 		t.Fatal(err)
@@ -238,9 +251,9 @@ func TestStatusTellsOfGroupsAndPlans(t *testing.T) {
 
 func TestStatusTellsOfWantOfHeadroom(t *testing.T) {
 	d := newRack(t)
-	record := cluster.DefaultClusterRecord()
-	record.Settings = map[string]string{cluster.SettingSpareNodes: "1"}
-	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectResource(record)}, Resources: []cluster.Resource{record}})
+	record := model.DefaultClusterRecord()
+	record.Settings = map[string]string{model.SettingSpareNodes: "1"}
+	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record}})
 	told := func() string {
 		t.Helper()
 		status, err := d.client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
@@ -260,7 +273,7 @@ func TestStatusTellsOfWantOfHeadroom(t *testing.T) {
 	vm, _ := d.m.store.Snapshot().VMByName("web-1")
 	vm.HA = true
 	d.m.propose(state.Command{
-		Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}}, VMs: []cluster.VM{vm},
+		Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}}, VMs: []model.VM{vm},
 	})
 	// No node has told of its memory.
 	want := "cluster default keeps 1 node in spare, and has not enough free: if hv1 failed, 1 VM with ha (1 GiB) could not be restarted: web-1"

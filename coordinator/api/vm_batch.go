@@ -7,8 +7,11 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
@@ -21,39 +24,41 @@ const (
 )
 
 // StartVMs starts several VMs that exist. What is refused of one is told of that one: the others start.
-func (s *Server) StartVMs(
+func (s *vmCalls) StartVMs(
 	ctx context.Context, request *connect.Request[berthv1.StartVMsRequest],
 ) (*connect.Response[berthv1.StartVMsResponse], error) {
 	message := request.Msg
 	switch n := len(message.GetVms()); {
 	case n == 0:
-		return nil, invalid("vm", "name the VMs to start", errors.New("no VM is named"))
+		return nil, refusal.Invalid("vm", "name the VMs to start", errors.New("no VM is named"))
 	case n > maxBatch:
-		return nil, invalid("vm", "start them in several calls", fmt.Errorf("%d VMs are more than %d, which one call starts", n, maxBatch))
+		return nil, refusal.Invalid(
+			"vm", "start them in several calls", fmt.Errorf("%d VMs are more than %d, which one call starts", n, maxBatch),
+		)
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wanted := control.StartVMs{
-		DryRun: message.GetDryRun(), RequestID: message.GetRequestId(), Caller: callerOf(ctx).String(),
+	wanted := lifecycle.StartVMs{
+		DryRun: message.GetDryRun(), RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 	}
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+	if wanted.Node, err = nodeID(p, message.GetNode()); err != nil {
 		return nil, err
 	}
 	named := make(map[string]bool, len(message.GetVms()))
 	for _, ref := range message.GetVms() {
-		vm, err := p.namedVM(ref)
+		vm, err := p.NamedVM(ref)
 		if err != nil {
 			return nil, err
 		}
 		if named[vm.ID] {
-			return nil, refusal(rpc.Invalid, "vm/"+vm.Name, "name it once", "VM %q is named twice", vm.Name)
+			return nil, refusal.New(rpc.Invalid, "vm/"+vm.Name, "name it once", "VM %q is named twice", vm.Name)
 		}
 		named[vm.ID] = true
 		wanted.VMs = append(wanted.VMs, vm.ID)
 	}
-	started, err := whenLeading(ctx, s, func() ([]control.StartedVM, error) { return s.Control.StartVMs(ctx, wanted) })
+	started, err := answer.WhenLeading(ctx, s.Source, func() ([]lifecycle.StartedVM, error) { return s.Control.StartVMs(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +69,13 @@ func (s *Server) StartVMs(
 	return connect.NewResponse(response), nil
 }
 
-func startedMessage(one control.StartedVM, detailed bool) *berthv1.StartedVM {
+func startedMessage(one lifecycle.StartedVM, detailed bool) *berthv1.StartedVM {
 	message := &berthv1.StartedVM{Vm: one.VMName, Unit: one.Unit}
 	if one.Operation.ID != "" {
 		message.Operation = wire.Operation(one.Operation)
 	}
 	if one.Err != nil {
-		refused := answer(one.Err)
+		refused := refusal.Of(one.Err)
 		message.Error, message.Message = rpc.Detail(refused), refused.Message()
 		if !detailed {
 			message.Error.Decision = nil // its ID stays

@@ -9,89 +9,63 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/estates"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	"berth/coordinator/state"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
-	"berth/shared/units"
 )
 
-// linksRequest is a request for a new VM, with what it is to link to.
-type linksRequest interface {
-	GetVdc() string
-	GetOffer() string
-	GetImage() string
-	GetDisks() []string
-	GetNics() []string
-	GetKeys() []*berthv1.Key
-	GetPreferred() []string
-	GetLabels() []string
-	GetMigration() string
-	GetHa() bool
-	GetWithin() string
-	GetRoot() *berthv1.RootDisk
+// linked tells whether a new VM is to have any link, key or other trait.
+func linked(wanted *berthv1.NewVM) bool {
+	return proto.Size(wanted) > proto.Size(&berthv1.NewVM{Spec: wanted.GetSpec()})
 }
 
-// links tells whether a request asks for any link, key or other trait.
-func links(wanted linksRequest) bool {
-	return wanted.GetVdc() != "" || wanted.GetOffer() != "" || wanted.GetImage() != "" ||
-		len(wanted.GetDisks()) > 0 || len(wanted.GetNics()) > 0 || len(wanted.GetKeys()) > 0 ||
-		len(wanted.GetPreferred()) > 0 || len(wanted.GetLabels()) > 0 || wanted.GetMigration() != "" || wanted.GetHa() ||
-		wanted.GetWithin() != "" || wanted.GetRoot() != nil
-}
-
-// attach gives the request for a new VM its links, keys and traits, and refuses what breaks a rule of the estate. A VM of the
-// name that exists is for control to judge.
-func (p *picture) attach(request *control.StartVM, wanted linksRequest) error {
-	if _, exists := p.VMByName(request.Name); request.Spec == nil || exists || !links(wanted) {
+// attach gives the request's new VM its links, keys and traits, and refuses what breaks a rule of the estate. A VM of the name
+// that exists is for control to judge.
+func attach(p *answer.Moment, request *lifecycle.StartVM, wanted *berthv1.NewVM) error {
+	if _, exists := p.VMByName(request.Name); request.VM == nil || exists || !linked(wanted) {
 		return nil
 	}
-	vm := cluster.VM{ID: request.ID, Name: request.Name, Spec: *request.Spec, Desired: cluster.Stopped}
+	vm := *request.VM
 	subject := "vm/" + vm.Name
 	var err error
 	for _, message := range wanted.GetKeys() {
-		if vm.Keys, err = estate.SetKey(cluster.KindVM, vm.Keys, wire.KeyFrom(message, cluster.SystemKey)); err != nil {
-			return unsound(subject, keyHelp, err)
+		if vm.Keys, err = estate.SetKey(model.KindVM, vm.Keys, wire.KeyFrom(message, model.SystemKey)); err != nil {
+			return refusal.Unsound(subject, estates.KeyHelp, err)
 		}
 	}
-	if wanted.GetMigration() != "" {
-		if vm.Migration, err = estate.ParseMigration(wanted.GetMigration()); err != nil {
-			return invalid(subject, "see 'berth vm add --help'", err)
-		}
+	links, err := wire.WantedVM(wanted)
+	if err != nil {
+		return refusal.Invalid(subject, "see 'berth vm add --help'", err)
 	}
-	vm.HA = wanted.GetHa()
-	vm.Labels = slices.Sorted(slices.Values(wanted.GetLabels()))
-	links := estate.VMLinks{
-		VDC: new(wanted.GetVdc()), Offer: new(wanted.GetOffer()), Image: new(wanted.GetImage()),
-		Disks: new(wanted.GetDisks()), NICs: new(wanted.GetNics()), Preferred: new(wanted.GetPreferred()), Within: new(wanted.GetWithin()),
-	}
-	now := p.around(vm, links, named(wanted.GetRoot())...)
+	now := p.Around(vm, links.VM, named(wanted.GetRoot())...)
 	if wanted.GetRoot() != nil {
 		root, err := rootOf(now, vm.Name, wanted.GetRoot())
 		if err != nil {
-			return unsound("disk/"+root.Name, "see 'berth vm start --help'", err)
+			return refusal.Unsound("disk/"+root.Name, "see 'berth vm start --help'", err)
 		}
 		now.Resources = append(now.Resources, root)
-		links.Disks = new(append([]string{root.Name}, *links.Disks...))
-		if request.Root = &root; *links.Image == "" {
-			links.Image = new(wanted.GetRoot().GetImage()) // its keys count too
-		}
+		request.Root, links.VM.Disks = &root, append([]string{root.Name}, links.VM.Disks...)
+		links.VM.Image = cmp.Or(links.VM.Image, wanted.GetRoot().GetImage()) // its keys count too
+		links.Fields = append(links.Fields, "disks", "image")
 	}
 	if vm, err = estate.EditVM(now, vm, links); err != nil {
-		return unsound(subject, "see 'berth vm add --help'", err)
+		return refusal.Unsound(subject, "see 'berth vm add --help'", err)
 	}
 	if request.Root != nil {
 		vm.Disks = vm.Disks[1:] // control attaches it
 		request.Root.ID = ""
 	}
-	request.Within = vm.Within
-	request.VDC, request.Offer, request.Image = vm.VDC, vm.Offer, vm.Image
-	request.Disks, request.NICs, request.Keys = vm.Disks, vm.NICs, vm.Keys
-	request.Labels, request.Preferred, request.Migration, request.HA = vm.Labels, vm.Preferred, vm.Migration, vm.HA
+	request.VM = &vm
 	return nil
 }
 
@@ -100,30 +74,30 @@ func named(root *berthv1.RootDisk) []string {
 	if root == nil {
 		return nil
 	}
-	return []string{string(cluster.KindImage) + "/" + root.GetImage(), string(cluster.KindPool) + "/" + root.GetPool()}
+	return []string{string(model.KindImage) + "/" + root.GetImage(), string(model.KindPool) + "/" + root.GetPool()}
 }
 
 // rootOf is the record of the disk that is made with a new VM, without a time.
-func rootOf(now estate.State, vmName string, message *berthv1.RootDisk) (cluster.Resource, error) {
+func rootOf(now estate.State, vmName string, message *berthv1.RootDisk) (model.Resource, error) {
 	wanted := estate.Wanted{Links: map[string]string{}, Settings: map[string]string{}}
 	set := func(into map[string]string, name, value string) {
 		if value != "" {
 			into[name] = value
 		}
 	}
-	set(wanted.Links, estate.LinkImage, message.GetImage())
-	set(wanted.Links, estate.LinkPool, message.GetPool())
-	set(wanted.Settings, estate.SettingBus, message.GetBus())
+	set(wanted.Links, schema.LinkImage, message.GetImage())
+	set(wanted.Links, schema.LinkPool, message.GetPool())
+	set(wanted.Settings, schema.SettingBus, message.GetBus())
 	if message.GetSizeBytes() != 0 {
-		set(wanted.Settings, estate.SettingSize, strconv.FormatInt(message.GetSizeBytes(), 10))
+		set(wanted.Settings, schema.SettingSize, strconv.FormatInt(message.GetSizeBytes(), 10))
 	}
 	if message.GetKeep() {
-		set(wanted.Settings, estate.SettingKeep, "true")
+		set(wanted.Settings, schema.SettingKeep, "true")
 	}
 	name := vmName + rootSuffix
-	made, err := estate.NewResource(now, cluster.KindDisk, name, wanted, rootID, time.Time{})
+	made, err := estate.NewResource(now, model.KindDisk, name, wanted, rootID, time.Time{})
 	if err != nil {
-		return cluster.Resource{Name: name}, err
+		return model.Resource{Name: name}, err
 	}
 	return made, nil
 }
@@ -135,7 +109,7 @@ const (
 
 // ChangeVM changes what a VM links to, its size, its labels and who may move it. A running VM keeps its size and what its keys
 // were until it is started again.
-func (s *Server) ChangeVM(
+func (s *vmCalls) ChangeVM(
 	ctx context.Context, request *connect.Request[berthv1.ChangeVMRequest],
 ) (*connect.Response[berthv1.ChangeVMResponse], error) {
 	message := request.Msg
@@ -143,32 +117,36 @@ func (s *Server) ChangeVM(
 		id      string
 		changes []estate.FieldChange
 	)
-	p, err := s.propose(ctx, message.GetRequestId(), func(p *picture) (state.Command, error) {
-		vm, err := p.namedVM(message.GetVm())
+	p, err := s.Propose(ctx, message.GetRequestId(), func(p *answer.Moment) (state.Command, error) {
+		vm, err := p.NamedVM(message.GetVm())
 		if err != nil {
 			return state.Command{}, err
 		}
 		id = vm.ID
 		subject := "vm/" + vm.Name
 		if op, live := p.LiveOperationOf(vm.ID); live {
-			return state.Command{}, refusal(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
+			return state.Command{}, refusal.New(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
 				"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
 		}
-		before, links := vm, linksWanted(message)
-		if err := cmp.Or(resized(&vm, message), giveTraits(&vm, message)); err != nil {
+		before := vm
+		wanted, err := wire.WantedOf(message.GetChange())
+		if err != nil {
+			return state.Command{}, refusal.Invalid(subject, "see 'berth vm set --help'", err)
+		}
+		if err := resized(&vm, wanted); err != nil {
 			return state.Command{}, err
 		}
-		now := p.around(vm, links)
-		if vm, err = estate.EditVM(now, vm, links); err != nil {
-			return state.Command{}, unsound(subject, "see 'berth vm set --help'", err)
+		now := p.Around(vm, wanted.VM)
+		if vm, err = estate.EditVM(now, vm, wanted); err != nil {
+			return state.Command{}, refusal.Unsound(subject, "see 'berth vm set --help'", err)
 		}
 		if changes = estate.VMFields(now, before, vm); len(changes) == 0 {
-			return state.Command{}, errUnchanged
+			return state.Command{}, answer.ErrUnchanged
 		}
-		command := state.Command{Kind: "change vm", Expect: []state.Expectation{expectVM(before)}}
-		command.VMs = []cluster.VM{vm}
-		p.expectLinks(&command, slices.Concat([]string{vm.VDC, vm.Within, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)
-		p.tell(ctx, &command, "vm.changed", subject, "%s", fieldsText(changes))
+		command := state.Command{Kind: "change vm", Expect: []state.Expectation{answer.ExpectVM(before)}}
+		command.VMs = []model.VM{vm}
+		p.ExpectLinks(&command, slices.Concat([]string{vm.VDC, vm.Within, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)
+		p.Tell(ctx, &command, "vm.changed", subject, "%s", answer.FieldsText(changes))
 		return command, nil
 	})
 	if err != nil {
@@ -176,61 +154,26 @@ func (s *Server) ChangeVM(
 	}
 	vm, known := p.VM(id)
 	if !known {
-		return nil, notFound("vm", message.GetVm()) // somebody deleted it meanwhile
+		return nil, refusal.NotFound("vm", message.GetVm()) // somebody deleted it meanwhile
 	}
 	return connect.NewResponse(&berthv1.ChangeVMResponse{
-		SchemaVersion: wire.SchemaVersion, Vm: p.vm(vm, p.running()), Changes: wire.Fields(changes),
+		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Running()), Changes: wire.Fields(changes),
 	}), nil
 }
 
-// linksWanted are the links that a request changes.
-func linksWanted(message *berthv1.ChangeVMRequest) estate.VMLinks {
-	links := estate.VMLinks{VDC: message.Vdc, Offer: message.Offer, Image: message.Image, Within: message.Within}
-	if disks := message.GetDisks(); disks != nil {
-		links.Disks = new(disks.GetNames())
-	}
-	if nics := message.GetNics(); nics != nil {
-		links.NICs = new(nics.GetNames())
-	}
-	if preferred := message.GetPreferred(); preferred != nil {
-		links.Preferred = new(preferred.GetNames())
-	}
-	return links
-}
-
-// giveTraits gives the VM the labels that a request asks for, and says who may move it and whether it is restarted.
-func giveTraits(vm *cluster.VM, message *berthv1.ChangeVMRequest) error {
-	if labels := message.GetLabels(); labels != nil {
-		vm.Labels = slices.Sorted(slices.Values(labels.GetNames()))
-	}
-	if message.Ha != nil {
-		vm.HA = message.GetHa()
-	}
-	if message.Migration == nil {
-		return nil
-	}
-	migration, err := estate.ParseMigration(message.GetMigration())
-	if err != nil {
-		return invalid("vm/"+vm.Name, "see 'berth vm set --help'", err)
-	}
-	vm.Migration = migration
-	return nil
-}
-
-// resized gives the VM the size that a request asks for.
-func resized(vm *cluster.VM, message *berthv1.ChangeVMRequest) error {
+// resized gives the VM the size that is wanted, if one is.
+func resized(vm *model.VM, wanted estate.WantedVM) error {
 	before := vm.Spec
-	if message.MemoryBytes != nil {
-		vm.Spec.Memory = units.Bytes(message.GetMemoryBytes())
+	for i := range schema.VM {
+		if f := &schema.VM[i]; f.Spec && slices.Contains(wanted.Fields, f.Name) {
+			f.Copy(vm, &wanted.VM)
+		}
 	}
-	if message.Vcpus != nil {
-		vm.Spec.VCPUs = int(message.GetVcpus())
-	}
-	if err := cluster.ValidateSpec(vm.Spec); err != nil {
-		return invalid("vm/"+vm.Name, "see 'berth vm set --help' for the ranges", err)
+	if err := model.ValidateSpec(vm.Spec); err != nil {
+		return refusal.Invalid("vm/"+vm.Name, "see 'berth vm set --help' for the ranges", err)
 	}
 	if vm.Spec.XML != "" && (vm.Spec.Memory != before.Memory || vm.Spec.VCPUs != before.VCPUs) {
-		return refusal(rpc.Invalid, "vm/"+vm.Name, "delete the VM and add it with other XML: its disks stay",
+		return refusal.New(rpc.Invalid, "vm/"+vm.Name, "delete the VM and add it with other XML: its disks stay",
 			"the size of VM %q stands in its own XML", vm.Name)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -33,7 +33,7 @@ func furnished(t *testing.T) *declarer {
 	return d
 }
 
-func (d *declarer) id(kind cluster.Kind, name string) string {
+func (d *declarer) id(kind model.Kind, name string) string {
 	d.t.Helper()
 	found, known := d.m.store.Snapshot().ResourceByName(kind, name)
 	if !known {
@@ -44,20 +44,23 @@ func (d *declarer) id(kind cluster.Kind, name string) string {
 
 func TestNewVMsAreLinked(t *testing.T) {
 	d := furnished(t)
-	var asked []control.StartVM
-	answer := cluster.VM{ID: "v1", Name: "web", VDC: d.id(cluster.KindVDC, "prod")}
-	d.m.control.start = func(request control.StartVM) (control.Started, error) {
+	var asked []lifecycle.StartVM
+	answer := model.VM{ID: "v1", Name: "web", VDC: d.id(model.KindVDC, "prod")}
+	d.m.control.start = func(request lifecycle.StartVM) (lifecycle.Started, error) {
 		asked = append(asked, request)
-		return control.Started{Operation: operation.Operation{ID: "o1"}, VM: answer}, nil
+		return lifecycle.Started{Operation: operation.Operation{ID: "o1"}, VM: answer}, nil
 	}
-	d.m.control.add = func(request control.AddVM) (control.Added, error) {
-		asked = append(asked, control.StartVM(request))
-		return control.Added{VM: answer, Decision: placement.Decision{ID: "d1"}}, nil
+	d.m.control.add = func(request lifecycle.AddVM) (lifecycle.Added, error) {
+		asked = append(asked, lifecycle.StartVM(request))
+		return lifecycle.Added{VM: answer, Decision: placement.Decision{ID: "d1"}}, nil
 	}
 	spec := &berthv1.VMSpec{MemoryBytes: int64(units.GiB), Vcpus: 1}
 	keys := []*berthv1.Key{{Class: "customer", Name: "Group1", Value: 1, Weight: -100}}
 	start, err := d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
-		Name: "web", Spec: spec, Vdc: "prod", Offer: "small", Image: "debian", Disks: []string{"web-root"}, Nics: []string{"eth0"}, Keys: keys,
+		Name: "web",
+		Vm: &berthv1.NewVM{
+			Spec: spec, Vdc: "prod", Offer: "small", Image: "debian", Disks: []string{"web-root"}, Nics: []string{"eth0"}, Keys: keys,
+		},
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -66,46 +69,57 @@ func TestNewVMsAreLinked(t *testing.T) {
 		t.Errorf("shown %v", vm)
 	}
 	add, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{
-		Name: "web", Spec: spec, Vdc: "prod", Offer: "small", Image: "debian", Disks: []string{"web-root"}, Nics: []string{"eth0"}, Keys: keys,
+		Name: "web",
+		Vm: &berthv1.NewVM{
+			Spec: spec, Vdc: "prod", Offer: "small", Image: "debian", Disks: []string{"web-root"}, Nics: []string{"eth0"}, Keys: keys,
+		},
 	}))
 	if err != nil || add.Msg.GetVm().GetName() != "web" || add.Msg.GetDecision().GetId() != "d1" {
 		t.Fatalf("added %v, %v", add, err)
 	}
-	want := control.StartVM{
-		Name: "web", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1}, Caller: "operator/alice",
-		VDC: d.id(cluster.KindVDC, "prod"), Offer: d.id(cluster.KindOffer, "small"), Image: d.id(cluster.KindImage, "debian"),
-		Disks: []string{d.id(cluster.KindDisk, "web-root")}, NICs: []string{d.id(cluster.KindNIC, "eth0")},
-		Keys: []cluster.Key{{Class: cluster.CustomerKey, Name: "Group1", Value: 1, Weight: -100}},
+	want := lifecycle.StartVM{
+		Name: "web", Caller: "operator/alice",
+		VM: &model.VM{
+			Name: "web", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+			VDC: d.id(model.KindVDC, "prod"), Offer: d.id(model.KindOffer, "small"), Image: d.id(model.KindImage, "debian"),
+			Disks: []string{d.id(model.KindDisk, "web-root")}, NICs: []string{d.id(model.KindNIC, "eth0")},
+			Keys: []model.Key{{Class: model.CustomerKey, Name: "Group1", Value: 1, Weight: -100}},
+		},
 	}
-	if diff := cmp.Diff([]control.StartVM{want, want}, asked); diff != "" {
+	if diff := cmp.Diff([]lifecycle.StartVM{want, want}, asked); diff != "" {
 		t.Error(diff)
 	}
-	dry, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{Name: "web", Spec: spec, DryRun: true}))
+	tryout := &berthv1.AddVMRequest{Name: "web", DryRun: true, Vm: &berthv1.NewVM{Spec: spec}}
+	dry, err := d.client.AddVM(t.Context(), connect.NewRequest(tryout))
 	if err != nil || dry.Msg.Vm != nil {
 		t.Errorf("dry run: %v, %v", dry, err)
 	}
 	asked = nil
 
-	for name, request := range map[string]*berthv1.AddVMRequest{
-		"no such VDC":               {Vdc: "test"},
-		"an offer for others":       {Offer: "debian"},
-		"a disk that is a NIC":      {Disks: []string{"eth0"}},
-		"a disk twice":              {Disks: []string{"web-root", "web-root"}},
-		"a key that is no number":   {Keys: []*berthv1.Key{{Name: "X", Value: math.NaN()}}},
-		"a reserved key as system":  {Keys: []*berthv1.Key{{Name: "_X", Value: 1, Weight: 1}}},
-		"a file that a disk has":    {Disks: []string{"web-root"}, Spec: &berthv1.VMSpec{Disks: []*berthv1.Disk{{Path: "/srv/web.qcow2", Format: "qcow2", Bus: "virtio"}}}},
+	for name, wanted := range map[string]*berthv1.NewVM{
+		"no such VDC":              {Vdc: "test"},
+		"an offer for others":      {Offer: "debian"},
+		"a disk that is a NIC":     {Disks: []string{"eth0"}},
+		"a disk twice":             {Disks: []string{"web-root", "web-root"}},
+		"a key that is no number":  {Keys: []*berthv1.Key{{Name: "X", Value: math.NaN()}}},
+		"a reserved key as system": {Keys: []*berthv1.Key{{Name: "_X", Value: 1, Weight: 1}}},
+		"a file that a disk has": {
+			Disks: []string{"web-root"},
+			Spec:  &berthv1.VMSpec{Disks: []*berthv1.Disk{{Path: "/srv/web.qcow2", Format: "qcow2", Bus: "virtio"}}},
+		},
 		"no specification":          {},
-		"a name that is for an ID":  {Name: "6c8d5f52-1111-4222-8333-444455556666"},
+		"a name that is for an ID":  {},
 		"a specification of no CPU": {Spec: &berthv1.VMSpec{MemoryBytes: 1}},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
-			if request.Name == "" {
-				request.Name = "new"
+			request := &berthv1.AddVMRequest{Name: "new", Vm: wanted}
+			if name == "a name that is for an ID" {
+				request.Name = "6c8d5f52-1111-4222-8333-444455556666"
 			}
-			if request.Spec == nil && name != "no specification" {
-				request.Spec = spec
-			} else if request.Spec != nil && request.Spec.Disks != nil {
-				request.Spec.MemoryBytes, request.Spec.Vcpus = int64(units.GiB), 1
+			if wanted.Spec == nil && name != "no specification" {
+				wanted.Spec = spec
+			} else if wanted.Spec != nil && wanted.Spec.Disks != nil {
+				wanted.Spec.MemoryBytes, wanted.Spec.Vcpus = int64(units.GiB), 1
 			}
 			_, err := d.client.AddVM(t.Context(), connect.NewRequest(request))
 			wantRefusal(t, err, rpc.Invalid, "vm/"+request.Name)
@@ -114,20 +128,20 @@ func TestNewVMsAreLinked(t *testing.T) {
 			}
 		})
 	}
-	_, err = d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{Name: "web", Vdc: "prod"}))
+	_, err = d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{Name: "web", Vm: &berthv1.NewVM{Vdc: "prod"}}))
 	wantRefusal(t, err, rpc.Invalid, "vm/web") // nothing new that could be linked
 }
 
 func TestChangeVM(t *testing.T) {
 	d := furnished(t)
-	vm := cluster.VM{
-		ID: "v1", Name: "web", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
-		Disks: []string{d.id(cluster.KindDisk, "web-root")},
+	vm := model.VM{
+		ID: "v1", Name: "web", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+		Disks: []string{d.id(model.KindDisk, "web-root")},
 	}
 	d.m.addVM(vm)
-	vm.ID, vm.Name, vm.Disks = "v2", "db", []string{d.id(cluster.KindDisk, "db-root")}
+	vm.ID, vm.Name, vm.Disks = "v2", "db", []string{d.id(model.KindDisk, "db-root")}
 	d.m.addVM(vm)
-	d.m.addVM(cluster.VM{ID: "v3", Name: "xml", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain/>"}})
+	d.m.addVM(model.VM{ID: "v3", Name: "xml", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain/>"}})
 	change := func(request *berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
 		answer, err := d.client.ChangeVM(t.Context(), connect.NewRequest(request))
 		if err != nil {
@@ -138,7 +152,10 @@ func TestChangeVM(t *testing.T) {
 
 	t.Run("links, unlinks and resizes", func(t *testing.T) {
 		answer, err := change(&berthv1.ChangeVMRequest{
-			Vm: "web", Vdc: new("prod"), Offer: new("small"), Nics: &berthv1.Names{Names: []string{"eth0"}}, MemoryBytes: new(2 * int64(units.GiB)),
+			Vm: "web",
+			Change: &berthv1.VMChange{
+				Vdc: new("prod"), Offer: new("small"), Nics: &berthv1.Names{Names: []string{"eth0"}}, MemoryBytes: new(2 * int64(units.GiB)),
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -155,22 +172,27 @@ func TestChangeVM(t *testing.T) {
 		if diff := cmp.Diff([]string{"vdc  prod", "offer  small", "memory 1G 2G", "nics  eth0"}, fields); diff != "" {
 			t.Error(diff)
 		}
-		if answer, err = change(&berthv1.ChangeVMRequest{Vm: "v1", Offer: new(""), Disks: &berthv1.Names{}}); err != nil || answer.GetVm().GetOffer() != "" ||
+		if answer, err = change(&berthv1.ChangeVMRequest{
+			Vm:     "v1",
+			Change: &berthv1.VMChange{Offer: new(""), Disks: &berthv1.Names{}},
+		}); err != nil || answer.GetVm().GetOffer() != "" ||
 			len(answer.GetVm().GetDisks()) != 0 || answer.GetVm().GetVdc() != "prod" {
 			t.Errorf("unlinked: %v, %v", answer, err)
 		}
 		before := d.index()
-		if answer, err := change(&berthv1.ChangeVMRequest{Vm: "web", Vdc: new("prod")}); err != nil || len(answer.GetChanges()) != 0 || d.index() != before {
+		if answer, err := change(
+			&berthv1.ChangeVMRequest{Vm: "web", Change: &berthv1.VMChange{Vdc: new("prod")}},
+		); err != nil || len(answer.GetChanges()) != 0 || d.index() != before {
 			t.Errorf("a change that changes nothing: %v, %v", answer, err)
 		}
 	})
 
 	for name, request := range map[string]*berthv1.ChangeVMRequest{
-		"no such offer":           {Vm: "web", Offer: new("large")},
-		"another VM's disk":       {Vm: "web", Disks: &berthv1.Names{Names: []string{"db-root"}}},
-		"no memory":               {Vm: "web", MemoryBytes: new(int64(0))},
-		"absurd vCPUs":            {Vm: "web", Vcpus: new(int32(1 << 30))},
-		"another size than XML's": {Vm: "xml", Vcpus: new(int32(2))},
+		"no such offer":           {Vm: "web", Change: &berthv1.VMChange{Offer: new("large")}},
+		"another VM's disk":       {Vm: "web", Change: &berthv1.VMChange{Disks: &berthv1.Names{Names: []string{"db-root"}}}},
+		"no memory":               {Vm: "web", Change: &berthv1.VMChange{MemoryBytes: new(int64(0))}},
+		"absurd vCPUs":            {Vm: "web", Change: &berthv1.VMChange{Vcpus: new(int32(1 << 30))}},
+		"another size than XML's": {Vm: "xml", Change: &berthv1.VMChange{Vcpus: new(int32(2))}},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			before := d.index()
@@ -183,7 +205,7 @@ func TestChangeVM(t *testing.T) {
 	}
 
 	t.Run("says which VM has the disk", func(t *testing.T) {
-		_, err := change(&berthv1.ChangeVMRequest{Vm: "web", Disks: &berthv1.Names{Names: []string{"db-root"}}})
+		_, err := change(&berthv1.ChangeVMRequest{Vm: "web", Change: &berthv1.VMChange{Disks: &berthv1.Names{Names: []string{"db-root"}}}})
 		if want := "vm/web: disk/db-root is attached to vm/db already"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -193,10 +215,12 @@ func TestChangeVM(t *testing.T) {
 		d.m.addNode("n1", "hv1")
 		d.add("cluster", "west", nil, nil)
 		d.add("vdc", "away", map[string]string{"customer": "acme", "cluster": "west"}, nil)
-		d.m.addVM(cluster.VM{ID: "v4", Name: "runs", Desired: cluster.Running, Holder: "n1", Epoch: 1, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
-		_, err := change(&berthv1.ChangeVMRequest{Vm: "runs", Vdc: new("away")})
+		d.m.addVM(model.VM{
+			ID: "v4", Name: "runs", Desired: model.Running, Holder: "n1", Epoch: 1, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+		})
+		_, err := change(&berthv1.ChangeVMRequest{Vm: "runs", Change: &berthv1.VMChange{Vdc: new("away")}})
 		wantRefusal(t, err, rpc.Invalid, "vm/runs")
-		answer, err := change(&berthv1.ChangeVMRequest{Vm: "runs", Vdc: new("prod")})
+		answer, err := change(&berthv1.ChangeVMRequest{Vm: "runs", Change: &berthv1.VMChange{Vdc: new("prod")}})
 		if err != nil || answer.GetChanges()[0].GetNote() == "" {
 			t.Errorf("into another VDC of its cluster: %v, %v", answer, err)
 		}
@@ -204,14 +228,16 @@ func TestChangeVM(t *testing.T) {
 
 	t.Run("leaves alone what an operation works on, or what is not there", func(t *testing.T) {
 		d.m.begin(operation.Operation{ID: "o1", Kind: operation.Start, VM: "v9", VMName: "mail", Phase: operation.Dispatched})
-		_, err := change(&berthv1.ChangeVMRequest{Vm: "mail", Offer: new("small")})
+		_, err := change(&berthv1.ChangeVMRequest{Vm: "mail", Change: &berthv1.VMChange{Offer: new("small")}})
 		wantRefusal(t, err, rpc.Busy, "vm/mail")
-		_, err = change(&berthv1.ChangeVMRequest{Vm: "none", Offer: new("small")})
+		_, err = change(&berthv1.ChangeVMRequest{Vm: "none", Change: &berthv1.VMChange{Offer: new("small")}})
 		wantRefusal(t, err, rpc.NotFound, "vm/none")
 	})
 
 	t.Run("leaves a history", func(t *testing.T) {
-		if history := d.history(); !strings.Contains(history, "vm.changed vm/web by operator/alice: vdc: prod; offer: small; memory: 1G → 2G; nics: eth0") {
+		if history := d.history(); !strings.Contains(
+			history, "vm.changed vm/web by operator/alice: vdc: prod; offer: small; memory: 1G → 2G; nics: eth0",
+		) {
 			t.Errorf("the history is\n%s", history)
 		}
 	})
@@ -220,11 +246,11 @@ func TestChangeVM(t *testing.T) {
 func TestMigrationsAskForAGain(t *testing.T) {
 	d := newDeclarer(t)
 	d.m.addNode("n1", "hv1")
-	d.m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1})
+	d.m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 1})
 	var gain float64
-	d.m.control.migrate = func(request control.MigrateVM) (control.Migration, error) {
+	d.m.control.migrate = func(request lifecycle.MigrateVM) (lifecycle.Migration, error) {
 		gain = request.IfBetter
-		return control.Migration{Decision: placement.Decision{Outcome: placement.Stay}}, nil
+		return lifecycle.Migration{Decision: placement.Decision{Outcome: placement.Stay}}, nil
 	}
 	migrate := func(request *berthv1.MigrateVMRequest) error {
 		request.Vm = "web"

@@ -8,9 +8,13 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
+	"berth/coordinator/wire"
 	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -18,24 +22,27 @@ import (
 )
 
 // StartVM makes a VM if a specification is given, places and starts it.
-func (s *Server) StartVM(
+func (s *vmCalls) StartVM(
 	ctx context.Context, request *connect.Request[berthv1.StartVMRequest],
 ) (*connect.Response[berthv1.StartVMResponse], error) {
 	message := request.Msg
-	wanted := control.StartVM{
+	wanted := lifecycle.StartVM{
 		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: callerOf(ctx).String(),
+		Caller: gate.CallerOf(ctx).String(),
 	}
-	if message.GetSpec() == nil && message.GetName() == "" {
-		return nil, invalid("vm", "name the VM to start, or describe a new one", errors.New("neither a name nor a specification is given"))
+	if message.GetVm().GetSpec() == nil && message.GetName() == "" {
+		return nil, refusal.Invalid(
+			"vm", "name the VM to start, or describe a new one", errors.New("neither a name nor a specification is given"),
+		)
 	}
-	if message.GetSpec() != nil {
-		if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
-			return nil, invalid("vm/"+wanted.Name, "see 'berth vm start --help'", err)
+	if message.GetVm().GetSpec() != nil {
+		if err := describe(&wanted, wire.SpecFrom(message.GetVm().GetSpec())); err != nil {
+			return nil, refusal.Invalid("vm/"+wanted.Name, "see 'berth vm start --help'", err)
 		}
-	} else if links(message) {
-		return nil, refusal(rpc.Invalid, "vm/"+wanted.Name, fmt.Sprintf("change it with 'berth vm set %s' or 'berth key set vm/%s', then start it",
-			wanted.Name, wanted.Name), "links and keys are given, and no new VM to have them")
+	} else if message.GetVm() != nil && linked(message.GetVm()) {
+		return nil, refusal.New(rpc.Invalid, "vm/"+wanted.Name,
+			fmt.Sprintf("change it with 'berth vm set %s' or 'berth key set vm/%s KEY=VALUE', then start it",
+				wanted.Name, wanted.Name), "links and keys are given, and no new VM to have them")
 	}
 	started, err := s.startVM(ctx, wanted, message)
 	if err != nil {
@@ -46,7 +53,7 @@ func (s *Server) StartVM(
 		response.Operation = wire.Operation(started.Operation)
 	}
 	if started.VM.ID != "" {
-		response.Vm = s.present().vm(started.VM, nil) // it starts: what the nodes show of it is of no account yet
+		response.Vm = vmMessage(s.Present(), started.VM, nil) // it starts: what the nodes show of it is of no account yet
 	}
 	return connect.NewResponse(response), nil
 }
@@ -54,69 +61,69 @@ func (s *Server) StartVM(
 // startVM starts from what this member has: a start that is committed proves that it led, and that what it was decided on is
 // as it was. So a start waits for the others once. What is not committed proves nothing: a refusal and a dry run are answers
 // about everything that was committed before the call.
-func (s *Server) startVM(ctx context.Context, wanted control.StartVM, message *berthv1.StartVMRequest) (control.Started, error) {
-	present := s.present()
+func (s *vmCalls) startVM(ctx context.Context, wanted lifecycle.StartVM, message *berthv1.StartVMRequest) (lifecycle.Started, error) {
+	present := s.Present()
 	if !wanted.DryRun {
 		started, err := s.startOn(ctx, present, wanted, message)
 		if err == nil || !unproven(err) {
 			return started, err
 		}
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
-		return control.Started{}, err
+		return lifecycle.Started{}, err
 	}
 	return s.startOn(ctx, p, wanted, message)
 }
 
 // unproven tells whether an error is an answer that nothing was committed for.
 func unproven(err error) bool {
-	var refused *control.Error
+	var refused *lead.Error
 	if errors.As(err, &refused) {
-		return refused.Code != control.NoNodeFits // that was recorded
+		return refused.Code != lead.NoNodeFits // that was recorded
 	}
-	var answer *connect.Error
-	return errors.As(err, &answer)
+	var told *connect.Error
+	return errors.As(err, &told)
 }
 
-func (s *Server) startOn(
-	ctx context.Context, p *picture, wanted control.StartVM, message *berthv1.StartVMRequest,
-) (started control.Started, err error) {
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+func (s *vmCalls) startOn(
+	ctx context.Context, p *answer.Moment, wanted lifecycle.StartVM, message *berthv1.StartVMRequest,
+) (started lifecycle.Started, err error) {
+	if wanted.Node, err = nodeID(p, message.GetNode()); err != nil {
 		return started, err
 	}
 	if vm, known := p.VM(wanted.Name); known { // an existing VM may be named by its ID
 		wanted.Name = vm.Name
 	}
-	if err := p.attach(&wanted, message); err != nil {
+	if err := attach(p, &wanted, message.GetVm()); err != nil {
 		return started, err
 	}
-	return whenLeading(ctx, s, func() (control.Started, error) { return s.Control.StartVM(ctx, wanted) })
+	return answer.WhenLeading(ctx, s.Source, func() (lifecycle.Started, error) { return s.Control.StartVM(ctx, wanted) })
 }
 
 // AddVM makes a VM without starting it.
-func (s *Server) AddVM(
+func (s *vmCalls) AddVM(
 	ctx context.Context, request *connect.Request[berthv1.AddVMRequest],
 ) (*connect.Response[berthv1.AddVMResponse], error) {
 	message := request.Msg
-	wanted := control.StartVM{
+	wanted := lifecycle.StartVM{
 		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: callerOf(ctx).String(),
+		Caller: gate.CallerOf(ctx).String(),
 	}
-	if err := describe(&wanted, wire.SpecFrom(message.GetSpec())); err != nil {
-		return nil, invalid("vm/"+wanted.Name, "see 'berth vm add --help'", err)
+	if err := describe(&wanted, wire.SpecFrom(message.GetVm().GetSpec())); err != nil {
+		return nil, refusal.Invalid("vm/"+wanted.Name, "see 'berth vm add --help'", err)
 	}
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if wanted.Node, err = p.nodeID(message.GetNode()); err != nil {
+	if wanted.Node, err = nodeID(p, message.GetNode()); err != nil {
 		return nil, err
 	}
-	if err := p.attach(&wanted, message); err != nil {
+	if err := attach(p, &wanted, message.GetVm()); err != nil {
 		return nil, err
 	}
-	added, err := whenLeading(ctx, s, func() (control.Added, error) { return s.Control.AddVM(ctx, control.AddVM(wanted)) })
+	added, err := answer.WhenLeading(ctx, s.Source, func() (lifecycle.Added, error) { return s.Control.AddVM(ctx, lifecycle.AddVM(wanted)) })
 	if err != nil {
 		return nil, err
 	}
@@ -125,27 +132,14 @@ func (s *Server) AddVM(
 		response.Decision = wire.Decision(added.Decision)
 	}
 	if !message.GetDryRun() {
-		response.Vm = s.present().vm(added.VM, nil)
+		response.Vm = vmMessage(s.Present(), added.VM, nil)
 	}
 	return connect.NewResponse(response), nil
 }
 
-// whenLeading waits, as long as a call waits for a leader, while control has not begun the work of a leadership that this
-// member has won.
-func whenLeading[T any](ctx context.Context, s *Server, do func() (T, error)) (T, error) {
-	waiting, cancel := context.WithTimeout(ctx, leaderPatience)
-	defer cancel()
-	for {
-		done, err := do()
-		var refused *control.Error
-		if !errors.As(err, &refused) || refused.Code != control.NoLeader || !s.Consensus.IsLeader() || !pause(waiting, leaderPoll) {
-			return done, err
-		}
-	}
-}
-
 // describe completes and checks the request for a new VM. An administrator's XML says name, UUID and size itself.
-func describe(request *control.StartVM, spec cluster.VMSpec) error {
+func describe(request *lifecycle.StartVM, spec model.VMSpec) error {
+	vm := model.VM{Desired: model.Stopped}
 	if spec.XML != "" {
 		info, err := domxml.Parse(spec.XML)
 		if err != nil {
@@ -164,12 +158,13 @@ func describe(request *control.StartVM, spec cluster.VMSpec) error {
 		if spec.VCPUs != 0 && spec.VCPUs != info.VCPUs {
 			return fmt.Errorf("the XML gives the VM %d vCPUs, the request %d: leave them out of the request", info.VCPUs, spec.VCPUs)
 		}
-		request.ID = strings.ToLower(info.UUID)
+		vm.ID = strings.ToLower(info.UUID)
 		spec.Memory, spec.VCPUs = units.Bytes(info.MemoryBytes), info.VCPUs
 	}
-	if err := checkName("VM", request.Name); err != nil {
+	if err := answer.CheckName("VM", request.Name); err != nil {
 		return err
 	}
-	request.Spec = &spec
-	return cluster.ValidateSpec(spec)
+	vm.Name, vm.Spec = request.Name, spec
+	request.VM = &vm
+	return model.ValidateSpec(spec)
 }

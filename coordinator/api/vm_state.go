@@ -4,45 +4,50 @@ import (
 	"fmt"
 	"strings"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // vmObservation is what a VM's state is derived from.
 type vmObservation struct {
-	VM        cluster.VM
+	VM        model.VM
 	Operation *operation.Operation // the live one; nil when there is none
-	Holder    *cluster.NodeView    // nil when no node holds the VM, or the node is not known any more
+	Holder    *view.NodeView       // nil when no node holds the VM, or the node is not known any more
 	Elsewhere []string             // names of other nodes that show a running domain of this UUID
 }
 
-// vmState derives what people see of a VM, and what is unusual about it in words. A silent node makes its VMs unknown,
-// never lost: silence is not death.
-func vmState(o vmObservation) (berthv1.VMState, string) {
+// vmState derives what people see of a VM, and what is unusual about it. A silent node makes its VMs unknown, never lost:
+// silence is not death.
+func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 	state, condition := settledState(o)
 	if op := o.Operation; op != nil {
 		if op.Result == operation.Parked {
-			condition = fmt.Sprintf("operation %s is parked: %s", op.ID, op.Message)
+			condition = model.Condition{
+				Kind: model.Parked, About: op.ID, Text: fmt.Sprintf("operation %s is parked: %s", op.ID, op.Message),
+			}
 			if state == berthv1.VMState_VM_STATE_LOST {
 				state = berthv1.VMState_VM_STATE_UNKNOWN // the other node may have it: a person has to tell
 			}
 		} else {
-			state, condition = busyState(op.Kind), ""
+			state, condition = busyState(op.Kind), model.Condition{}
 		}
 	}
-	notes := make([]string, 0, 2)
-	switch {
-	case condition != "":
-		notes = append(notes, condition)
-	case o.VM.Condition != "":
-		notes = append(notes, o.VM.Condition)
+	if condition.Is(model.NoCondition) {
+		condition = o.VM.Condition
+		condition.Kind = condition.What()
 	}
 	if len(o.Elsewhere) > 0 && (o.Operation == nil || o.Operation.Kind != operation.Migrate) {
-		notes = append(notes, "also runs on "+strings.Join(o.Elsewhere, ", "))
+		also := "also runs on " + strings.Join(o.Elsewhere, ", ")
+		if condition.Is(model.NoCondition) {
+			return state, model.Condition{Kind: model.RunsElsewhere, Text: also}
+		}
+		condition.Text += "; " + also
 	}
-	return state, strings.Join(notes, "; ")
+	return state, condition
 }
 
 func busyState(kind operation.Kind) berthv1.VMState {
@@ -61,62 +66,63 @@ func busyState(kind operation.Kind) berthv1.VMState {
 }
 
 // settledState is the state of a VM that nothing is being done to.
-func settledState(o vmObservation) (berthv1.VMState, string) {
+func settledState(o vmObservation) (berthv1.VMState, model.Condition) {
 	if o.VM.Holder == "" {
-		if o.VM.Desired == cluster.Running && o.Operation == nil {
-			return berthv1.VMState_VM_STATE_LOST, ""
+		if o.VM.Desired == model.Running && o.Operation == nil {
+			return berthv1.VMState_VM_STATE_LOST, model.Condition{}
 		}
-		return berthv1.VMState_VM_STATE_STOPPED, ""
+		return berthv1.VMState_VM_STATE_STOPPED, model.Condition{}
+	}
+	silent := func(text string) (berthv1.VMState, model.Condition) {
+		return berthv1.VMState_VM_STATE_UNKNOWN, model.Condition{Kind: model.NodeSilent, About: o.VM.Holder, Text: text}
 	}
 	if o.Holder == nil {
-		return berthv1.VMState_VM_STATE_UNKNOWN, "its node is no longer known"
+		return silent("its node is no longer known")
 	}
 	name, facts := o.Holder.Node.Name, o.Holder.Facts
 	switch {
 	case o.Holder.Node.Fenced():
-		return berthv1.VMState_VM_STATE_LOST, because("node "+name+" is proven to be off", o.Holder.Node.Fencing.Message)
-	case facts.Liveness == cluster.Unreachable:
-		return berthv1.VMState_VM_STATE_UNKNOWN, because("node "+name+" is unreachable", facts.LivenessReason)
+		return berthv1.VMState_VM_STATE_LOST, model.Condition{
+			Kind: model.HolderOff, About: o.VM.Holder, Text: answer.Because("node "+name+" is proven to be off", o.Holder.Node.Fencing.Message),
+		}
+	case facts.Liveness == model.Unreachable:
+		return silent(answer.Because("node "+name+" is unreachable", facts.LivenessReason))
 	case !facts.Inventory:
-		return berthv1.VMState_VM_STATE_UNKNOWN, "node " + name + " has not reported to this leader yet"
-	case facts.Liveness == cluster.Degraded:
-		return berthv1.VMState_VM_STATE_UNKNOWN, because("node "+name+" is degraded", facts.LivenessReason)
+		return silent("node " + name + " has not reported to this leader yet")
+	case facts.Liveness == model.Degraded:
+		return silent(answer.Because("node "+name+" is degraded", facts.LivenessReason))
 	case !facts.DomainsKnown:
-		return berthv1.VMState_VM_STATE_UNKNOWN, "node " + name + " could not list its domains"
+		return silent("node " + name + " could not list its domains")
 	}
 	return domainState(o.VM, name, facts.Domain(o.VM.ID))
 }
 
-func because(what, why string) string {
-	if why == "" {
-		return what
-	}
-	return what + ": " + why
-}
-
 // domainState translates what the holder shows.
-func domainState(vm cluster.VM, node string, domain *cluster.Domain) (berthv1.VMState, string) {
+func domainState(vm model.VM, node string, domain *model.Domain) (berthv1.VMState, model.Condition) {
 	if domain == nil {
-		domain = &cluster.Domain{State: cluster.DomainAbsent}
+		domain = &model.Domain{State: model.DomainAbsent}
+	}
+	is := func(kind model.ConditionKind, text string) model.Condition {
+		return model.Condition{Kind: kind, About: vm.Holder, Text: text}
 	}
 	switch domain.State {
-	case cluster.DomainRunning:
-		if vm.Desired == cluster.Stopped {
-			return berthv1.VMState_VM_STATE_RUNNING, "should be stopped"
+	case model.DomainRunning:
+		if vm.Desired == model.Stopped {
+			return berthv1.VMState_VM_STATE_RUNNING, is(model.NotStopped, "should be stopped")
 		}
-		return berthv1.VMState_VM_STATE_RUNNING, ""
-	case cluster.DomainPaused:
-		return berthv1.VMState_VM_STATE_PAUSED, control.PausedOn(node, domain.Reason, vm.Name)
-	case cluster.DomainPausedMigration:
-		return berthv1.VMState_VM_STATE_PAUSED, "paused by a migration on node " + node
-	case cluster.DomainUnknown:
-		return berthv1.VMState_VM_STATE_UNKNOWN, "the agent on node " + node + " cannot tell"
-	case cluster.DomainCrashed:
-		return berthv1.VMState_VM_STATE_LOST, "crashed on node " + node
+		return berthv1.VMState_VM_STATE_RUNNING, model.Condition{}
+	case model.DomainPaused:
+		return berthv1.VMState_VM_STATE_PAUSED, is(model.Paused, evidence.PausedOn(node, domain.Reason, vm.Name))
+	case model.DomainPausedMigration:
+		return berthv1.VMState_VM_STATE_PAUSED, is(model.Paused, "paused by a migration on node "+node)
+	case model.DomainUnknown:
+		return berthv1.VMState_VM_STATE_UNKNOWN, is(model.NodeSilent, "the agent on node "+node+" cannot tell")
+	case model.DomainCrashed:
+		return berthv1.VMState_VM_STATE_LOST, is(model.NotRunning, "crashed on node "+node)
 	default:
-		if vm.Desired == cluster.Stopped {
-			return berthv1.VMState_VM_STATE_STOPPED, ""
+		if vm.Desired == model.Stopped {
+			return berthv1.VMState_VM_STATE_STOPPED, model.Condition{}
 		}
-		return berthv1.VMState_VM_STATE_LOST, "node " + node + " does not run it"
+		return berthv1.VMState_VM_STATE_LOST, is(model.NotRunning, "node "+node+" does not run it")
 	}
 }

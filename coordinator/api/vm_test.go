@@ -7,8 +7,9 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -20,13 +21,13 @@ func TestStartVM(t *testing.T) {
 	m := newCloud(t, 1).members[0]
 	client := m.operator()
 	m.addNode("n1", "hv1")
-	var asked *control.StartVM
-	m.control.start = func(request control.StartVM) (control.Started, error) {
+	var asked *lifecycle.StartVM
+	m.control.start = func(request lifecycle.StartVM) (lifecycle.Started, error) {
 		asked = &request
-		return control.Started{
+		return lifecycle.Started{
 			Operation: operation.Operation{ID: "o1", Kind: operation.Start, VMName: request.Name, TargetName: "hv1"},
 			Decision:  placement.Decision{ID: "d1", Outcome: placement.Placed, WinnerName: "hv1"},
-			VM:        cluster.VM{ID: "v1", Name: request.Name},
+			VM:        model.VM{ID: "v1", Name: request.Name},
 		}, nil
 	}
 	start := func(request *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
@@ -41,16 +42,17 @@ func TestStartVM(t *testing.T) {
 
 	t.Run("reaches control", func(t *testing.T) {
 		answer, err := start(&berthv1.StartVMRequest{
-			Name: "web", Node: "hv1", RequestId: "r1", Spec: &berthv1.VMSpec{
+			Name: "web", Node: "hv1", RequestId: "r1",
+			Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{
 				MemoryBytes: 512 * mib, Vcpus: 2, Disks: []*berthv1.Disk{{Path: "/srv/web.qcow2", Format: "qcow2", Bus: "virtio"}},
 				Networks: []string{"default"},
-			},
+			}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if asked.Name != "web" || asked.Node != "n1" || asked.RequestID != "r1" || asked.Caller != "operator/alice" ||
-			asked.Spec.Memory != 512*units.MiB || asked.Spec.VCPUs != 2 || asked.Spec.Disks[0].Path != "/srv/web.qcow2" {
+			asked.VM.Spec.Memory != 512*units.MiB || asked.VM.Spec.VCPUs != 2 || asked.VM.Spec.Disks[0].Path != "/srv/web.qcow2" {
 			t.Errorf("control was asked %+v", asked)
 		}
 		if answer.GetOperation().GetId() != "o1" || answer.GetDecision().GetWinner() != "hv1" || answer.GetVm().GetName() != "web" {
@@ -61,45 +63,47 @@ func TestStartVM(t *testing.T) {
 	t.Run("takes an administrator's XML at its word", func(t *testing.T) {
 		const xml = `<domain type='qemu'><name>db</name><uuid>6C8D5F52-1111-4222-8333-444455556666</uuid>
 			<memory unit='MiB'>768</memory><vcpu>3</vcpu><os><type>hvm</type></os></domain>`
-		if _, err := start(&berthv1.StartVMRequest{Spec: &berthv1.VMSpec{Xml: xml}}); err != nil {
+		if _, err := start(&berthv1.StartVMRequest{Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{Xml: xml}}}); err != nil {
 			t.Fatal(err)
 		}
-		if asked.Name != "db" || asked.ID != "6c8d5f52-1111-4222-8333-444455556666" || asked.Spec.Memory != 768*units.MiB || asked.Spec.VCPUs != 3 {
-			t.Errorf("control was asked %+v with %+v", asked, asked.Spec)
+		if asked.Name != "db" || asked.VM.ID != "6c8d5f52-1111-4222-8333-444455556666" || asked.VM.Spec.Memory != 768*units.MiB ||
+			asked.VM.Spec.VCPUs != 3 {
+			t.Errorf("control was asked %+v with %+v", asked, asked.VM.Spec)
 		}
 		for name, request := range map[string]*berthv1.StartVMRequest{
-			"name":   {Name: "web", Spec: &berthv1.VMSpec{Xml: xml}},
-			"memory": {Spec: &berthv1.VMSpec{Xml: xml, MemoryBytes: mib}},
-			"vcpus":  {Spec: &berthv1.VMSpec{Xml: xml, Vcpus: 1}},
-			"kernel": {Spec: &berthv1.VMSpec{Xml: xml, Kernel: "/boot/vmlinuz"}},
+			"name":   {Name: "web", Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{Xml: xml}}},
+			"memory": {Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{Xml: xml, MemoryBytes: mib}}},
+			"vcpus":  {Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{Xml: xml, Vcpus: 1}}},
+			"kernel": {Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{Xml: xml, Kernel: "/boot/vmlinuz"}}},
 		} {
 			if _, err := start(request); rpc.Detail(err).GetCode() != rpc.Invalid || asked != nil {
 				t.Errorf("contradicted by %s: %v", name, err)
 			}
 		}
-		_, err := start(&berthv1.StartVMRequest{Name: "x", Spec: &berthv1.VMSpec{Xml: "<domain type='qemu'>\n<name>x</name>\n<memory>"}})
+		malformed := &berthv1.VMSpec{Xml: "<domain type='qemu'>\n<name>x</name>\n<memory>"}
+		_, err := start(&berthv1.StartVMRequest{Name: "x", Vm: &berthv1.NewVM{Spec: malformed}})
 		wantRefusal(t, err, rpc.Invalid, "vm/x")
 		if !strings.Contains(err.Error(), "line 3") {
 			t.Errorf("malformed XML is refused without its line: %v", err)
 		}
 	})
 
-	good := func(change func(*berthv1.VMSpec)) *berthv1.VMSpec {
+	good := func(change func(*berthv1.VMSpec)) *berthv1.NewVM {
 		spec := &berthv1.VMSpec{MemoryBytes: 512 * mib, Vcpus: 1}
 		change(spec)
-		return spec
+		return &berthv1.NewVM{Spec: spec}
 	}
 	for name, request := range map[string]*berthv1.StartVMRequest{
 		"nothing":         {},
-		"no name":         {Spec: good(func(*berthv1.VMSpec) {})},
-		"a name for IDs":  {Name: "6c8d5f52-1111-4222-8333-444455556666", Spec: good(func(*berthv1.VMSpec) {})},
-		"a name of signs": {Name: "../etc", Spec: good(func(*berthv1.VMSpec) {})},
-		"negative memory": {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.MemoryBytes = -1 })},
-		"absurd memory":   {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.MemoryBytes = 1 << 62 })},
-		"no vCPUs":        {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Vcpus = 0 })},
-		"absurd vCPUs":    {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Vcpus = 1 << 30 })},
-		"relative path":   {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Kernel = "vmlinuz" })},
-		"probed format":   {Name: "x", Spec: good(func(s *berthv1.VMSpec) { s.Disks = []*berthv1.Disk{{Path: "/a", Bus: "virtio"}} })},
+		"no name":         {Vm: good(func(*berthv1.VMSpec) {})},
+		"a name for IDs":  {Name: "6c8d5f52-1111-4222-8333-444455556666", Vm: good(func(*berthv1.VMSpec) {})},
+		"a name of signs": {Name: "../etc", Vm: good(func(*berthv1.VMSpec) {})},
+		"negative memory": {Name: "x", Vm: good(func(s *berthv1.VMSpec) { s.MemoryBytes = -1 })},
+		"absurd memory":   {Name: "x", Vm: good(func(s *berthv1.VMSpec) { s.MemoryBytes = 1 << 62 })},
+		"no vCPUs":        {Name: "x", Vm: good(func(s *berthv1.VMSpec) { s.Vcpus = 0 })},
+		"absurd vCPUs":    {Name: "x", Vm: good(func(s *berthv1.VMSpec) { s.Vcpus = 1 << 30 })},
+		"relative path":   {Name: "x", Vm: good(func(s *berthv1.VMSpec) { s.Kernel = "vmlinuz" })},
+		"probed format":   {Name: "x", Vm: good(func(s *berthv1.VMSpec) { s.Disks = []*berthv1.Disk{{Path: "/a", Bus: "virtio"}} })},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			_, err := start(request)
@@ -116,9 +120,9 @@ func TestStartVM(t *testing.T) {
 	})
 
 	t.Run("explains that no node fits", func(t *testing.T) {
-		m.control.start = func(control.StartVM) (control.Started, error) {
-			return control.Started{}, &control.Error{
-				Code: control.NoNodeFits, Subject: "vm/web", Message: "no node fits", NextStep: "ask for less", Decision: &placement.Decision{
+		m.control.start = func(lifecycle.StartVM) (lifecycle.Started, error) {
+			return lifecycle.Started{}, &lead.Error{
+				Code: lead.NoNodeFits, Subject: "vm/web", Message: "no node fits", NextStep: "ask for less", Decision: &placement.Decision{
 					ID: "d2", Outcome: placement.Refused,
 					Nodes: []placement.NodeResult{{Name: "hv1", Constraints: []placement.ConstraintResult{{Constraint: "memory", Code: "memory_short"}}}},
 				},
@@ -134,11 +138,11 @@ func TestStartVM(t *testing.T) {
 
 	t.Run("waits for control to begin leading", func(t *testing.T) {
 		calls := 0
-		m.control.start = func(control.StartVM) (control.Started, error) {
+		m.control.start = func(lifecycle.StartVM) (lifecycle.Started, error) {
 			if calls++; calls < 3 {
-				return control.Started{}, &control.Error{Code: control.NoLeader, Message: "not yet", NextStep: "wait"}
+				return lifecycle.Started{}, &lead.Error{Code: lead.NoLeader, Message: "not yet", NextStep: "wait"}
 			}
-			return control.Started{Operation: operation.Operation{ID: "o3"}}, nil
+			return lifecycle.Started{Operation: operation.Operation{ID: "o3"}}, nil
 		}
 		if answer, err := start(&berthv1.StartVMRequest{Name: "web"}); err != nil || answer.GetOperation().GetId() != "o3" {
 			t.Errorf("answered %v, %v", answer, err)
@@ -151,8 +155,10 @@ func TestVMs(t *testing.T) {
 	client := m.operator()
 	ctx := t.Context()
 	m.addNode("n1", "hv1")
-	m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 3, LastNode: "n1", Spec: cluster.VMSpec{XML: "<domain/>"}})
-	m.addVM(cluster.VM{ID: "v2", Name: "db", Desired: cluster.Stopped})
+	m.addVM(model.VM{
+		ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 3, LastNode: "n1", Spec: model.VMSpec{XML: "<domain/>"},
+	})
+	m.addVM(model.VM{ID: "v2", Name: "db", Desired: model.Stopped})
 
 	t.Run("are listed and shown", func(t *testing.T) {
 		list, err := client.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
@@ -179,7 +185,7 @@ func TestVMs(t *testing.T) {
 	})
 
 	t.Run("are stopped and migrated by control", func(t *testing.T) {
-		m.control.stop = func(request control.StopVM) (operation.Operation, error) {
+		m.control.stop = func(request lifecycle.StopVM) (operation.Operation, error) {
 			if request.VM != "v1" || request.Grace.Seconds() != 1.5 || request.Caller != "operator/alice" {
 				t.Errorf("control was asked %+v", request)
 			}
@@ -191,11 +197,11 @@ func TestVMs(t *testing.T) {
 		}
 		_, err = client.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: "web", GraceSeconds: -1}))
 		wantRefusal(t, err, rpc.Invalid, "vm/web")
-		m.control.migrate = func(request control.MigrateVM) (control.Migration, error) {
+		m.control.migrate = func(request lifecycle.MigrateVM) (lifecycle.Migration, error) {
 			if request.VM != "v1" || request.Node != "n1" || request.Bandwidth != units.MiB {
 				t.Errorf("control was asked %+v", request)
 			}
-			return control.Migration{Decision: placement.Decision{Outcome: placement.Stay}}, nil
+			return lifecycle.Migration{Decision: placement.Decision{Outcome: placement.Stay}}, nil
 		}
 		move, err := client.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: "web", Node: "hv1", BandwidthBps: int64(units.MiB)}))
 		if err != nil || move.Msg.Operation != nil || move.Msg.GetDecision().GetOutcome() != berthv1.DecisionOutcome_DECISION_OUTCOME_STAY {
@@ -232,11 +238,14 @@ func TestVMs(t *testing.T) {
 		session, err := m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
 		m.cloud.check(err)
 		shows := func(sequence uint64, domains ...*berthv1.Domain) {
-			session.Report(&berthv1.SessionRequest{Sequence: sequence, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
-				Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30}, Domains: domains,
-			}}})
+			session.Report(&berthv1.SessionRequest{
+				Sequence: sequence,
+				Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+					Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30}, Domains: domains,
+				}},
+			})
 		}
-		m.addVM(cluster.VM{ID: "v7", Name: "stopped", LastNode: "n1", Epoch: 1})
+		m.addVM(model.VM{ID: "v7", Name: "stopped", LastNode: "n1", Epoch: 1})
 		remove := func() error {
 			_, err := client.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: "stopped"}))
 			return err

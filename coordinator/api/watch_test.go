@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/api/members"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -60,7 +61,8 @@ func TestOperations(t *testing.T) {
 
 	t.Run("that are parked end the watch", func(t *testing.T) {
 		m.begin(operation.Operation{
-			ID: "o2", Kind: operation.Migrate, VM: "v2", VMName: "db", Phase: operation.Judging, Result: operation.Parked, CreatedAt: at.Add(time.Second),
+			ID: "o2", Kind: operation.Migrate, VM: "v2", VMName: "db", Phase: operation.Judging, Result: operation.Parked,
+			CreatedAt: at.Add(time.Second),
 		})
 		stream, err := client.WatchOperation(ctx, connect.NewRequest(&berthv1.WatchOperationRequest{Id: "o2"}))
 		if err != nil {
@@ -169,7 +171,8 @@ func TestEvents(t *testing.T) {
 	}
 	session, err := m.inventory.OpenSession("n1", &berthv1.Hello{Incarnation: "boot"}, 1)
 	m.cloud.check(err)
-	if kind := read(follow); kind != "node.up" || follow.Msg().GetEvent().GetSubject() != "node/hv1" || follow.Msg().GetEvent().GetIndex() != 0 {
+	if kind := read(follow); kind != "node.up" || follow.Msg().GetEvent().GetSubject() != "node/hv1" ||
+		follow.Msg().GetEvent().GetIndex() != 0 {
 		t.Errorf("followed by %v", follow.Msg())
 	}
 	session.Close("the agent went away")
@@ -221,7 +224,7 @@ func TestSnapshots(t *testing.T) {
 		"nothing": nil,
 		"text":    []byte("this is no snapshot"),
 	} {
-		_, err := restore(t, m, broken, chunkSize)
+		_, err := restore(t, m, broken, members.ChunkSize)
 		wantRefusal(t, err, rpc.Invalid, "snapshot")
 		if m.store.Snapshot().Index() != index {
 			t.Errorf("%s: the state changed", name)

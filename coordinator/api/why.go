@@ -7,24 +7,26 @@ import (
 
 	"connectrpc.com/connect"
 
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
 
 // ReplayDecision makes a decision again from the figures that were kept with it, and tells whether it is the same.
-func (s *Server) ReplayDecision(
+func (s *queryCalls) ReplayDecision(
 	ctx context.Context, request *connect.Request[berthv1.ReplayDecisionRequest],
 ) (*connect.Response[berthv1.ReplayDecisionResponse], error) {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
 	decision, known := p.Decision(request.Msg.GetId())
 	if !known {
-		return nil, notFound("decision", request.Msg.GetId())
+		return nil, refusal.NotFound("decision", request.Msg.GetId())
 	}
 	response := &berthv1.ReplayDecisionResponse{SchemaVersion: wire.SchemaVersion}
 	again, err := placement.Replay(decision)
@@ -33,8 +35,9 @@ func (s *Server) ReplayDecision(
 	case errors.As(err, &differs):
 		response.Differences = differs.Differences
 	case err != nil:
-		return nil, refusal(rpc.Conflict, "decision/"+decision.ID,
-			fmt.Sprintf("what it kept is shown by 'berth decision show %s --full'", decision.ID), "decision %s cannot be made again: %w", decision.ID, err)
+		return nil, refusal.New(rpc.Conflict, "decision/"+decision.ID,
+			fmt.Sprintf("what it kept is shown by 'berth decision show %s --full'", decision.ID),
+			"decision %s cannot be made again: %w", decision.ID, err)
 	default:
 		response.Equal = true
 	}
@@ -44,35 +47,38 @@ func (s *Server) ReplayDecision(
 
 // WhyVM answers why a VM is where it is: with the decision that placed it last. Of a VM that is nowhere because a start was
 // refused it answers with the refusal, also if the start was to make the VM.
-func (s *Server) WhyVM(
+func (s *queryCalls) WhyVM(
 	ctx context.Context, request *connect.Request[berthv1.WhyVMRequest],
 ) (*connect.Response[berthv1.WhyVMResponse], error) {
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ref := request.Msg.GetVm()
 	vm, known := p.VMByRef(ref)
-	decision, refused := p.refusing(ref, vm)
+	decision, refused := reasons{p}.refusing(ref, vm)
 	switch {
 	case refused:
 		vm.Name = decision.Request.VMName // one that was not made has nothing else
 	case !known:
-		return nil, notFound("vm", ref)
+		return nil, refusal.NotFound("vm", ref)
 	default:
-		if decision, err = p.placing(vm); err != nil {
+		if decision, err = (reasons{p}).placing(vm); err != nil {
 			return nil, err
 		}
 	}
 	decision = placement.Explain(decision)
 	return connect.NewResponse(&berthv1.WhyVMResponse{
-		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision), Answer: p.why(vm, decision),
+		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision), Answer: reasons{p}.why(vm, decision),
 	}), nil
 }
 
+// reasons finds in a moment why a VM is where it is.
+type reasons struct{ *answer.Moment }
+
 // refusing is the decision that left a VM without a node: the newest one about it, if that found none. A migration
 // that was refused left it where it was. The VM is the zero one if there is none of the name.
-func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool) {
+func (p reasons) refusing(ref string, vm model.VM) (placement.Decision, bool) {
 	if ref == "" || vm.Holder != "" || vm.Operation != "" {
 		return placement.Decision{}, false
 	}
@@ -88,7 +94,7 @@ func (p *picture) refusing(ref string, vm cluster.VM) (placement.Decision, bool)
 
 // placing is the decision that put a VM where it is: the last one, or an earlier one if the node that the last one chose
 // does not hold the VM, because a migration goes on or failed. If none did, it is the last one all the same.
-func (p *picture) placing(vm cluster.VM) (placement.Decision, error) {
+func (p reasons) placing(vm model.VM) (placement.Decision, error) {
 	last, err := p.lastPlacing(vm)
 	if err != nil || vm.Holder == "" || last.Winner == vm.Holder {
 		return last, err
@@ -101,21 +107,25 @@ func (p *picture) placing(vm cluster.VM) (placement.Decision, error) {
 	return last, nil
 }
 
-func (p *picture) lastPlacing(vm cluster.VM) (placement.Decision, error) {
+func (p reasons) lastPlacing(vm model.VM) (placement.Decision, error) {
 	if vm.Decision == "" {
-		return placement.Decision{}, refusal(rpc.NotFound, "vm/"+vm.Name, fmt.Sprintf("see what was decided about it with 'berth decision list --vm %s'", vm.Name),
+		return placement.Decision{}, refusal.New(rpc.NotFound, "vm/"+vm.Name, fmt.Sprintf(
+			"see what was decided about it with 'berth decision list --vm %s'", vm.Name,
+		),
 			"no decision has placed VM %q yet", vm.Name)
 	}
 	decision, kept := p.Decision(vm.Decision)
 	if !kept {
-		return decision, refusal(rpc.NotFound, "decision/"+vm.Decision, fmt.Sprintf("see what is decided now with 'berth vm migrate %s --best --dry-run'", vm.Name),
+		return decision, refusal.New(rpc.NotFound, "decision/"+vm.Decision, fmt.Sprintf(
+			"see what is decided now with 'berth vm migrate %s --best --dry-run'", vm.Name,
+		),
 			"the decision %s, which placed VM %q, is too old to be kept", vm.Decision, vm.Name)
 	}
 	return decision, nil
 }
 
 // why is the answer in words, one line each. The decision is explained.
-func (p *picture) why(vm cluster.VM, decision placement.Decision) []string {
+func (p reasons) why(vm model.VM, decision placement.Decision) []string {
 	if decision.Winner == "" {
 		lines := []string{fmt.Sprintf("%s runs nowhere: decision %s (%s, asked by %s) refused it: %s",
 			vm.Name, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
@@ -135,37 +145,37 @@ func (p *picture) why(vm cluster.VM, decision placement.Decision) []string {
 	case vm.Holder == "" && vm.Operation == "":
 		lines = append(lines, "no node holds it now")
 	case vm.Holder != "" && vm.Holder != decision.Winner:
-		lines = append(lines, fmt.Sprintf("it is on %s, and no decision that is kept put it there", p.nodeName(vm.Holder)))
+		lines = append(lines, fmt.Sprintf("it is on %s, and no decision that is kept put it there", p.NodeName(vm.Holder)))
 	}
 	return lines
 }
 
 // WhyNot answers why a decision did not take a certain node.
-func (s *Server) WhyNot(
+func (s *queryCalls) WhyNot(
 	ctx context.Context, request *connect.Request[berthv1.WhyNotRequest],
 ) (*connect.Response[berthv1.WhyNotResponse], error) {
 	message := request.Msg
-	p, err := s.verified(ctx)
+	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	decision, err := p.decisionAbout(message.GetVm(), message.GetDecisionId())
+	decision, err := reasons{p}.decisionAbout(message.GetVm(), message.GetDecisionId())
 	if err != nil {
 		return nil, err
 	}
-	answer, err := placement.WhyNot(decision, message.GetNode())
+	against, err := placement.WhyNot(decision, message.GetNode())
 	if errors.Is(err, placement.ErrNodeNotKept) {
-		return nil, p.notLookedAt(decision, message.GetNode(), err)
+		return nil, reasons{p}.notLookedAt(decision, message.GetNode(), err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	response := &berthv1.WhyNotResponse{
-		SchemaVersion: wire.SchemaVersion, Node: wire.DecisionNode(answer.Node), Changes: answer.Changes, DecisionId: decision.ID,
+		SchemaVersion: wire.SchemaVersion, Node: wire.DecisionNode(against.Node), Changes: against.Changes, DecisionId: decision.ID,
 	}
-	for _, why := range answer.Why {
-		if answer.Won {
-			why = fmt.Sprintf("decision %s did take %s: %s", decision.ID, answer.Node.Name, why)
+	for _, why := range against.Why {
+		if against.Won {
+			why = fmt.Sprintf("decision %s did take %s: %s", decision.ID, against.Node.Name, why)
 		}
 		response.Answer = append(response.Answer, why)
 	}
@@ -174,15 +184,15 @@ func (s *Server) WhyNot(
 
 // decisionAbout is the decision that a question about a VM means: the one that is named, the one that placed a running VM,
 // or else the newest one about the VM. A start that was refused leaves no VM, but its decision.
-func (p *picture) decisionAbout(ref, id string) (placement.Decision, error) {
+func (p reasons) decisionAbout(ref, id string) (placement.Decision, error) {
 	vm, known := p.VMByRef(ref)
 	if id != "" {
 		decision, kept := p.Decision(id)
 		switch {
 		case !kept:
-			return decision, notFound("decision", id)
+			return decision, refusal.NotFound("decision", id)
 		case !about(ref)(&decision.Request) && (!known || decision.Request.VM != vm.ID):
-			return decision, refusal(rpc.Invalid, "decision/"+decision.ID, fmt.Sprintf("see 'berth decision list --vm %s'", ref),
+			return decision, refusal.New(rpc.Invalid, "decision/"+decision.ID, fmt.Sprintf("see 'berth decision list --vm %s'", ref),
 				"decision %s is about VM %q, not about %q", decision.ID, decision.Request.VMName, ref)
 		}
 		return decision, nil
@@ -199,24 +209,24 @@ func (p *picture) decisionAbout(ref, id string) (placement.Decision, error) {
 	case known:
 		return p.placing(vm)
 	default:
-		return placement.Decision{}, notFound("vm", ref)
+		return placement.Decision{}, refusal.NotFound("vm", ref)
 	}
 }
 
 // notLookedAt says why a decision has nothing about a node.
-func (p *picture) notLookedAt(decision placement.Decision, ref string, cause error) error {
+func (p reasons) notLookedAt(decision placement.Decision, ref string, cause error) error {
 	node, known := p.NodeByRef(ref)
 	switch {
 	case !known:
-		return notFound("node", ref)
+		return refusal.NotFound("node", ref)
 	case node.Cluster != decision.Request.Cluster && placement.WhyNotCluster(decision, node.Cluster) != "":
-		return refusal(rpc.Conflict, "node/"+node.Name, fmt.Sprintf("see all clusters with 'berth decision show %s --full'", decision.ID),
+		return refusal.New(rpc.Conflict, "node/"+node.Name, fmt.Sprintf("see all clusters with 'berth decision show %s --full'", decision.ID),
 			"node %s is in another cluster: %s", node.Name, placement.WhyNotCluster(decision, node.Cluster))
 	case node.Cluster != decision.Request.Cluster && decision.Request.Cluster != "":
-		return refusal(rpc.Conflict, "node/"+node.Name, "a VM runs in the cluster of its VDC: see 'berth vdc set --help'",
+		return refusal.New(rpc.Conflict, "node/"+node.Name, "a VM runs in the cluster of its VDC: see 'berth vdc set --help'",
 			"node %s is in cluster %s, and decision %s was made in cluster %s", node.Name, node.Cluster, decision.ID, decision.Request.Cluster)
 	default:
-		return refusal(rpc.Conflict, "node/"+node.Name,
+		return refusal.New(rpc.Conflict, "node/"+node.Name,
 			fmt.Sprintf("ask what would be decided now: 'berth vm migrate %s --to %s --dry-run'", decision.Request.VMName, node.Name), "%w", cause)
 	}
 }

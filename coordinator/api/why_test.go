@@ -9,10 +9,11 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
-	"berth/coordinator/sim"
+	"berth/coordinator/scenario"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -31,8 +32,8 @@ func TestWhy(t *testing.T) {
 	d.m.reportIdle("n1", 64*units.GiB)
 	d.m.reportIdle("n2", 2*units.GiB)
 	request := placement.Request{
-		Purpose: placement.ForStart, VM: "v1", VMName: "web", Memory: 4 * units.GiB, VCPUs: 2, Cluster: cluster.DefaultCluster,
-		SystemKeys: []key.Weighted{{Name: cluster.SpecialRAM, Weight: 40, Class: cluster.SystemKey, Level: "cluster"}},
+		Purpose: placement.ForStart, VM: "v1", VMName: "web", Memory: 4 * units.GiB, VCPUs: 2, Cluster: model.DefaultCluster,
+		SystemKeys: []key.Weighted{{Name: model.SpecialRAM, Weight: 40, Class: model.SystemKey, Level: "cluster"}},
 	}
 	placed := d.m.decide("d1", request)
 	if placed.Outcome != placement.Placed || placed.WinnerName != "hv1" {
@@ -41,9 +42,12 @@ func TestWhy(t *testing.T) {
 	large := request
 	large.VM, large.VMName, large.Memory = "v9", "huge", 100*units.GiB
 	d.m.decide("d2", large)
-	d.m.addVM(cluster.VM{ID: "v1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1, Decision: "d1", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
-	d.m.addVM(cluster.VM{ID: "v2", Name: "db", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
-	d.m.addVM(cluster.VM{ID: "v3", Name: "old", Desired: cluster.Stopped, Decision: "d0", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+	d.m.addVM(model.VM{
+		ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 1, Decision: "d1",
+		Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+	})
+	d.m.addVM(model.VM{ID: "v2", Name: "db", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
+	d.m.addVM(model.VM{ID: "v3", Name: "old", Desired: model.Stopped, Decision: "d0", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 	whyNot := func(vm, node, decision string) (*berthv1.WhyNotResponse, error) {
 		answer, err := d.client.WhyNot(t.Context(), connect.NewRequest(&berthv1.WhyNotRequest{Vm: vm, Node: node, DecisionId: decision}))
 		if err != nil {
@@ -58,14 +62,18 @@ func TestWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		decision := answer.Msg.GetDecision()
-		if decision.GetId() != "d1" || len(decision.GetNodes()) != 2 || decision.GetKept() != 2 || decision.GetRound() == 0 || decision.GetGate() == "" {
+		if decision.GetId() != "d1" || len(decision.GetNodes()) != 2 || decision.GetKept() != 2 || decision.GetRound() == 0 ||
+			decision.GetGate() == "" {
 			t.Errorf("decision %v", decision)
 		}
 		first := decision.GetNodes()[0]
-		if first.GetNode() != "hv1" || first.GetSystemScore() != 40 || first.GetTerms()[0].Wanted == nil || first.GetTerms()[0].GetLevel() != "cluster" {
+		if first.GetNode() != "hv1" || first.GetSystemScore() != 40 || first.GetTerms()[0].Wanted == nil ||
+			first.GetTerms()[0].GetLevel() != "cluster" {
 			t.Errorf("winner %v", first)
 		}
-		if said := answer.Msg.GetAnswer(); !strings.HasPrefix(said[0], "web was placed on hv1 by decision d1 (start, asked by operator/alice): ") {
+		if said := answer.Msg.GetAnswer(); !strings.HasPrefix(
+			said[0], "web was placed on hv1 by decision d1 (start, asked by operator/alice): ",
+		) {
 			t.Errorf("in words: %q", said)
 		}
 		_, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "db"}))
@@ -79,14 +87,16 @@ func TestWhy(t *testing.T) {
 	t.Run("a VM that no node took is nowhere", func(t *testing.T) {
 		for _, made := range []bool{false, true} {
 			if made {
-				d.m.addVM(cluster.VM{ID: "v9", Name: "huge", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+				d.m.addVM(model.VM{ID: "v9", Name: "huge", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 			}
 			answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "huge"}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			said := answer.Msg.GetAnswer()
-			if answer.Msg.GetDecision().GetId() != "d2" || !strings.HasPrefix(said[0], "huge runs nowhere: decision d2 (start, asked by operator/alice) refused it: no node fits: ") ||
+			if answer.Msg.GetDecision().GetId() != "d2" || !strings.HasPrefix(
+				said[0], "huge runs nowhere: decision d2 (start, asked by operator/alice) refused it: no node fits: ",
+			) ||
 				!strings.HasPrefix(said[1], "what would do: ") {
 				t.Errorf("in words: %q", said)
 			}
@@ -97,7 +107,7 @@ func TestWhy(t *testing.T) {
 		moving := large
 		moving.VM, moving.VMName, moving.Purpose = "v8", "moved", placement.ForMigrate
 		d.m.decide("d8", moving)
-		d.m.addVM(cluster.VM{ID: "v8", Name: "moved", Desired: cluster.Stopped, Decision: "d1", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		d.m.addVM(model.VM{ID: "v8", Name: "moved", Desired: model.Stopped, Decision: "d1", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 		answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "moved"}))
 		if err != nil || answer.Msg.GetDecision().GetId() != "d1" {
 			t.Errorf("%v, %v", answer, err)
@@ -112,12 +122,15 @@ func TestWhy(t *testing.T) {
 		d.m.propose(commandOf(moving))
 		web, _ := d.m.store.Snapshot().VM("v1")
 		web.Decision = "d3"
-		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{expectVM(web)}, VMs: []cluster.VM{web}})
+		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectVM(web)}, VMs: []model.VM{web}})
 		answer, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "web"}))
 		if err != nil || answer.Msg.GetDecision().GetId() != "d1" {
 			t.Errorf("answered %v, %v", answer, err)
 		}
-		d.m.addVM(cluster.VM{ID: "v5", Name: "taken", Desired: cluster.Running, Holder: "n2", Epoch: 1, Decision: "d1", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+		d.m.addVM(model.VM{
+			ID: "v5", Name: "taken", Desired: model.Running, Holder: "n2", Epoch: 1, Decision: "d1",
+			Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
+		})
 		answer, err = d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "taken"}))
 		if err != nil || !slices.Contains(answer.Msg.GetAnswer(), "it is on hv2, and no decision that is kept put it there") {
 			t.Errorf("answered %v, %v", answer, err)
@@ -170,7 +183,7 @@ func TestWhy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scenario, problems := sim.Parse("scenario.yaml", answer.Msg.GetDocument())
+		scenario, problems := scenario.Parse("scenario.yaml", answer.Msg.GetDocument())
 		if len(problems) > 0 || scenario == nil || !strings.Contains(string(answer.Msg.GetDocument()), "seed: 11\n") {
 			t.Errorf("exported, with the problems %v:\n%s", problems, answer.Msg.GetDocument())
 		}
@@ -185,7 +198,9 @@ func TestWhy(t *testing.T) {
 			return answer.Msg, nil
 		}
 		for _, id := range []string{"d1", "d2"} {
-			if answer, err := replay(id); err != nil || !answer.GetEqual() || answer.GetDecision().GetId() != id || len(answer.GetDecision().GetNodes()) != 2 {
+			if answer, err := replay(id); err != nil || !answer.GetEqual() || answer.GetDecision().GetId() != id || len(
+				answer.GetDecision().GetNodes(),
+			) != 2 {
 				t.Errorf("%s: %v, %v", id, answer, err)
 			}
 		}
@@ -231,16 +246,20 @@ func TestCapacity(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Both ledgers have to exceed the VM plus 1 GiB of overhead: 3 of 16 GiB, 1 of 8.
-		if answer.GetMore() != 4 || answer.GetAtLeast() || answer.GetRunsOutOf() == "" || answer.GetRunsOutFirst() == "" || answer.GetCluster() != "default" {
+		if answer.GetMore() != 4 || answer.GetAtLeast() || answer.GetRunsOutOf() == "" || answer.GetRunsOutFirst() == "" ||
+			answer.GetCluster() != "default" {
 			t.Errorf("capacity %v", answer)
 		}
-		if nodes := answer.GetNodes(); nodes[0].GetNode() != "hv1" || nodes[0].GetMore() != 3 || nodes[1].GetMore() != 1 || nodes[1].GetMessage() == "" {
+		if nodes := answer.GetNodes(); nodes[0].GetNode() != "hv1" || nodes[0].GetMore() != 3 || nodes[1].GetMore() != 1 ||
+			nodes[1].GetMessage() == "" {
 			t.Errorf("nodes %v", nodes)
 		}
 	})
 
 	t.Run("is counted as far as asked", func(t *testing.T) {
-		if answer, err := ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2, Most: 2}); err != nil || answer.GetMore() != 2 || !answer.GetAtLeast() {
+		if answer, err := ask(&berthv1.CapacityRequest{
+			MemoryBytes: 4 * gib, Vcpus: 2, Most: 2,
+		}); err != nil || answer.GetMore() != 2 || !answer.GetAtLeast() {
 			t.Errorf("capacity %v, %v", answer, err)
 		}
 	})

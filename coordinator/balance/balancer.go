@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Balancer is one way to tell whether a cluster is even, and which VMs had better move.
+// Balancer is one way to measure how even a cluster is, and to find moves that make it more even.
 type Balancer struct {
 	Name       string // in policies, plans and metrics
 	Doc        string // one sentence for people
@@ -19,11 +19,12 @@ type Balancer struct {
 	// Settles is how long after a move its effect can be measured. 0: as soon as the nodes have reported.
 	Settles time.Duration
 
-	// Watch is told of the cluster in every pass, whether anything is proposed in it or not. Nil: nothing has to be watched.
+	// Watch sees the cluster in every pass, whether or not a move is proposed in it. Nil: nothing has to be watched.
 	Watch func(s *Situation)
-	// Propose offers moves of one pass, the best first, until one is taken. It is pure. If none was, why says why not.
+	// Propose offers the moves of one pass, the best first, until one is taken. It is pure. If none was taken, why says the
+	// reason.
 	Propose proposer
-	// Improve is Propose for a whole plan, which somebody asked for: it evens out what no pass would touch. Nil: Propose.
+	// Improve is Propose for a whole plan that somebody asked for. It also evens out what no pass would touch. Nil: Propose.
 	Improve proposer
 	// Figure is how uneven the cluster is; lower is better.
 	Figure func(s *Situation) float64
@@ -38,7 +39,7 @@ type Parameter struct {
 	Default     float64
 	Least, Most float64
 	Whole       bool   // only whole numbers
-	Below       string // what comes of less than Least, in words
+	Below       string // what a value below Least would lead to, in words
 }
 
 // HighCPU is a parameter of every balancer.
@@ -52,17 +53,17 @@ var highCPU = Parameter{
 // Proposal is one move that would help.
 type Proposal struct {
 	VM      int                     // index into the situation's VMs
-	Targets []int                   // nodes that would be better off, ascending; the engine chooses among them, and the VM's own
+	Targets []int                   // nodes that are better for the VM, ascending; the engine chooses among them and the VM's own node
 	Reason  func(target int) string // in words, once the engine has chosen
 }
 
-// None is the name of a policy's balancer that balances nothing.
+// None is the name of the balancer that does nothing.
 const None = "none"
 
 // Chosen is the balancer of a policy with its parameters. The zero value balances nothing.
 type Chosen struct {
 	Balancer   string             `json:"balancer"`
-	Parameters map[string]float64 `json:"parameters,omitempty"` // those that are not set have their defaults
+	Parameters map[string]float64 `json:"parameters,omitempty"` // a parameter that is not set has its default
 }
 
 // Nothing tells whether the policy has no balancer.
@@ -81,7 +82,7 @@ func (c Chosen) Parameter(name string) (float64, bool) {
 	return balancer.Parameters[at].Default, true
 }
 
-// parameters are all of them with every default filled in.
+// parameters is all parameters, with every default filled in.
 func (c Chosen) parameters(balancer Balancer) map[string]float64 {
 	all := make(map[string]float64, len(balancer.Parameters))
 	for _, p := range balancer.Parameters {
@@ -102,8 +103,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s is %s, want %s", e.Field, e.Value, e.Want)
 }
 
-// Validate names the first thing that is wrong with a policy's balancer: an unknown name, a parameter that the balancer has
-// not, a value out of range. The error is an *InvalidError.
+// Validate names the first fault of a policy's balancer: an unknown name, a parameter that the balancer does not have, or a
+// value out of range. The error is an *InvalidError.
 func Validate(c Chosen) error {
 	if c.Nothing() {
 		for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
@@ -130,7 +131,7 @@ func Validate(c Chosen) error {
 	return nil
 }
 
-// check tells whether the parameter may have the value. NaN is out of every range.
+// check tells whether the parameter may have the value. NaN is outside every range.
 func (p *Parameter) check(value float64) error {
 	if value >= p.Least && value <= p.Most && (!p.Whole || value == math.Trunc(value)) {
 		return nil

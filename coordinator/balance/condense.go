@@ -5,7 +5,8 @@ import "slices"
 // SkipThreshold is a parameter of condense alone.
 const SkipThreshold = "SkipThreshold"
 
-// condense is imbalance with the algorithm "condensed": VMs go to where most are already, so that other nodes become empty.
+// condense is imbalance with the algorithm "condensed": VMs go to the nodes that are already full, so that other nodes become
+// empty.
 var condense = Balancer{
 	Name: "condense",
 	Doc: "VMs on few nodes: it moves them to the nodes that have most while the standard deviation over the mean is less than " +

@@ -34,7 +34,7 @@ func (g *ground) account() {
 	}
 }
 
-// moveAccount counts a VM on another node.
+// moveAccount counts a VM on another node from now on.
 func (g *ground) moveAccount(vm, from, to int) {
 	if counts := g.accounts[g.holds[vm].Owner.Customer]; counts != nil {
 		counts[from]--
@@ -42,8 +42,8 @@ func (g *ground) moveAccount(vm, from, to int) {
 	}
 }
 
-// crowds tells whether a VM would make its customer's VMs less evenly spread on another node. Nothing does where customers'
-// VMs are not kept spread.
+// crowds tells whether a move would leave the VMs of the VM's customer less evenly spread. It is false where customers' VMs
+// are not kept spread.
 func (g *ground) crowds(vm, to int) bool {
 	counts := g.accounts[g.holds[vm].Owner.Customer]
 	return counts != nil && counts[to] >= counts[g.at[vm]]
@@ -56,9 +56,9 @@ type uneven struct {
 	most, fewest int    // nodes
 }
 
-// disperse offers moves that spread a customer's VMs more evenly, those of the customer with the widest gap first: of the VMs on
-// the node that has most of them, to the nodes with fewest, which have at least two fewer. The sum of the squares falls with
-// every such move, so they come to an end. If none was taken, why says why not; empty: all are spread evenly.
+// disperse offers moves that spread a customer's VMs more evenly, beginning with the customer whose gap is widest. VMs leave
+// the node that has most of them for the nodes with fewest, which must have at least two fewer. Every such move lowers the
+// sum of the squares, so the moves come to an end. If none was taken, why says the reason; empty: all are spread evenly.
 func (g *ground) disperse(s *Situation, take func(Proposal) bool) (why string) {
 	for _, one := range g.unevens(s) {
 		if g.disperseOne(s, &one, take) {
@@ -72,7 +72,7 @@ func (g *ground) disperse(s *Situation, take func(Proposal) bool) (why string) {
 	return why
 }
 
-// gap is how many VMs the node with most has more than the one with fewest.
+// gap is the difference between the node with most VMs and the one with fewest.
 func (u *uneven) gap() int { return u.counts[u.most] - u.counts[u.fewest] }
 
 // owner is what people call a customer.
@@ -85,7 +85,7 @@ func (g *ground) owner(customer string) string {
 	return customer
 }
 
-// unevens are the customers with a gap of two or more, the widest first.
+// unevens is the customers with a gap of two or more, the widest first.
 func (g *ground) unevens(s *Situation) []uneven {
 	var found []uneven
 	for _, customer := range slices.Sorted(maps.Keys(g.accounts)) {
@@ -111,7 +111,7 @@ func (g *ground) unevens(s *Situation) []uneven {
 
 // disperseOne offers the moves of one customer's VMs.
 func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool) bool {
-	var nodes []int // those with fewest first
+	var nodes []int // the node with fewest first
 	for node := range one.counts {
 		if s.free(node) {
 			nodes = append(nodes, node)
@@ -148,7 +148,7 @@ func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool
 	return false
 }
 
-// byAccount puts a move in words.
+// byAccount describes a move in words.
 func (g *ground) byAccount(s *Situation, one *uneven, source int) func(target int) string {
 	counts := slices.Clone(one.counts)
 	return func(target int) string {
@@ -157,7 +157,7 @@ func (g *ground) byAccount(s *Situation, one *uneven, source int) func(target in
 	}
 }
 
-// part asks the engine where among the targets of a proposal the VM goes: it does not stay.
+// part asks the engine which of a proposal's targets the VM goes to. The VM may not stay.
 func (g *ground) part(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
 	request, err := g.ask(p.VM, placement.ForBalance)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
@@ -14,7 +14,7 @@ func (s *site) spread(customer string, n ...int) *site {
 	for i, count := range n {
 		node := s.nodes[i].ID
 		for k := range count {
-			s.vm(node, customer+"-"+node+"-"+string(rune('a'+k)), func(vm *cluster.VM) { vm.Owner.Customer = customer })
+			s.vm(node, customer+"-"+node+"-"+string(rune('a'+k)), func(vm *model.VM) { vm.Owner.Customer = customer })
 		}
 	}
 	s.DisperseAccounts = true
@@ -36,31 +36,31 @@ func TestCustomersAreSpreadUntilTheyAreEven(t *testing.T) {
 }
 
 func TestWhoIsNotDispersed(t *testing.T) {
-	window, err := cluster.ParseWindow("22:00-06:00")
+	window, err := model.ParseWindow("22:00-06:00")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(s *site){
 		"the switch is off":         func(s *site) { s.DisperseAccounts = false },
-		"balancing is off":          func(s *site) { s.Settings.Balancing = cluster.Off },
+		"balancing is off":          func(s *site) { s.Settings.Balancing = model.Off },
 		"the window is closed":      func(s *site) { s.Settings.BalanceWindow = window },
-		"nobody's":                  func(s *site) { s.each(func(vm *cluster.VM) { vm.Owner.Customer = "" }) },
-		"they move by hand only":    func(s *site) { s.each(func(vm *cluster.VM) { vm.Migration = cluster.MigrateManual }) },
-		"they rest":                 func(s *site) { s.each(func(vm *cluster.VM) { vm.MovedAt = noon.Add(-time.Minute) }) },
-		"something works on them":   func(s *site) { s.each(func(vm *cluster.VM) { vm.Condition = "an operation works on it" }) },
+		"nobody's":                  func(s *site) { s.each(func(vm *model.VM) { vm.Owner.Customer = "" }) },
+		"they move by hand only":    func(s *site) { s.each(func(vm *model.VM) { vm.Migration = model.MigrateManual }) },
+		"they rest":                 func(s *site) { s.each(func(vm *model.VM) { vm.MovedAt = noon.Add(-time.Minute) }) },
+		"something works on them":   func(s *site) { s.each(func(vm *model.VM) { vm.Condition.Text = "an operation works on it" }) },
 		"the node is left alone":    func(s *site) { s.node("hv1").Unbalanced = true },
 		"the others are left alone": func(s *site) { s.node("hv2").Unbalanced = true },
-		"the others are full":       func(s *site) { s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = units.MiB }) },
+		"the others are full":       func(s *site) { s.change("hv2", func(f *model.NodeFacts) { f.Memory = units.MiB }) },
 		"the others are busy":       func(s *site) { s.vm("hv2", "busy"); s.use["busy"] = 15 },
 		"a hard rule holds them":    func(s *site) { s.group("home", "", s.ids(), "!+", []string{"hv1"}) },
 		"a soft rule holds them":    func(s *site) { s.group("home", "", s.ids(), "+", []string{"hv1"}) },
 		"a hard rule ties them":     func(s *site) { s.group("together", "!+", s.ids(), "", nil) },
 		"another one is on its way": func(s *site) { s.comes("hv2", "acme-new", "acme"); s.comes("hv2", "acme-newer", "acme") },
 		"the difference is one": func(s *site) {
-			s.vm("hv2", "x", func(vm *cluster.VM) { vm.Owner.Customer = "acme" })
+			s.vm("hv2", "x", func(vm *model.VM) { vm.Owner.Customer = "acme" })
 			s.vms = s.vms[1:]
 		},
-		"their group is not balanced": func(s *site) { s.group("alone", "", s.ids(), "", nil).Settings[cluster.SettingUnbalanced] = "true" },
+		"their group is not balanced": func(s *site) { s.group("alone", "", s.ids(), "", nil).Settings[model.SettingUnbalanced] = "true" },
 	} {
 		s := newSite("hv1", "hv2").spread("acme", 3, 0)
 		change(s)
@@ -86,21 +86,21 @@ func TestWhoIsNotDispersed(t *testing.T) {
 }
 
 // each changes every VM.
-func (s *site) each(change func(*cluster.VM)) {
+func (s *site) each(change func(*model.VM)) {
 	for i := range s.vms {
 		change(&s.vms[i])
 	}
 }
 
 func (s *site) ids() (ids []string) {
-	s.each(func(vm *cluster.VM) { ids = append(ids, vm.ID) })
+	s.each(func(vm *model.VM) { ids = append(ids, vm.ID) })
 	return ids
 }
 
 // comes has a VM of a customer on its way to a node.
 func (s *site) comes(node, name, customer string) {
-	s.vms = append(s.vms, cluster.VM{ID: name, Name: name, Owner: cluster.Owner{Customer: customer}, Operation: "start"})
-	s.held = append(s.held, cluster.Reservation{Node: node, VM: name, Name: name, Memory: units.GiB, VCPUs: 1})
+	s.vms = append(s.vms, model.VM{ID: name, Name: name, Owner: model.Owner{Customer: customer}, Operation: "start"})
+	s.held = append(s.held, model.Reservation{Node: node, VM: name, Name: name, Memory: units.GiB, VCPUs: 1})
 }
 
 // What the balancer does makes no customer's VMs less evenly spread.
@@ -119,12 +119,12 @@ func TestBalancingDoesNotUndoDispersal(t *testing.T) {
 	expect(t, "the last pass", Pass(s.fleet()).Idle, "no node has MigrationThreshold 2 fewer than the 8 of hv1")
 	for i := range s.vms {
 		if s.vms[i].Owner.Customer == "" {
-			s.vms[i].Migration = cluster.MigrateManual
+			s.vms[i].Migration = model.MigrateManual
 		}
 	}
 	s.fill("hv1", 0)
 	for i := range 3 {
-		s.vm("hv2", "fixed-"+string(rune('a'+i)), func(vm *cluster.VM) { vm.Migration = cluster.MigrateManual })
+		s.vm("hv2", "fixed-"+string(rune('a'+i)), func(vm *model.VM) { vm.Migration = model.MigrateManual })
 	}
 	expect(t, "the pass with only VMs of the customer to move", Pass(s.fleet()).Idle,
 		"hv2 has 11 VMs, and the policy would rather leave each of those that fit elsewhere where it is")
@@ -145,4 +145,22 @@ func TestAPlanDispersesFirst(t *testing.T) {
 	expect(t, "the moves with a balancer", told(Even(s.fleet(), 100).Moves),
 		[]string{"acme-hv1-a hv1>hv2", "hv2-01 hv2>hv1", "hv2-02 hv2>hv1"})
 	expect(t, "the moves of a short plan", len(Even(s.fleet(), 1).Moves), 1)
+}
+
+// The balancer takes the only VM of acme from hv1. That opens hv1 to a VM of acme that a hard rule lets go nowhere else.
+func TestAPlanDispersesAgainAfterTheBalancer(t *testing.T) {
+	s := newSite("hv1", "hv2", "hv3").spread("acme", 1, 0, 2).fill("hv1", 6)
+	s.each(func(vm *model.VM) {
+		if vm.ID != "acme-hv1-a" && vm.ID != "acme-hv3-a" {
+			vm.Migration = model.MigrateNever
+		}
+	})
+	s.group("home", "", []string{"acme-hv3-a"}, "!+", []string{"hv1"})
+	s.Balancer = Chosen{Balancer: "even-load", Parameters: map[string]float64{EvenEnough: 0.01}}
+	plan := Even(s.fleet(), 100)
+	expect(t, "the moves", told(plan.Moves), []string{"acme-hv1-a hv1>hv2", "acme-hv3-a hv3>hv1"})
+	expect(t, "the last move", plan.Moves[len(plan.Moves)-1].Reason, "disperses customer acme: hv3 has 2 of its VMs, hv1 has 0")
+	s.carryOut(plan.Moves)
+	s.later(time.Second)
+	expect(t, "the moves of the next plan", told(Even(s.fleet(), 100).Moves), []string(nil))
 }

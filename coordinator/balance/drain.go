@@ -8,40 +8,41 @@ import (
 	"time"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
-// Preflight is what draining a node would come to, as far as can be known before.
+// Preflight is what draining a node would lead to, as far as that can be known before.
 type Preflight struct {
-	Plan cluster.Plan // kind, cluster, node, reason and moves; those that cannot move have Stays and the reason
+	Plan model.Plan // kind, cluster, node, reason and moves; a VM that cannot move has Stays and the reason
 	// Headroom is what the other nodes of the cluster have left to promise once all moves are made, and Largest the largest
 	// VM that would still fit on one of them.
 	Headroom, Largest units.Bytes
-	// Estimate is how long the copies take at the bandwidth, so many at once; 0 when the bandwidth is not known.
+	// Estimate is how long the copies take at the bandwidth, with Parallel at once; 0 when the bandwidth is not known.
 	Estimate time.Duration
-	Warnings []string // in words: a hard VM rule that does not hold meanwhile, a group that cannot hold without the node
-	// Refused says why the node cannot be drained at all and what to do about it: it is the last one, or a hard rule keeps
-	// its VMs on it. Empty: it can.
+	Warnings []string // in words: a hard VM rule that is broken meanwhile, a group that cannot hold without the node
+	// Refused says why the node cannot be drained at all and what to do about it: it is the last node, or a hard rule keeps its
+	// VMs there. Empty: it can be drained.
 	Refused string
 }
 
-// WithoutVMRules is the policy of a drain that ignores hard rules among VMs (placement-semantics 4.7): they weigh, and no
-// longer forbid.
+// WithoutVMRules is the policy of a drain that ignores hard rules for VMs (SEMANTICS.md, "Drains"): they weigh and do not
+// refuse.
 func WithoutVMRules(policy placement.Policy) placement.Policy {
 	policy.Constraints = slices.DeleteFunc(slices.Clone(policy.Constraints), func(name string) bool { return name == vmAffinity })
 	return policy
 }
 
-// Drain plans how a node is emptied, on planned state: where each VM would go, largest first, VMs that hard rules tie
-// together as one unit, and which cannot move and why. Bandwidth is a second and move. Parallel is how many move at once, at
-// least 1.
+// Drain plans, on planned state, how a node is emptied: where each VM goes, and which VMs cannot move and why. The largest VM
+// comes first, and VMs that hard rules keep together are one unit. Bandwidth is per second and move. Parallel is how many VMs
+// move at once, at least 1.
 //
-// Hard rules among VMs are kept where they can be. Where they would keep a VM on the node they are ignored, if the policy says
-// so (Fleet.DrainIgnoresVMRules); hard rules about nodes never are.
+// Hard rules for VMs hold where they can. Where one would keep a VM on the node it is ignored, if the policy allows that
+// (Fleet.DrainIgnoresVMRules). Hard rules for nodes always hold.
 func Drain(fleet *Fleet, node string, parallel int, bandwidth units.Bytes) Preflight {
-	plan := cluster.Plan{Kind: cluster.PlanDrain, Cluster: fleet.Cluster, Node: node, Parallel: parallel, Bandwidth: bandwidth}
+	plan := model.Plan{Kind: model.PlanDrain, Cluster: fleet.Cluster, Node: node, Parallel: parallel, Bandwidth: bandwidth}
 	g, err := survey(fleet)
 	plan.NodeName = g.name(node)
 	at, found := g.columns.Index(node)
@@ -64,21 +65,21 @@ func Drain(fleet *Fleet, node string, parallel int, bandwidth units.Bytes) Prefl
 	plan.Reason = d.reason()
 	flight := Preflight{Plan: plan, Refused: refused, Warnings: d.warnings(), Estimate: estimate(d.moves, parallel, bandwidth)}
 	for other := range g.columns.IDs {
-		if other != at && g.columns.Standing[other] == cluster.Stands {
+		if other != at && g.columns.Standing[other] == view.Stands {
 			flight.Headroom += max(g.columns.PromisedFree(other)-g.columns.Overhead[other], 0)
-			flight.Largest = max(flight.Largest, g.columns.Room[other]-1) // room has to be more than the VM has
+			flight.Largest = max(flight.Largest, g.columns.Room[other]-1) // a node takes a VM only if its room is larger than the VM
 		}
 	}
 	return flight
 }
 
-// draining is a drain as it is planned.
+// draining is a drain while it is planned.
 type draining struct {
 	*ground
 	node   int
 	free   *placement.Engine // without hard rules among VMs
-	before []affinity.Breach // hard rules that are broken as it is
-	moves  []cluster.Move
+	before []affinity.Breach // hard rules that are broken before the drain
+	moves  []model.Move
 }
 
 func hardBreaches(g *ground) []affinity.Breach {
@@ -97,7 +98,7 @@ func (d *draining) refused() string {
 		if node == d.node {
 			continue
 		}
-		if c.Standing[node] == cluster.Stands {
+		if c.Standing[node] == view.Stands {
 			others = nil
 			break
 		}
@@ -109,7 +110,7 @@ func (d *draining) refused() string {
 	}
 	for i := range d.Groups {
 		group := &d.Groups[i]
-		if rule := group.NodesRule; !rule.Hard() || rule.Polarity != cluster.Positive || !slices.Equal(group.Nodes, c.IDs[d.node:d.node+1]) {
+		if rule := group.NodesRule; !rule.Hard() || rule.Polarity != model.Positive || !slices.Equal(group.Nodes, c.IDs[d.node:d.node+1]) {
 			continue
 		}
 		var bound []string
@@ -135,7 +136,8 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// units are the node's VMs, each with those that hard rules tie to it there: the largest unit first, and in it the largest VM.
+// units is the node's VMs, each together with those that hard rules tie to it there. The largest unit comes first, and the
+// largest VM in it.
 func (d *draining) units() [][]int {
 	var units [][]int
 	seen := make(map[int]bool)
@@ -169,7 +171,7 @@ func (g *ground) memory(vms []int) (sum units.Bytes) {
 func (d *draining) place(unit []int) {
 	var going []int
 	for _, vm := range unit {
-		if one := &d.VMs[vm]; one.Migration == cluster.MigrateNever {
+		if one := &d.VMs[vm]; one.Migration == model.MigrateNever {
 			d.stays(vm, d.immovable(vm))
 		} else if one.Busy != "" {
 			d.stays(vm, one.Busy)
@@ -197,14 +199,14 @@ func (d *draining) place(unit []int) {
 	}
 }
 
-// leaving is what the engine is asked for some VMs that go to one node.
+// leaving is the request for some VMs that go to one node.
 func (d *draining) leaving(going []int) (placement.Request, error) {
 	request, err := d.ask(going[0], placement.ForDrain)
 	request.Leave, request.Unit = true, d.unit(going[1:])
 	return request, err
 }
 
-// together plans that some VMs go to one node; false if none takes them.
+// together plans that some VMs go to one node; false if no node takes them.
 func (d *draining) together(engine *placement.Engine, going []int) bool {
 	request, err := d.leaving(going)
 	if err != nil {
@@ -221,7 +223,7 @@ func (d *draining) together(engine *placement.Engine, going []int) bool {
 	return true
 }
 
-func (g *ground) staying(vm int, why string) cluster.Move {
+func (g *ground) staying(vm int, why string) model.Move {
 	move := g.planned(vm, -1, why)
 	move.Stays = true
 	return move
@@ -229,12 +231,12 @@ func (g *ground) staying(vm int, why string) cluster.Move {
 
 func (d *draining) stays(vm int, why string) { d.moves = append(d.moves, d.staying(vm, why)) }
 
-// foreign lists the domains that are not Berth's own.
+// foreign lists the domains that are not Berth's.
 func (d *draining) foreign() {
 	viewed := d.View.Node(d.columns.IDs[d.node])
 	for i := range viewed.Allocations {
 		if one := &viewed.Allocations[i]; one.Foreign {
-			d.moves = append(d.moves, cluster.Move{
+			d.moves = append(d.moves, model.Move{
 				VM: one.VM, VMName: one.Name, Source: viewed.Node.ID, SourceName: viewed.Node.Name, Memory: one.Memory,
 				Reason: "it is not Berth's own: Berth does not touch it", Stays: true,
 			})
@@ -242,7 +244,7 @@ func (d *draining) foreign() {
 	}
 }
 
-// reason sums the plan up.
+// reason summarises the plan.
 func (d *draining) reason() string {
 	var memory units.Bytes
 	moving, staying := 0, 0
@@ -266,7 +268,7 @@ func (d *draining) reason() string {
 	}
 }
 
-// warnings are the rules that the drain breaks, and what the groups' rules come to without the node.
+// warnings is the rules that the drain breaks, and which groups cannot hold without the node.
 func (d *draining) warnings() []string {
 	var all []string
 	for _, b := range hardBreaches(d.ground) {
@@ -278,7 +280,7 @@ func (d *draining) warnings() []string {
 	for node, id := range d.columns.IDs {
 		standing := d.columns.Standing[node]
 		rooms[node] = affinity.Room{
-			Node: id, Takes: standing != cluster.StandsInMaintenance && standing != cluster.StandsDownInMaintenance || node == d.node,
+			Node: id, Takes: standing != view.StandsInMaintenance && standing != view.StandsDownInMaintenance || node == d.node,
 		}
 	}
 	known := affinity.Lint(d.Groups, rooms, d.name)
@@ -291,12 +293,12 @@ func (d *draining) warnings() []string {
 	return all
 }
 
-// estimate is how long the copies take in the plan's order, each at the bandwidth, so many at once.
-func estimate(moves []cluster.Move, parallel int, bandwidth units.Bytes) time.Duration {
+// estimate is how long the copies take in the plan's order, with Parallel at once, each at the bandwidth.
+func estimate(moves []model.Move, parallel int, bandwidth units.Bytes) time.Duration {
 	if bandwidth <= 0 {
 		return 0
 	}
-	lanes := make([]time.Duration, max(parallel, 1)) // until when each is taken
+	lanes := make([]time.Duration, max(parallel, 1)) // when each is free again
 	for i := range moves {
 		if !moves[i].Stays {
 			lane := slices.Index(lanes, slices.Min(lanes))

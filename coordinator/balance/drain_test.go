@@ -8,22 +8,22 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
 
-func sized(memory units.Bytes) func(*cluster.VM) {
-	return func(vm *cluster.VM) { vm.Spec.Memory = memory }
+func sized(memory units.Bytes) func(*model.VM) {
+	return func(vm *model.VM) { vm.Spec.Memory = memory }
 }
 
 func TestADrainTakesTheLargestFirst(t *testing.T) {
 	s := newSite("hv1", "hv2", "hv3").vm("hv1", "small", sized(units.GiB)).vm("hv1", "large", sized(8*units.GiB)).
-		vm("hv1", "by-hand", sized(4*units.GiB), func(vm *cluster.VM) { vm.Migration = cluster.MigrateManual }).
-		vm("hv1", "pinned", func(vm *cluster.VM) { vm.Migration = cluster.MigrateNever }).
-		vm("hv1", "paused", func(vm *cluster.VM) { vm.Condition = "it is paused" })
-	s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 6 * units.GiB })
-	s.change("hv3", func(f *cluster.NodeFacts) { f.Memory = 10 * units.GiB })
+		vm("hv1", "by-hand", sized(4*units.GiB), func(vm *model.VM) { vm.Migration = model.MigrateManual }).
+		vm("hv1", "pinned", func(vm *model.VM) { vm.Migration = model.MigrateNever }).
+		vm("hv1", "paused", func(vm *model.VM) { vm.Condition.Text = "it is paused" })
+	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 6 * units.GiB })
+	s.change("hv3", func(f *model.NodeFacts) { f.Memory = 10 * units.GiB })
 	s.policy, _ = placement.Builtin(placement.PolicyEvenLoad, s.Settings)
 	flight := Drain(s.fleet(), "hv1", 2, 128*units.MiB)
 	expect(t, "the moves", told(flight.Plan.Moves), []string{
@@ -35,7 +35,7 @@ func TestADrainTakesTheLargestFirst(t *testing.T) {
 	expect(t, "what is left", flight.Headroom, 3*units.GiB)
 	expect(t, "the largest", flight.Largest, 2*units.GiB-1)
 	expect(t, "refused", flight.Refused, "")
-	s.held = []cluster.Reservation{{Node: "hv2", VM: "other", Name: "other", Memory: 2 * units.GiB, VCPUs: 1}}
+	s.held = []model.Reservation{{Node: "hv2", VM: "other", Name: "other", Memory: 2 * units.GiB, VCPUs: 1}}
 	flight = Drain(s.fleet(), "hv1", 1, 0)
 	expect(t, "the estimate at an unknown bandwidth", flight.Estimate, time.Duration(0))
 	why := flight.Plan.Moves[1]
@@ -60,7 +60,7 @@ func TestADrainListsWhatIsNotBerths(t *testing.T) {
 func TestADrainThatCannotBeIsRefused(t *testing.T) {
 	others := newSite("hv1", "hv2", "hv3").vm("hv1", "web")
 	others.node("hv2").Maintenance = true
-	others.change("hv3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+	others.change("hv3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 	bound := newSite("hv1", "hv2").vm("hv1", "web").vm("hv1", "db")
 	bound.group("licence", "", []string{"web", "db"}, "!+", []string{"hv1"})
 	soft := newSite("hv1", "hv2").vm("hv1", "web")
@@ -73,7 +73,10 @@ func TestADrainThatCannotBeIsRefused(t *testing.T) {
 		want string
 	}{
 		{newSite("hv1").vm("hv1", "web"), "hv1", "hv1 is the last node of cluster default: its VMs have nowhere to go; enrol another node first"},
-		{others, "hv1", "no other node of cluster default is up and out of maintenance: the VMs of hv1 have nowhere to go; see to hv2, hv3 first"},
+		{
+			others, "hv1",
+			"no other node of cluster default is up and out of maintenance: the VMs of hv1 have nowhere to go; see to hv2, hv3 first",
+		},
 		{bound, "hv1", "group licence keeps db, web on hv1 alone by a hard rule: give the group another node, or make the rule soft"},
 		{bound, "hv2", ""},
 		{soft, "hv1", ""},
@@ -110,12 +113,12 @@ func TestHardRulesAmongVMsYieldToADrainAndThoseAboutNodesDoNot(t *testing.T) {
 func TestADrainKeepsTiedVMsTogether(t *testing.T) {
 	s := newSite("hv1", "hv2", "hv3").vm("hv1", "a", sized(3*units.GiB)).vm("hv1", "b", sized(3*units.GiB)).vm("hv1", "c", sized(4*units.GiB))
 	s.group("tied", "!+", []string{"a", "b"}, "", nil)
-	s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 5 * units.GiB })
-	s.change("hv3", func(f *cluster.NodeFacts) { f.Memory = 8 * units.GiB })
+	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 5 * units.GiB })
+	s.change("hv3", func(f *model.NodeFacts) { f.Memory = 8 * units.GiB })
 	flight := Drain(s.fleet(), "hv1", 1, 0)
 	expect(t, "the moves", told(flight.Plan.Moves), []string{"a hv1>hv3", "b hv1>hv3", "c hv1>hv2"})
-	s.change("hv3", func(f *cluster.NodeFacts) { f.Memory = 11 * units.GiB / 2 })
-	s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 11 * units.GiB / 2 })
+	s.change("hv3", func(f *model.NodeFacts) { f.Memory = 11 * units.GiB / 2 })
+	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 11 * units.GiB / 2 })
 	s.vms = s.vms[:2]
 	s.DrainIgnoresVMRules = true
 	flight = Drain(s.fleet(), "hv1", 1, 0)
@@ -158,7 +161,7 @@ func TestADrainTellsOfEachVM(t *testing.T) {
 			}
 			for _, group := range fleet.Groups {
 				bound := group.NodesRule.Hard() && len(group.Nodes) > 0 && slices.Contains(group.VMs, m.VM)
-				if bound && slices.Contains(group.Nodes, m.Target) != (group.NodesRule.Polarity == cluster.Positive) {
+				if bound && slices.Contains(group.Nodes, m.Target) != (group.NodesRule.Polarity == model.Positive) {
 					t.Fatalf("%s goes to %s against group %s", m.VMName, m.TargetName, group.Name)
 				}
 			}
@@ -179,15 +182,15 @@ func TestVMsReturnWhereTheyBelong(t *testing.T) {
 	s := newSite("hv1", "hv2", "hv3").vm("hv1", "a").vm("hv1", "b").vm("hv1", "c").vm("hv1", "d").vm("hv1", "e").vm("hv1", "f")
 	plan := Drain(s.fleet(), "hv1", 1, 0).Plan
 	for i := range plan.Moves {
-		plan.Moves[i].Result = cluster.MoveMoved
+		plan.Moves[i].Result = model.MoveMoved
 	}
 	s.carryOut(plan.Moves)
 	s.later(time.Minute)
-	s.vms[1].Holder, s.vms[1].Desired = "", cluster.Stopped // b
-	s.vms[2].Holder = "hv1"                                 // c
-	s.vms[3].Migration = cluster.MigrateNever               // d
+	s.vms[1].Holder, s.vms[1].Desired = "", model.Stopped // b
+	s.vms[2].Holder = "hv1"                               // c
+	s.vms[3].Migration = model.MigrateNever               // d
 	s.group("soft", "", []string{"e"}, "-", []string{"hv1"})
-	plan.Moves[5].Result = cluster.MoveFailed // f
+	plan.Moves[5].Result = model.MoveFailed // f
 	s.policy = placement.Affinity()
 	s.node("hv1").Maintenance = true
 	back := Return(s.fleet(), &plan)
@@ -197,16 +200,19 @@ func TestVMsReturnWhereTheyBelong(t *testing.T) {
 	expect(t, "a", told(back.Moves)[2], "a "+s.vms[0].Holder+">hv1")
 	expect(t, "e", told(back.Moves)[3], "e stays: it is better where it is, on "+s.vms[4].Holder)
 	expect(t, "the reason", back.Reason, "1 move, 1 GiB; 3 VMs cannot move")
-	if back.Kind != cluster.PlanReturn || back.Node != "hv1" || len(back.Moves) != 4 {
+	if back.Kind != model.PlanReturn || back.Node != "hv1" || len(back.Moves) != 4 {
 		t.Errorf("%+v", back)
 	}
-	s.change("hv1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+	s.change("hv1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 	for _, m := range Return(s.fleet(), &plan).Moves {
 		if !m.Stays {
 			t.Errorf("%s returns to a node that is silent", m.VMName)
 		}
 	}
-	expect(t, "when all are back", Return(s.fleet(), &cluster.Plan{Node: "hv1", NodeName: "hv1"}).Reason, "no VM that the drain moved away is elsewhere")
+	expect(
+		t, "when all are back", Return(s.fleet(), &model.Plan{Node: "hv1", NodeName: "hv1"}).Reason,
+		"no VM that the drain moved away is elsewhere",
+	)
 }
 
 func TestTiedVMsReturnTogether(t *testing.T) {

@@ -3,21 +3,23 @@ package balance
 import (
 	"fmt"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
 
-// Even plans all the moves that would even the cluster out, on planned state, at most so many. The engine is asked for each,
-// and each can be made when those before it have been: so much memory is free by then. No VM moves twice. The plan has no ID,
-// state, caller or times. One without moves says in its reason why.
+// Even plans all moves that would even the cluster out, on planned state, up to a number of moves. The engine is asked for
+// each move. Each can be made once those before it have been made, because the memory is free by then. No VM moves twice. The
+// plan has no ID, state, caller or times. A plan without moves has the reason.
 //
-// Where the policy wants customers' VMs spread, the moves that spread them come first; without a balancer they are all.
+// Where the policy wants customers' VMs spread, the moves that do so come first. Without a balancer there are no others. A
+// move of the balancer can make another move of that kind possible: it frees room on a node, or leaves fewer of a customer's
+// VMs there. So the two take turns until the balancer finds nothing.
 //
-// It looks neither at the cluster's mode nor at its window: somebody asked for the plan. A second plan after all moves of the
-// first finds nothing, but for VMs that rest from having been moved.
-func Even(fleet *Fleet, most int) cluster.Plan {
-	plan := cluster.Plan{Kind: cluster.PlanBalance, Cluster: fleet.Cluster, Policy: fleet.Policy.Name}
+// It ignores the cluster's mode and window, because somebody asked for the plan. A second plan after all moves of the first
+// finds nothing, except for VMs that rest after a move.
+func Even(fleet *Fleet, most int) model.Plan {
+	plan := model.Plan{Kind: model.PlanBalance, Cluster: fleet.Cluster, Policy: fleet.Policy.Name}
 	g, err := survey(fleet)
 	switch {
 	case err != nil:
@@ -35,7 +37,7 @@ func Even(fleet *Fleet, most int) cluster.Plan {
 	plan.Before = figure(s)
 	plan.Predicted = plan.Before
 	var memory units.Bytes
-	// each carries moves out in planned state until none is found, and returns why none is.
+	// each plans moves until it finds none, and returns why it finds none.
 	each := func(propose proposer, ask func(p Proposal, seed uint64) (placement.Request, int, bool)) string {
 		for len(plan.Moves) < most {
 			moved := false
@@ -57,22 +59,31 @@ func Even(fleet *Fleet, most int) cluster.Plan {
 		}
 		return ""
 	}
-	if fleet.DisperseAccounts {
-		plan.Reason = each(g.disperse, g.part)
-	}
-	switch {
-	case balancer.Improve != nil:
-		plan.Reason = joined(plan.Reason, each(balancer.Improve, g.settle))
-	case balancer.Propose != nil:
-		plan.Reason = joined(plan.Reason, each(balancer.Propose, g.settle))
-	case plan.Reason == "":
-		plan.Reason = allSpread
+	for {
+		plan.Reason = ""
+		if fleet.DisperseAccounts {
+			plan.Reason = each(g.disperse, g.part)
+		}
+		dispersed := len(plan.Moves)
+		switch {
+		case balancer.Improve != nil:
+			plan.Reason = joined(plan.Reason, each(balancer.Improve, g.askEngine))
+		case balancer.Propose != nil:
+			plan.Reason = joined(plan.Reason, each(balancer.Propose, g.askEngine))
+		case plan.Reason == "":
+			plan.Reason = allSpread
+		}
+		if !fleet.DisperseAccounts || len(plan.Moves) == dispersed {
+			break
+		}
 	}
 	if len(plan.Moves) == 0 {
 		return plan
 	}
 	plan.Predicted = figure(s)
-	plan.Reason = fmt.Sprintf("%s, %s: from %.3f to %.3f (%s)", counted(len(plan.Moves), "move"), memory, plan.Before, plan.Predicted, plan.Unit)
+	plan.Reason = fmt.Sprintf(
+		"%s, %s: from %.3f to %.3f (%s)", counted(len(plan.Moves), "move"), memory, plan.Before, plan.Predicted, plan.Unit,
+	)
 	return plan
 }
 

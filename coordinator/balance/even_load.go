@@ -11,7 +11,7 @@ import (
 	"berth/shared/units"
 )
 
-// Parameters of even-load, beside HighCPU.
+// Parameters of even-load; it has HighCPU as well.
 const (
 	HighMemory      = "HighMemory"
 	DurationMinutes = "DurationMinutes"
@@ -19,10 +19,10 @@ const (
 	EvenEnough      = "EvenEnough"
 )
 
-// evenLoad is even distribution by CPU and memory, as oVirt's policy of that name and VMware's DRS have it. A pass takes a VM
-// from a node that has been over a threshold for a while, to one that stays under all of them with it. A plan evens the whole
-// cluster out, whether anything is over a threshold or not: step by step the move that lowers the figure most, as Ganeti's
-// hbal does with the same figure (hbal(1), "algorithm"), but looked for among the nodes that have most and least only.
+// evenLoad is even distribution by CPU and memory, as oVirt's policy of that name and VMware's DRS do it. A pass takes a VM
+// from a node that has been over a threshold for a while to a node that stays below all of them. A plan evens out the whole
+// cluster, whether or not a node is over a threshold: each step is the move that lowers the figure most. Ganeti's hbal does
+// the same with the same figure (hbal(1), "algorithm"); here only the nodes with most and least are looked at.
 var evenLoad = Balancer{
 	Name: "even-load",
 	Doc: "CPU and memory evenly used: it takes a VM from a node that has been too busy or too full for a while. A plan evens " +
@@ -65,14 +65,14 @@ const (
 	strains
 )
 
-// loads has the figures of all nodes that take part, and how far they are spread.
+// loads has the figures of all nodes that take part, and how far apart they are.
 type loads struct {
 	of     [][strains]float64 // by node
-	per    [][strains]float64 // by node: the share that one byte, one vCPU and one CPU at work make
+	per    [][strains]float64 // by node: the share that one byte, one vCPU and one busy CPU make
 	spread [strains]moments
 }
 
-// weigh takes the figures of all nodes down.
+// weigh computes the figures of all nodes.
 func (s *Situation) weigh() *loads {
 	l := &s.loads
 	if l.of == nil {
@@ -104,7 +104,7 @@ func (s *Situation) weigh() *loads {
 	return l
 }
 
-// reweigh takes the figures of one node down anew.
+// reweigh computes the figures of one node again.
 func (l *loads) reweigh(s *Situation, node int) {
 	now := s.strainsOf(node, &l.per[node])
 	for k := range l.spread {
@@ -113,7 +113,7 @@ func (l *loads) reweigh(s *Situation, node int) {
 	l.of[node] = now
 }
 
-// per is what one of each adds to a node's figures; 0 where a node has no limit, or nothing is known.
+// per is what one byte, one vCPU and one busy CPU add to a node's figures; 0 where a node has no limit, or nothing is known.
 func (s *Situation) per(node int) (per [strains]float64) {
 	c := s.Columns
 	if c.Promised[node] > 0 {
@@ -153,7 +153,7 @@ func (l *loads) figure() float64 {
 	return sum
 }
 
-// sizes are what a VM takes of its node, and gives to another one.
+// sizes is what a VM takes from one node and adds to another.
 func sizes(vm *Resting) [strains]float64 {
 	size := [strains]float64{float64(vm.Memory), float64(vm.VCPUs)}
 	if vm.CPUKnown {
@@ -162,7 +162,7 @@ func sizes(vm *Resting) [strains]float64 {
 	return size
 }
 
-// moved is the figure once something of this size is on another node. It takes the same time however many nodes there are.
+// moved is the figure after a move of this size. Its time does not depend on the number of nodes.
 func (l *loads) moved(size *[strains]float64, from, to int) float64 {
 	was, gets, off, on, sum := &l.of[from], &l.of[to], &l.per[from], &l.per[to], 0.0
 	for k := range l.spread {
@@ -175,7 +175,7 @@ func (l *loads) moved(size *[strains]float64, from, to int) float64 {
 	return sum
 }
 
-// fullness is how much of a node's memory is promised or in use, whichever is more, with so much memory more.
+// fullness is the share of a node's memory that is promised or in use, whichever is larger, after an addition.
 func (s *Situation) fullness(node int, more units.Bytes) float64 {
 	c := s.Columns
 	promised := share(float64(c.Used[node]+more), float64(c.Promised[node]))
@@ -188,7 +188,7 @@ type limits struct{ cpu, memory float64 }
 
 func (s *Situation) limits() limits { return limits{s.Parameters[HighCPU], s.Parameters[HighMemory]} }
 
-// bears tells whether a node takes the VM and is under all thresholds with it.
+// bears tells whether a node takes the VM and stays below all thresholds.
 func (s *Situation) bears(node int, vm *Resting, under limits) bool {
 	return s.takes(node, vm, under.cpu) && 100*s.fullness(node, vm.Memory) <= under.memory
 }
@@ -196,7 +196,7 @@ func (s *Situation) bears(node int, vm *Resting, under limits) bool {
 // least is the least gain that a move is worth.
 func (s *Situation) least() float64 { return s.Parameters[MinimumGain] / float64(max(len(s.Out), 1)) }
 
-// heat is what a node is over.
+// heat is which thresholds a node exceeds.
 type heat struct {
 	node         int
 	busy, full   bool    // over HighCPU, over HighMemory
@@ -205,7 +205,7 @@ type heat struct {
 	cpus, memory float64 // percent
 }
 
-// hot are the nodes over a threshold, the worst first, and since when.
+// hot is the nodes over a threshold, the worst first, and since when they are.
 func (s *Situation) hot() []heat {
 	var found []heat
 	for node := range s.Out {
@@ -241,12 +241,14 @@ func (s *Situation) hot() []heat {
 	return found
 }
 
-// relieve offers the VMs of the nodes that have been over a threshold for long enough: those first whose move makes the
+// relieve offers the VMs of nodes that have been over a threshold for long enough. It begins with those whose move makes the
 // cluster most even.
 func relieve(s *Situation, take func(Proposal) bool) string {
 	hot := s.hot()
 	if len(hot) == 0 {
-		return fmt.Sprintf("no node is over %s %s %% or %s %s %%", HighCPU, number(s.Parameters[HighCPU]), HighMemory, number(s.Parameters[HighMemory]))
+		return fmt.Sprintf(
+			"no node is over %s %s %% or %s %s %%", HighCPU, number(s.Parameters[HighCPU]), HighMemory, number(s.Parameters[HighMemory]),
+		)
 	}
 	enough := time.Duration(s.Parameters[DurationMinutes] * float64(time.Minute))
 	l, why := s.weigh(), ""
@@ -275,7 +277,7 @@ func relieve(s *Situation, take func(Proposal) bool) string {
 	return why
 }
 
-// over puts in words what a node is over.
+// over says in words which thresholds a node exceeds.
 func (s *Situation) over(h *heat) string {
 	var all []string
 	if h.busy {
@@ -287,7 +289,7 @@ func (s *Situation) over(h *heat) string {
 	return strings.Join(all, " and ")
 }
 
-// relieving are the moves that would take a node nearer to its threshold.
+// relieving is the moves that would bring a node closer to its threshold.
 func (s *Situation) relieving(l *loads, h *heat) []Proposal {
 	type move struct {
 		Proposal
@@ -323,7 +325,7 @@ func (s *Situation) relieving(l *loads, h *heat) []Proposal {
 	return proposals
 }
 
-// byHeat puts a move in words.
+// byHeat describes a move in words.
 func (s *Situation) byHeat(h *heat, vm *Resting) func(target int) string {
 	return func(target int) string {
 		held := ""

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
@@ -17,7 +17,7 @@ func loaded(use ...float64) *site {
 	s := newSite("hv1", "hv2", "hv3")
 	for i, cpus := range use {
 		name := fmt.Sprintf("vm%d", i+1)
-		s.vm("hv1", name, func(vm *cluster.VM) { vm.Spec.VCPUs = 8 })
+		s.vm("hv1", name, func(vm *model.VM) { vm.Spec.VCPUs = 8 })
 		s.use[name] = cpus
 	}
 	s.Balancer = Chosen{Balancer: "even-load"}
@@ -48,21 +48,23 @@ func TestEvenLoadLeavesWhatWouldOnlyMoveTheTrouble(t *testing.T) {
 	s := loaded(14)
 	s.Balancer.Parameters = map[string]float64{DurationMinutes: 0}
 	expect(t, "one VM that is too busy for any node", s.pass(),
-		"hv1 is at 88 % of its CPUs, over HighCPU 80 %, but no VM that may be moved would relieve it and fit on a node that stays under the thresholds")
+		"hv1 is at 88 % of its CPUs, over HighCPU 80 %, but no VM that may be moved would relieve it "+
+			"and fit on a node that stays under the thresholds")
 	s = newSite("hv1", "hv2")
 	s.Balancer = Chosen{Balancer: "even-load", Parameters: map[string]float64{DurationMinutes: 0}}
 	for i := range 6 {
-		s.vm("hv1", fmt.Sprintf("vm%d", i+1), func(vm *cluster.VM) { vm.Spec.Memory = 10 * units.GiB })
+		s.vm("hv1", fmt.Sprintf("vm%d", i+1), func(vm *model.VM) { vm.Spec.Memory = 10 * units.GiB })
 	}
 	expect(t, "a node that is too full", s.pass(),
 		"vm1 hv1>hv2: hv1 has been at 94 % of its memory, over HighMemory 80 %; hv2 is at 0 % of its CPUs and 16 % of its memory with vm1")
 	s.later(time.Minute)
 	expect(t, "the pass after", s.pass(), "no node is over HighCPU 80 % or HighMemory 80 %")
-	s.vms[1].Migration = cluster.MigrateNever
-	s.change("hv1", func(f *cluster.NodeFacts) { f.Memory = 51 * units.GiB })
+	s.vms[1].Migration = model.MigrateNever
+	s.change("hv1", func(f *model.NodeFacts) { f.Memory = 51 * units.GiB })
 	s.node("hv2").Unbalanced = true
 	expect(t, "nowhere to go", s.pass(),
-		"hv1 is at 98 % of its memory, over HighMemory 80 %, but no VM that may be moved would relieve it and fit on a node that stays under the thresholds")
+		"hv1 is at 98 % of its memory, over HighMemory 80 %, but no VM that may be moved would relieve it "+
+			"and fit on a node that stays under the thresholds")
 }
 
 // What is relieved stays relieved: no move takes its target over a threshold, every move makes the cluster more even, and all
@@ -74,7 +76,9 @@ func TestEvenLoadBreaksNoThresholdAtItsTarget(t *testing.T) {
 			s.use[s.vms[i].ID] *= 3
 		}
 		s.Balancer = Chosen{Balancer: "even-load", Parameters: map[string]float64{
-			HighCPU: float64(rapid.IntRange(20, 100).Draw(t, "cpu")), HighMemory: float64(rapid.IntRange(10, 100).Draw(t, "memory")), DurationMinutes: 0,
+			HighCPU: float64(rapid.IntRange(20, 100).Draw(t, "cpu")), HighMemory: float64(
+				rapid.IntRange(10, 100).Draw(t, "memory"),
+			), DurationMinutes: 0,
 		}}
 		g, err := survey(s.fleet())
 		if err != nil {

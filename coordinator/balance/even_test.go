@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
@@ -27,7 +27,7 @@ func TestEvenPlansTheWholeWay(t *testing.T) {
 func TestEvenByLoadSaysWhatItGains(t *testing.T) {
 	s := newSite("hv1", "hv2")
 	for i := range 4 {
-		s.vm("hv1", fmt.Sprintf("vm%d", i+1), func(vm *cluster.VM) { vm.Spec.Memory = 8 * units.GiB })
+		s.vm("hv1", fmt.Sprintf("vm%d", i+1), func(vm *model.VM) { vm.Spec.Memory = 8 * units.GiB })
 	}
 	s.Balancer = Chosen{Balancer: "even-load"}
 	plan := Even(s.fleet(), 1)
@@ -41,7 +41,7 @@ func TestEvenByLoadSaysWhatItGains(t *testing.T) {
 	s.later(time.Hour)
 	expect(t, "the next plan", Even(s.fleet(), 100).Reason, "the cluster is even: 0.000, less than EvenEnough 0.1")
 	for i := range s.vms {
-		s.vms[i].Holder, s.vms[i].Migration = "hv1", cluster.MigrateManual
+		s.vms[i].Holder, s.vms[i].Migration = "hv1", model.MigrateManual
 	}
 	expect(t, "of VMs that people move", Even(s.fleet(), 100).Reason,
 		"the cluster is at 0.375, and no move of a VM that may be moved would lower that by 0.005")
@@ -94,7 +94,10 @@ func TestAPlanCanBeCarriedOutAndIsWhole(t *testing.T) {
 		s.carryOut(plan.Moves)
 		s.later(time.Second)
 		if again := Even(s.fleet(), 1000); len(again.Moves) > 0 {
-			t.Fatalf("a second plan: %v after %v: %s; %s; %v %s", told(again.Moves), told(plan.Moves), plan.Reason, again.Reason, s.Balancer, s.policy.Name)
+			t.Fatalf(
+				"a second plan: %v after %v: %s; %s; %v %s", told(again.Moves), told(plan.Moves), plan.Reason, again.Reason, s.Balancer,
+				s.policy.Name,
+			)
 		}
 	})
 }
@@ -111,7 +114,7 @@ func large(nodes, vms int) *site {
 		if i%4 > 0 {
 			at = i * 7919 % (nodes / 2)
 		}
-		s.vm(names[at], fmt.Sprintf("vm%06d", i), func(vm *cluster.VM) {
+		s.vm(names[at], fmt.Sprintf("vm%06d", i), func(vm *model.VM) {
 			vm.Spec.Memory, vm.Spec.VCPUs = units.Bytes(1+i%3)*units.GiB, 1<<(i%3)
 		})
 	}

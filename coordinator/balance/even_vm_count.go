@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Parameters of even-vm-count. They have the names of the design.
+// Parameters of even-vm-count, with the names that oVirt uses.
 const (
 	HighVMCount        = "HighVMCount"
 	MigrationThreshold = "MigrationThreshold"
 	SPMVMCountGrace    = "SPMVMCountGrace"
 )
 
-// evenVMCount is oVirt's even distribution by VM count ("Even VM distribution based on VM count per host"): the nodes with
-// most VMs are sources if that is more than HighVMCount, those that have at least MigrationThreshold fewer are targets. Every
-// move takes one VM from a most loaded node to one that had at least two fewer, so the sum of the squares falls with it
+// evenVMCount is oVirt's even distribution by VM count ("Even VM distribution based on VM count per host"). The nodes with
+// the highest count are sources if it is more than HighVMCount. Nodes with at least MigrationThreshold fewer VMs are targets.
+// Every move takes a VM from a node with the highest count to one with at least two fewer. So the sum of the squares falls,
 // and the moves come to an end.
 var evenVMCount = Balancer{
 	Name: "even-vm-count",
@@ -50,7 +50,7 @@ var evenVMCount = Balancer{
 	},
 }
 
-// slots are the VMs of a node, with the grace of one that carries the site's management.
+// slots is the VMs of a node, and the grace of a node with the site's management on top.
 func (s *Situation) slots(node int) int {
 	slots := s.Columns.Count[node]
 	if s.Columns.Management[node] {
@@ -120,7 +120,7 @@ func fewerThanTwo(parts int) string {
 	return "only one node takes part"
 }
 
-// leastBusy are a node's movable VMs by the CPU that they use, which is what a migration costs most.
+// leastBusy is a node's movable VMs by the CPU that they use, because CPU use is what makes a migration expensive.
 func (s *Situation) leastBusy(node int) []int {
 	var movable []int
 	for _, vm := range s.On[node] {
@@ -132,7 +132,7 @@ func (s *Situation) leastBusy(node int) []int {
 	return movable
 }
 
-// taking are those of the targets that take the VM.
+// taking is those of the targets that take the VM.
 func (s *Situation) taking(targets []int, vm int) []int {
 	var taking []int
 	for _, node := range targets {
@@ -143,7 +143,7 @@ func (s *Situation) taking(targets []int, vm int) []int {
 	return taking
 }
 
-// byCount puts a move in words.
+// byCount describes a move in words.
 func (s *Situation) byCount(source, targets int) func(target int) string {
 	return func(target int) string {
 		others := ""

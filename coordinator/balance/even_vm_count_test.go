@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
@@ -84,11 +84,11 @@ func TestEvenVMCountSaysWhy(t *testing.T) {
 	for i := range s.vms {
 		s.vms[i].Spec.Memory = 8 * units.GiB
 	}
-	s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 31 * units.GiB })
+	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 31 * units.GiB })
 	_, why = s.propose(t, true)
 	expect(t, "the reason", why, "hv1 has 12 VMs, and none of those that may be moved fits on a node that has enough fewer")
 	for i := range s.vms {
-		s.vms[i].Migration = cluster.MigrateNever
+		s.vms[i].Migration = model.MigrateNever
 	}
 	_, why = s.propose(t, true)
 	expect(t, "the reason", why, "hv1 has 12 VMs, and none of them may be moved now")
@@ -176,14 +176,14 @@ func random(t *rapid.T) *site {
 			node = names[0]
 		}
 		name := fmt.Sprintf("vm%02d", i)
-		s.vm(node, name, func(vm *cluster.VM) {
+		s.vm(node, name, func(vm *model.VM) {
 			vm.Spec.Memory = units.Bytes(rapid.IntRange(1, 8).Draw(t, "memory")) * units.GiB / 2
 			vm.Spec.VCPUs = rapid.IntRange(1, 4).Draw(t, "vcpus")
 			switch rapid.IntRange(0, 9).Draw(t, "migration") {
 			case 0:
-				vm.Migration = cluster.MigrateNever
+				vm.Migration = model.MigrateNever
 			case 1:
-				vm.Migration = cluster.MigrateManual
+				vm.Migration = model.MigrateManual
 			case 2:
 				vm.MovedAt = noon.Add(-5 * time.Minute)
 			}

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -16,12 +17,12 @@ var noon = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
 // site is a cluster to be made a fleet. Names are IDs.
 type site struct {
-	nodes  []cluster.Node
-	facts  map[string]cluster.NodeFacts
-	vms    []cluster.VM
+	nodes  []model.Node
+	facts  map[string]model.NodeFacts
+	vms    []model.VM
 	use    map[string]float64 // CPUs at work, by VM; all others are idle
-	groups []cluster.Resource
-	held   []cluster.Reservation
+	groups []model.Resource
+	held   []model.Reservation
 	policy placement.Policy
 	Fleet
 }
@@ -30,20 +31,20 @@ const nodeCPUs = 16
 
 // newSite has nodes of 16 CPUs and 64 GiB that do nothing.
 func newSite(nodes ...string) *site {
-	s := &site{facts: map[string]cluster.NodeFacts{}, use: map[string]float64{}}
+	s := &site{facts: map[string]model.NodeFacts{}, use: map[string]float64{}}
 	for _, name := range nodes {
 		one, none := 1.0, units.Bytes(0)
-		s.nodes = append(s.nodes, cluster.Node{
-			ID: name, Name: name, Cluster: cluster.DefaultCluster,
-			Settings: cluster.NodeSettings{CPURatio: &one, Overhead: &none},
+		s.nodes = append(s.nodes, model.Node{
+			ID: name, Name: name, Cluster: model.DefaultCluster,
+			Settings: model.NodeSettings{CPURatio: &one, Overhead: &none},
 		})
-		s.facts[name] = cluster.NodeFacts{
-			Liveness: cluster.Up, Inventory: true, InventoryAt: noon, Memory: 64 * units.GiB, CPUs: nodeCPUs, DomainsKnown: true,
+		s.facts[name] = model.NodeFacts{
+			Liveness: model.Up, Inventory: true, InventoryAt: noon, Memory: 64 * units.GiB, CPUs: nodeCPUs, DomainsKnown: true,
 			Telemetry: true, TelemetryAt: noon,
 		}
 	}
-	s.Settings = cluster.DefaultSettings()
-	s.Settings.Balancing = cluster.Automatic
+	s.Settings = model.DefaultSettings()
+	s.Settings.Balancing = model.Automatic
 	s.At = noon
 	s.policy = bare()
 	return s
@@ -57,10 +58,10 @@ func bare() placement.Policy {
 }
 
 // vm puts a VM of 1 GiB and one vCPU on a node, which has been running for long.
-func (s *site) vm(node, name string, changes ...func(*cluster.VM)) *site {
-	vm := cluster.VM{
-		ID: name, Name: name, Holder: node, StartedAt: noon.Add(-time.Hour), Desired: cluster.Running,
-		Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
+func (s *site) vm(node, name string, changes ...func(*model.VM)) *site {
+	vm := model.VM{
+		ID: name, Name: name, Holder: node, StartedAt: noon.Add(-time.Hour), Desired: model.Running,
+		Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
 	}
 	for _, change := range changes {
 		change(&vm)
@@ -77,38 +78,40 @@ func (s *site) fill(node string, n int) *site {
 	return s
 }
 
-func (s *site) node(name string) *cluster.Node {
-	return &s.nodes[slices.IndexFunc(s.nodes, func(n cluster.Node) bool { return n.ID == name })]
+func (s *site) node(name string) *model.Node {
+	return &s.nodes[slices.IndexFunc(s.nodes, func(n model.Node) bool { return n.ID == name })]
 }
 
-func (s *site) change(node string, change func(*cluster.NodeFacts)) {
+func (s *site) change(node string, change func(*model.NodeFacts)) {
 	facts := s.facts[node]
 	change(&facts)
 	s.facts[node] = facts
 }
 
 // group declares one: its rules are "+" or "-", with "!" before if they are hard.
-func (s *site) group(name, vmsRule string, vms []string, nodesRule string, nodes []string) *cluster.Resource {
-	record := cluster.Resource{
-		ID: name, Name: name, Kind: cluster.KindGroup, Settings: map[string]string{},
-		Members: map[string][]string{cluster.MembersVMs: slices.Sorted(slices.Values(vms)), cluster.MembersNodes: slices.Sorted(slices.Values(nodes))},
+func (s *site) group(name, vmsRule string, vms []string, nodesRule string, nodes []string) *model.Resource {
+	record := model.Resource{
+		ID: name, Name: name, Kind: model.KindGroup, Settings: map[string]string{},
+		Members: map[string][]string{
+			model.MembersVMs: slices.Sorted(slices.Values(vms)), model.MembersNodes: slices.Sorted(slices.Values(nodes)),
+		},
 	}
 	rule := func(text, polarity, enforcing string) {
-		words := map[string]string{"+": string(cluster.Positive), "-": string(cluster.Negative), "": string(cluster.Disabled)}
+		words := map[string]string{"+": string(model.Positive), "-": string(model.Negative), "": string(model.Disabled)}
 		if text != "" && text[0] == '!' {
 			record.Settings[enforcing], text = "true", text[1:]
 		}
 		record.Settings[polarity] = words[text]
 	}
-	rule(vmsRule, cluster.SettingVMsRule, cluster.SettingVMsEnforcing)
-	rule(nodesRule, cluster.SettingNodesRule, cluster.SettingNodesEnforcing)
+	rule(vmsRule, model.SettingVMsRule, model.SettingVMsEnforcing)
+	rule(nodesRule, model.SettingNodesRule, model.SettingNodesEnforcing)
 	s.groups = append(s.groups, record)
 	return &s.groups[len(s.groups)-1]
 }
 
 // fleet works the site up as it is now.
 func (s *site) fleet() *Fleet {
-	facts := map[string]cluster.NodeFacts{}
+	facts := map[string]model.NodeFacts{}
 	for _, node := range s.nodes {
 		f := s.facts[node.ID]
 		f.Domains = nil
@@ -116,15 +119,15 @@ func (s *site) fleet() *Fleet {
 		for _, vm := range s.vms {
 			if vm.Holder == node.ID {
 				used := s.use[vm.ID]
-				f.Domains = append(f.Domains, cluster.Domain{
-					UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Managed: true,
+				f.Domains = append(f.Domains, model.Domain{
+					UUID: vm.ID, Name: vm.Name, State: model.DomainRunning, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Managed: true,
 					Since: vm.StartedAt, Resident: &vm.Spec.Memory, CPU: &used,
 				})
 				free -= vm.Spec.Memory
 				load += used
 			}
 		}
-		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int {
+		slices.SortFunc(f.Domains, func(a, b model.Domain) int {
 			if a.UUID < b.UUID {
 				return -1
 			}
@@ -133,9 +136,9 @@ func (s *site) fleet() *Fleet {
 		f.Available, f.Load1 = &free, &load
 		facts[node.ID] = f
 	}
-	s.View = cluster.NewView(s.At, 1, cluster.Records{Nodes: s.nodes, VMs: s.vms, Reservations: s.held, Groups: s.groups}, facts)
+	s.View = view.New(s.At, 1, view.Records{Nodes: s.nodes, VMs: s.vms, Reservations: s.held, Groups: s.groups}, facts)
 	f := s.Fleet
-	f.Cluster, f.Policy, f.Groups, f.VMs = cluster.DefaultCluster, s.policy, s.View.Groups(cluster.DefaultCluster), nil
+	f.Cluster, f.Policy, f.Groups, f.VMs = model.DefaultCluster, s.policy, s.View.Groups(model.DefaultCluster), nil
 	at := map[string]int{}
 	for _, vm := range s.vms {
 		if vm.Holder == "" {
@@ -143,7 +146,7 @@ func (s *site) fleet() *Fleet {
 		}
 		one := VM{
 			ID: vm.ID, Name: vm.Name, Node: vm.Holder, NodeName: vm.Holder, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
-			CPU: s.use[vm.ID], CPUKnown: true, Migration: vm.Migration, MovedAt: vm.MovedAt, Busy: vm.Condition,
+			CPU: s.use[vm.ID], CPUKnown: true, Migration: vm.Migration, MovedAt: vm.MovedAt, Busy: vm.Condition.Text,
 			Unbalanced: s.node(vm.Holder).Unbalanced,
 		}
 		for _, g := range f.Groups {
@@ -177,18 +180,18 @@ func (s *site) fleet() *Fleet {
 }
 
 // carryOut makes moves as if they took no time.
-func (s *site) carryOut(moves []cluster.Move) {
+func (s *site) carryOut(moves []model.Move) {
 	for _, move := range moves {
 		if move.Stays {
 			continue
 		}
-		at := slices.IndexFunc(s.vms, func(vm cluster.VM) bool { return vm.ID == move.VM })
+		at := slices.IndexFunc(s.vms, func(vm model.VM) bool { return vm.ID == move.VM })
 		s.vms[at].Holder, s.vms[at].MovedAt = move.Target, s.At
 	}
 }
 
 // told puts moves in words.
-func told(moves []cluster.Move) []string {
+func told(moves []model.Move) []string {
 	var all []string
 	for _, m := range moves {
 		one := fmt.Sprintf("%s %s>%s", m.VMName, m.SourceName, m.TargetName)

@@ -7,38 +7,37 @@ import (
 	"time"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 )
 
-// ground is a fleet worked up for one pass or plan: a copy of the view's columns that moves are planned on, and where every
-// VM is by them.
+// ground is a fleet prepared for one pass or plan: a copy of the view's columns on which moves are planned, and where every
+// VM is after them.
 type ground struct {
 	*Fleet
-	columns *cluster.Columns
+	columns *view.Columns
 	engine  *placement.Engine // of the policy
-	judge   *placement.Engine // of the policy without its weighers of load
+	judge   *placement.Engine // of the policy without its weighers for load
 
-	index map[string]int       // into VMs, by ID
-	at    []int                // by VM: its node; -1: none of the cluster
-	holds []cluster.Allocation // by VM: what it takes there
-	where affinity.Where       // of all VMs that run or are on their way
-	named map[string]string    // by ID of a VM or node
-	bound map[string][]string  // by VM: the others that hard rules tie to it
+	index map[string]int      // into VMs, by ID
+	at    []int               // by VM: its node; -1: none of the cluster
+	holds []view.Allocation   // by VM: what it takes there
+	where affinity.Where      // of all VMs that run or are on their way somewhere
+	named map[string]string   // name by ID, of VMs and nodes
+	bound map[string][]string // by VM: the others that hard rules keep with it
 
-	memberOf map[string][]cluster.Group // by VM
-	accounts map[string][]int           // by customer ID: VMs by node; nil: customers' VMs are not kept spread
+	memberOf map[string][]model.Group // by VM
+	accounts map[string][]int         // by customer ID: VMs by node; nil: customers' VMs are not kept spread
 	asked    map[asked]placement.Request
 }
 
-// asked is what a request was made for.
+// asked is the purpose of a request.
 type asked struct {
 	vm      int
 	purpose placement.Purpose
 }
-
-// loadWeighers judge what a balancer has judged before it proposes a move.
-var loadWeighers = []string{"cpu-load", "memory-free", "vm-count"}
 
 // The weighers of soft rules.
 const (
@@ -46,13 +45,13 @@ const (
 	vmAffinity   = "vm-affinity"
 )
 
-// survey works a fleet up. The error wraps placement.ErrInvalidPolicy.
+// survey prepares a fleet. The error wraps placement.ErrInvalidPolicy.
 func survey(fleet *Fleet) (*ground, error) {
 	g := &ground{
 		Fleet: fleet, columns: fleet.View.Columns(fleet.Cluster).Clone(),
-		index: make(map[string]int, len(fleet.VMs)), at: make([]int, len(fleet.VMs)), holds: make([]cluster.Allocation, len(fleet.VMs)),
+		index: make(map[string]int, len(fleet.VMs)), at: make([]int, len(fleet.VMs)), holds: make([]view.Allocation, len(fleet.VMs)),
 		where: make(affinity.Where, len(fleet.VMs)), named: make(map[string]string, len(fleet.VMs)),
-		bound: make(map[string][]string), memberOf: make(map[string][]cluster.Group), asked: make(map[asked]placement.Request),
+		bound: make(map[string][]string), memberOf: make(map[string][]model.Group), asked: make(map[asked]placement.Request),
 	}
 	for i, id := range g.columns.IDs {
 		g.named[id] = cmp.Or(g.columns.Names[i], id)
@@ -80,13 +79,14 @@ func survey(fleet *Fleet) (*ground, error) {
 	}
 	judge := fleet.Policy
 	judge.Weighers = slices.DeleteFunc(slices.Clone(judge.Weighers), func(f placement.Factor) bool {
-		return slices.Contains(loadWeighers, f.Weigher)
+		asked, _ := weigher.ByName(f.Weigher)
+		return asked.Load
 	})
 	g.judge, err = placement.NewEngine(judge)
 	return g, err
 }
 
-// stand finds where a VM is and what it takes.
+// stand finds the node of a VM and what it takes there.
 func (g *ground) stand(i int) {
 	vm := &g.VMs[i]
 	g.index[vm.ID], g.named[vm.ID], g.where[vm.ID], g.at[i] = i, vm.Name, vm.Node, -1
@@ -98,7 +98,7 @@ func (g *ground) stand(i int) {
 	}
 }
 
-// onTheirWay puts VMs where their reservations are: that is where they will be.
+// onTheirWay puts VMs on the nodes of their reservations, because that is where they will be.
 func (g *ground) onTheirWay() {
 	for _, id := range g.columns.IDs {
 		allocations := g.View.Node(id).Allocations
@@ -115,10 +115,10 @@ func (g *ground) onTheirWay() {
 	}
 }
 
-// name puts an ID in words.
+// name is the name for an ID.
 func (g *ground) name(id string) string { return cmp.Or(g.named[id], id) }
 
-// ask is what placement is asked for a VM.
+// ask is the placement request for a VM.
 func (g *ground) ask(vm int, purpose placement.Purpose) (placement.Request, error) {
 	is := asked{vm, purpose}
 	if request, known := g.asked[is]; known {
@@ -135,7 +135,7 @@ func (g *ground) ask(vm int, purpose placement.Purpose) (placement.Request, erro
 	return request, nil
 }
 
-// without does something while a VM is left out of its own node's figures.
+// without runs a function while a VM is left out of its own node's figures.
 func (g *ground) without(vm int, do func()) {
 	c, node := g.columns, g.at[vm]
 	if node < 0 {
@@ -150,13 +150,13 @@ func (g *ground) without(vm int, do func()) {
 	c.Discharge(node, g.holds[vm])
 	do()
 	c.Charge(node, g.holds[vm])
-	c.Free[node], c.Load[node], c.Busy[node], c.Room[node] = free, load, busy, room // a charge takes more than the VM had
+	c.Free[node], c.Load[node], c.Busy[node], c.Room[node] = free, load, busy, room // charging takes more than the VM had
 	if c.AtWork != nil {
 		c.AtWork[node] = work
 	}
 }
 
-// choose asks an engine on the planned state.
+// choose asks an engine on planned state.
 func (g *ground) choose(engine *placement.Engine, vm int, request *placement.Request, seed uint64) (choice placement.Choice) {
 	g.without(vm, func() { choice = engine.Choose(g.columns, g.View.At, request, seed) })
 	return choice
@@ -168,7 +168,7 @@ func (g *ground) decide(vm int, request placement.Request, policy placement.Poli
 	return d
 }
 
-// move carries a move out in planned state.
+// move makes a move in planned state.
 func (g *ground) move(vm, to int) {
 	g.moveAccount(vm, g.at[vm], to)
 	g.holds[vm] = g.columns.Move(g.at[vm], to, g.holds[vm])
@@ -176,10 +176,10 @@ func (g *ground) move(vm, to int) {
 	g.where[g.VMs[vm].ID] = g.columns.IDs[to]
 }
 
-// planned is a move from where the VM is by now.
-func (g *ground) planned(vm, to int, reason string) cluster.Move {
+// planned is a move from the VM's present node.
+func (g *ground) planned(vm, to int, reason string) model.Move {
 	one := &g.VMs[vm]
-	move := cluster.Move{
+	move := model.Move{
 		VM: one.ID, VMName: one.Name, Source: one.Node, SourceName: cmp.Or(one.NodeName, g.name(one.Node)),
 		Memory: one.Memory, Reason: reason,
 	}
@@ -189,7 +189,7 @@ func (g *ground) planned(vm, to int, reason string) cluster.Move {
 	return move
 }
 
-// mates are the VMs that hard rules tie to a VM and that are on its node, as indexes.
+// mates is the VMs on a VM's node that hard rules tie to it, as indexes.
 func (g *ground) mates(vm int) []int {
 	var mates []int
 	for _, id := range g.bound[g.VMs[vm].ID] {
@@ -200,13 +200,13 @@ func (g *ground) mates(vm int) []int {
 	return mates
 }
 
-// unit is what comes along with a VM.
+// unit is what moves together with a VM.
 func (g *ground) unit(mates []int) *placement.Unit {
 	if len(mates) == 0 {
 		return nil
 	}
 	u := &placement.Unit{}
-	for _, mate := range slices.Sorted(slices.Values(mates)) { // by ID, as the VMs are
+	for _, mate := range slices.Sorted(slices.Values(mates)) { // sorted by ID, as the VMs are
 		u.VMs, u.Names = append(u.VMs, g.VMs[mate].ID), append(u.Names, g.VMs[mate].Name)
 		u.Memory += g.VMs[mate].Memory
 		u.VCPUs += g.VMs[mate].VCPUs
@@ -214,19 +214,19 @@ func (g *ground) unit(mates []int) *placement.Unit {
 	return u
 }
 
-// immovable tells why Berth never moves a VM by itself; empty: it may.
+// immovable says why Berth never moves a VM by itself; empty: it may.
 func (g *ground) immovable(vm int) string {
 	switch one := &g.VMs[vm]; one.Migration {
-	case cluster.MigrateNever:
+	case model.MigrateNever:
 		return one.Name + " may not be moved at all (migration never)"
-	case cluster.MigrateManual:
+	case model.MigrateManual:
 		return one.Name + " is moved by people only (migration manual)"
 	default:
 		return ""
 	}
 }
 
-// rests tells that Berth moved a VM too short a while ago; empty: it did not.
+// rests says that Berth moved a VM too recently; empty: it did not.
 func (g *ground) rests(vm int) string {
 	one := &g.VMs[vm]
 	if until := one.MovedAt.Add(g.Settings.Cooldown); !one.MovedAt.IsZero() && g.At.Before(until) {
@@ -235,7 +235,7 @@ func (g *ground) rests(vm int) string {
 	return ""
 }
 
-// hinders tells why a VM that may be moved cannot be now; empty: it can.
+// hinders says why a VM that may be moved cannot be moved now; empty: it can.
 func (g *ground) hinders(vm int) string {
 	one := &g.VMs[vm]
 	switch {
@@ -248,17 +248,17 @@ func (g *ground) hinders(vm int) string {
 	}
 }
 
-// failed tells that the last attempts to move a VM by a plan failed too short a while ago; empty: they did not.
+// failed says that moves of a VM by plans have failed too recently; empty: they have not.
 func (g *ground) failed(vm *VM) string {
 	failures := 0
 	var last time.Time
 	for i := range g.Recent {
 		plan := &g.Recent[i]
-		at := slices.IndexFunc(plan.Moves, func(m cluster.Move) bool { return m.VM == vm.ID })
-		if at < 0 || plan.Moves[at].Result == "" || plan.Moves[at].Result == cluster.MoveLeft {
+		at := slices.IndexFunc(plan.Moves, func(m model.Move) bool { return m.VM == vm.ID })
+		if at < 0 || plan.Moves[at].Result == "" || plan.Moves[at].Result == model.MoveLeft {
 			continue
 		}
-		if plan.Moves[at].Result != cluster.MoveFailed {
+		if plan.Moves[at].Result != model.MoveFailed {
 			break
 		}
 		if failures++; failures == 1 {
@@ -271,10 +271,10 @@ func (g *ground) failed(vm *VM) string {
 	return ""
 }
 
-// clock puts a moment in words.
+// clock is a moment in words.
 func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// first is the scope of the soft rules that weigh more in the policy.
+// first is the scope of those soft rules that weigh more in the policy.
 func (g *ground) first() affinity.Scope {
 	factor := func(name string) float64 {
 		for _, f := range g.Policy.Weighers {
@@ -290,9 +290,9 @@ func (g *ground) first() affinity.Scope {
 	return affinity.OfNodes
 }
 
-// tied tells whether another VM runs that hard rules tie to this one. Such VMs go where the others are: when they are together
-// the constraint keeps them there, and when they are parted it would let each of them go to each of their nodes, which is for
-// enforcement to decide.
+// tied tells whether another VM runs that hard rules tie to this one. Balancing leaves such VMs alone. While they are
+// together the constraint keeps them so. When they are on two nodes the constraint would let each go to either one, and which
+// is right is for enforcement to decide.
 func (g *ground) tied(vm int) bool {
 	return slices.ContainsFunc(g.bound[g.VMs[vm].ID], func(other string) bool {
 		_, runs := g.where[other]
@@ -300,21 +300,21 @@ func (g *ground) tied(vm int) bool {
 	})
 }
 
-// worse tells whether the rules are worse kept with the VM on another node: it would rather come back.
+// worse tells whether the rules hold worse with the VM on another node: enforcement would bring it back.
 func (g *ground) worse(vm, to int) bool {
 	if g.tied(vm) {
 		return true
 	}
 	id := g.VMs[vm].ID
-	if !slices.ContainsFunc(g.memberOf[id], func(group cluster.Group) bool { return group.VMsRule.Soft() || group.NodesRule.Soft() }) {
+	if !slices.ContainsFunc(g.memberOf[id], func(group model.Group) bool { return group.VMsRule.Soft() || group.NodesRule.Soft() }) {
 		return false
 	}
 	return affinity.Worsens(g.memberOf[id], id, g.columns.IDs[to], g.where, g.first())
 }
 
-// breaks tells whether a hard rule that holds would not hold with the VMs on another node. The engine keeps all of them but
-// one: it lets VMs that are tied together over several groups, and parted already, go to where any of them is, and that may
-// part two that are together.
+// breaks tells whether a hard rule that holds would be broken with the VMs on another node. The engine checks all but one
+// case: VMs that several groups tie together, and that are on several nodes already, may go to any of these nodes, and that
+// may separate two that are together now.
 func (g *ground) breaks(vms []int, to int) bool {
 	for _, vm := range vms {
 		id := g.VMs[vm].ID
@@ -337,7 +337,7 @@ func (g *ground) breaks(vms []int, to int) bool {
 	return false
 }
 
-// known tells whether a rule was broken already.
+// known tells whether a rule was broken before.
 func known(before []affinity.Breach, b *affinity.Breach) bool {
 	return slices.ContainsFunc(before, func(was affinity.Breach) bool { return was.Group == b.Group && was.Scope == b.Scope })
 }

@@ -2,16 +2,16 @@ package balance
 
 import "time"
 
-// History remembers from pass to pass since when nodes have been over or under a threshold. It is the leader's alone, soft,
-// and may be lost: then the time begins anew. The zero History is empty and ready.
+// History remembers from pass to pass since when nodes have been over or under a threshold. Only the leader has it, and it
+// may be lost: then the time begins anew. The zero History is empty and ready.
 type History struct {
 	since map[mark]time.Time
 }
 
 type mark struct{ node, what string }
 
-// Since is the moment from which on something has held of a node without a break, now if it has only begun to; false if it
-// does not hold. It is told in every pass.
+// Since is the moment from which on something has held for a node without a break: now, if it has just begun; false if it
+// does not hold. Every pass has to call it.
 func (h *History) Since(node, what string, holds bool, now time.Time) (time.Time, bool) {
 	if !holds {
 		delete(h.since, mark{node, what})

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Parameters of imbalance and condense, beside HighCPU.
+// Parameters of imbalance and condense; they have HighCPU as well.
 const (
 	Metric         = "Metric"
 	Imbalance      = "Imbalance"
@@ -24,8 +24,8 @@ const (
 	metricBoth   = 3
 )
 
-// imbalance is CloudStack's distributed resource scheduling of a cluster with the algorithm "balanced": what of memory or CPU is
-// promised is to differ little among the nodes, compared with their mean (placement-semantics 5.6).
+// imbalance is CloudStack's distributed resource scheduling of a cluster with the algorithm "balanced": promised memory or
+// CPU should differ little between the nodes, measured against their mean (SEMANTICS.md, "Balancing by imbalance").
 var imbalance = Balancer{
 	Name: "imbalance",
 	Doc: "What is promised of each node, compared with the mean of all: it moves VMs while the standard deviation over the mean " +
@@ -56,7 +56,7 @@ var imbalanceParameters = []Parameter{
 	highCPU,
 }
 
-// goal is what imbalance is looked at for.
+// goal is the direction in which a figure should change.
 type goal int
 
 const (
@@ -71,18 +71,18 @@ const (
 	metrics
 )
 
-// tally has what the metrics count of the nodes that take part.
+// tally has what the metrics count on the nodes that take part.
 type tally struct {
 	goal
 	counts  [metrics]bool
 	value   [metrics][]float64 // by node
-	per     [metrics][]float64 // by node: what one byte or vCPU more on it changes
+	per     [metrics][]float64 // by node: what one more byte or vCPU changes
 	spread  [metrics]moments
 	out     []bool // by node: it does not count
-	exceeds []bool // by node: it has more promised of something that counts than SkipThreshold
+	exceeds []bool // by node: more of something that counts is promised than SkipThreshold
 }
 
-// tally takes down what counts of each node.
+// tally counts each node.
 func (s *Situation) tally(toward goal) *tally {
 	t := &tally{goal: toward, out: s.Out, exceeds: make([]bool, len(s.Out))}
 	metric := int(s.Parameters[Metric])
@@ -113,7 +113,7 @@ func (s *Situation) tally(toward goal) *tally {
 	return t
 }
 
-// metricValue is what counts of a node that has so much used of a total, and what one more used changes of that.
+// metricValue is the value of a node with this much used of a total, and what one more unit changes.
 func metricValue(used, total float64, free, absolute bool) (value, per float64) {
 	value, per = used, 1
 	if free {
@@ -129,7 +129,7 @@ func metricValue(used, total float64, free, absolute bool) (value, per float64) 
 	}
 }
 
-// combine makes one figure of both metrics: the one that is further from the goal. Lower is better.
+// combine makes one figure of both metrics: the one further from the goal. Lower is better.
 func (t *tally) combine(of func(metric int) float64) float64 {
 	worst := math.Inf(-1)
 	for k, counts := range t.counts {
@@ -147,7 +147,7 @@ func (t *tally) figure() float64 {
 	return t.combine(func(k int) float64 { return t.spread[k].variation() })
 }
 
-// wanting tells how uneven the nodes are, the full ones left out, and whether that asks for moves.
+// wanting tells how uneven the nodes are, full ones left out, and whether moves are needed.
 func (t *tally) wanting(threshold float64) (now float64, wants bool) {
 	now = t.combine(func(k int) float64 {
 		rest := moments{centre: t.spread[k].centre}
@@ -165,8 +165,8 @@ func (t *tally) wanting(threshold float64) (now float64, wants bool) {
 	return now, now > threshold
 }
 
-// moved is what comes of moving a VM: the figure then, how much better all that counts has become together, and the part of
-// memory in it.
+// moved is the effect of moving a VM: the figure afterwards, how much all metrics together have improved, and the part of
+// memory in that.
 func (t *tally) moved(vm *Resting, from, to int) (figure, gain, memory float64) {
 	size := [metrics]float64{float64(vm.Memory), float64(vm.VCPUs)}
 	var after [metrics]float64
@@ -184,10 +184,11 @@ func (t *tally) moved(vm *Resting, from, to int) (figure, gain, memory float64) 
 	return t.combine(func(k int) float64 { return after[k] }), gain, memory
 }
 
-// leastVariation is the least change that counts as one: less may be a matter of rounding.
+// leastVariation is the least change that counts; a smaller one may be a rounding error.
 const leastVariation = 1e-9
 
-// proposeByImbalance offers the moves that better all that counts most, one target each, as long as the figure asks for any.
+// proposeByImbalance offers the moves that improve all metrics together most, one target each, as long as the figure asks for
+// moves.
 func (s *Situation) proposeByImbalance(toward goal, take func(Proposal) bool) string {
 	if s.moved >= int(s.Parameters[MostMoves]) {
 		return fmt.Sprintf("the plan has %s %d", MostMoves, s.moved)
@@ -225,7 +226,7 @@ func (s *Situation) proposeByImbalance(toward goal, take func(Proposal) bool) st
 	return fmt.Sprintf("the imbalance is %.3f, and no move of a VM that may be moved would better it", now)
 }
 
-// ends are the nodes that may be the end of a move, and by node how much more than others it has.
+// ends is the nodes that a move may begin or end at, and by node how much more than others it has.
 func (t *tally) ends(s *Situation) (ends []int, pressure []float64) {
 	pressure = make([]float64, len(s.Out))
 	for node := range s.Out {
@@ -242,8 +243,8 @@ func (t *tally) ends(s *Situation) (ends []int, pressure []float64) {
 	return ends, pressure
 }
 
-// stepsByImbalance are the moves from some nodes to some others that better the figure, those that better all that counts most
-// first.
+// stepsByImbalance is the moves between some nodes and some others that improve the figure. Those that improve all metrics
+// together most come first.
 func (s *Situation) stepsByImbalance(t *tally, from, to []int) []step {
 	s.steps = s.steps[:0]
 	now, least := t.figure(), s.Parameters[MinimumBenefit]
@@ -269,7 +270,7 @@ func (s *Situation) stepsByImbalance(t *tally, from, to []int) []step {
 	return s.steps
 }
 
-// byImbalance puts a step in words.
+// byImbalance describes a step in words.
 func (s *Situation) byImbalance(t *tally, one *step) func(target int) string {
 	now := t.figure()
 	return func(target int) string {

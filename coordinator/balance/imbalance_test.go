@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
@@ -12,7 +12,7 @@ import (
 func lopsided(balancer string, vms int) *site {
 	s := newSite("hv1", "hv2", "hv3")
 	for i := range vms {
-		s.vm("hv1", "vm"+string(rune('a'+i)), func(vm *cluster.VM) { vm.Spec.Memory = 8 * units.GiB })
+		s.vm("hv1", "vm"+string(rune('a'+i)), func(vm *model.VM) { vm.Spec.Memory = 8 * units.GiB })
 	}
 	s.Balancer = Chosen{Balancer: balancer, Parameters: map[string]float64{}}
 	return s
@@ -42,7 +42,7 @@ func TestImbalanceMovesUntilTheThresholdAndNoFurther(t *testing.T) {
 func TestImbalanceCountsWhatTheMetricSays(t *testing.T) {
 	s := lopsided("imbalance", 4)
 	for i := range 2 { // hv2 has many vCPUs, and hardly any memory
-		s.vm("hv2", "cpu"+string(rune('a'+i)), func(vm *cluster.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 6, units.MiB })
+		s.vm("hv2", "cpu"+string(rune('a'+i)), func(vm *model.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 6, units.MiB })
 	}
 	figure := func(parameters map[string]float64) float64 {
 		s.Balancer.Parameters = parameters
@@ -87,7 +87,10 @@ func TestCondenseEmptiesNodes(t *testing.T) {
 		s.vms[i].Spec.Memory = 8 * units.GiB
 	}
 	s.Balancer = Chosen{Balancer: "condense", Parameters: map[string]float64{}}
-	expect(t, "a plan beside a node that is nearly full", Even(s.fleet(), 100).Reason, "the imbalance is 0.943, no less than 1 - Imbalance 0.4")
+	expect(
+		t, "a plan beside a node that is nearly full", Even(s.fleet(), 100).Reason,
+		"the imbalance is 0.943, no less than 1 - Imbalance 0.4",
+	)
 	s.Balancer.Parameters[SkipThreshold] = 0.8
 	expect(t, "the moves beside one that counts as full", told(Even(s.fleet(), 100).Moves), []string{"hv2-01 hv2>hv3"})
 }
@@ -95,9 +98,9 @@ func TestCondenseEmptiesNodes(t *testing.T) {
 // Of both metrics the worse one decides whether anything is moved, and what both gain together which move comes first.
 func TestImbalanceGainsOfBothAddUp(t *testing.T) {
 	s := newSite("hv1", "hv2")
-	s.vm("hv1", "a", func(vm *cluster.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 10, 512*units.MiB })
-	s.vm("hv2", "b", func(vm *cluster.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 10, 512*units.MiB })
-	s.vm("hv2", "c", func(vm *cluster.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 10, 1536*units.MiB })
+	s.vm("hv1", "a", func(vm *model.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 10, 512*units.MiB })
+	s.vm("hv2", "b", func(vm *model.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 10, 512*units.MiB })
+	s.vm("hv2", "c", func(vm *model.VM) { vm.Spec.VCPUs, vm.Spec.Memory = 10, 1536*units.MiB })
 	s.Balancer = Chosen{Balancer: "imbalance", Parameters: map[string]float64{Metric: metricBoth}}
 	_, situation, err := s.fleet().Situation()
 	if err != nil {

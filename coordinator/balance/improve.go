@@ -8,20 +8,20 @@ import (
 	"berth/shared/units"
 )
 
-// firstWidth is how many of the nodes that have most, and of those that have least, are looked at for the next move. It grows
-// when nothing is found among them, at last to all nodes.
+// firstWidth is how many of the nodes with most, and of those with least, are looked at for the next move. The number grows
+// while nothing is found, in the end to all nodes.
 const firstWidth = 8
 
 // step is one move that makes the cluster more even.
 type step struct {
 	vm, to int
 	figure float64 // afterwards
-	gain   float64 // of figure, a byte that is copied counting a little
+	gain   float64 // of figure, divided by a small power of the bytes that are copied
 	tried  bool
 }
 
-// sizeWeight is the power of a VM's size by which a gain is divided: what is copied counts, and it counts little, because
-// more moves cost too. With 0 the plan is hbal's; with 0.2 it copies about a twentieth less.
+// sizeWeight is the power of a VM's size that divides a gain. Copying costs something, but each further move costs too, so
+// the power is small. With 0 the plan is hbal's; with 0.2 it copies about a twentieth less.
 const sizeWeight = 0.1
 
 // improve offers the moves that make the cluster most even, one target each, until it is even enough.
@@ -32,7 +32,7 @@ func improve(s *Situation, take func(Proposal) bool) string {
 		s.weighed = true
 	}
 	why, found := s.improve(take)
-	if !found && kept { // sums that were kept over many moves are a little off: nothing is nothing by new ones only
+	if !found && kept { // sums that were updated over many moves are a little off: only new sums can say that nothing is left
 		s.weigh()
 		why, _ = s.improve(take)
 	}
@@ -66,12 +66,14 @@ func (s *Situation) improve(take func(Proposal) bool) (why string, found bool) {
 		}
 	}
 	if offered {
-		return fmt.Sprintf("the cluster is at %.3f, and the policy would rather leave the VMs that would make it more even where they are", now), false
+		return fmt.Sprintf(
+			"the cluster is at %.3f, and the policy would rather leave the VMs that would make it more even where they are", now,
+		), false
 	}
 	return fmt.Sprintf("the cluster is at %.3f, and no move of a VM that may be moved would lower that by %.2g", now, least), false
 }
 
-// findEnds collects the nodes that may be the end of a move, and by node how much faster the figure falls when it has less.
+// findEnds collects the nodes that a move may begin or end at, and by node how fast the figure falls when it has less.
 func (s *Situation) findEnds(l *loads) (ends []int, pressure []float64) {
 	var steep [strains]float64
 	for k := range steep {
@@ -97,7 +99,7 @@ func (s *Situation) findEnds(l *loads) (ends []int, pressure []float64) {
 	return ends, pressure
 }
 
-// topmost are the first n nodes in an order, those that are equal as they come.
+// topmost is the first n nodes in an order; equal ones stay as they are.
 func topmost(nodes []int, n int, before func(a, b int) bool) []int {
 	top := make([]int, 0, n)
 	for _, node := range nodes {
@@ -116,7 +118,7 @@ func topmost(nodes []int, n int, before func(a, b int) bool) []int {
 	return top
 }
 
-// findSteps collects all moves from some nodes to some others with a figure of at most so much.
+// findSteps collects all moves between some nodes and some others whose figure is at most a limit.
 func (s *Situation) findSteps(l *loads, from, to []int, most float64) {
 	s.steps = s.steps[:0]
 	under := s.limits()
@@ -146,7 +148,7 @@ func (s *Situation) findSteps(l *loads, from, to []int, most float64) {
 	}
 }
 
-// bestStep is the untried one with the highest gain; -1: there is none. Of equal ones the first is it.
+// bestStep is the untried move with the highest gain, the first of equal ones; -1: there is none.
 func bestStep(steps []step) int {
 	best := -1
 	for i := range steps {
@@ -157,7 +159,7 @@ func bestStep(steps []step) int {
 	return best
 }
 
-// bySpread puts a step in words.
+// bySpread describes a step in words.
 func (s *Situation) bySpread(now float64, one *step) func(target int) string {
 	return func(target int) string {
 		vm := &s.VMs[one.vm]

@@ -6,19 +6,20 @@ import (
 	"time"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 )
 
 // Interval is how often the leader makes a pass.
 const Interval = time.Minute
 
-// Found is what a pass came to: at most one VM, or one unit of VMs, to move.
+// Found is the result of a pass: at most one VM to move, or one unit of VMs.
 type Found struct {
-	Kind cluster.PlanKind // PlanRepair or PlanBalance; empty: no move
-	// Moves is the one move, and those of the VMs that hard rules tie to that VM on the same node: they go to the same
+	Kind model.PlanKind // PlanRepair or PlanBalance; empty: no move
+	// Moves is the one move, and the moves of the VMs that hard rules tie to that VM on the same node. They go to the same
 	// target, one after the other.
-	Moves    []cluster.Move
+	Moves    []model.Move
 	Decision placement.Decision // that chose the target; with no ID
 	Group    string             // ID: of a repair
 	Hard     bool               // of a repair
@@ -35,13 +36,13 @@ type Found struct {
 	Unrepaired map[string]string
 }
 
-// Pass finds the move to make now. Repairs are looked for if the cluster's enforcement is not off, then balancing if that
-// is not off and its window is open: first what spreads the VMs of a customer, where the policy wants that, then what the
-// balancer finds. One move: the next pass sees what came of it.
+// Pass finds the move to make now. It looks for repairs first, unless enforcement is off. Then it looks for balancing, unless
+// that is off or its window is closed: first moves that spread the VMs of a customer, where the policy wants that, then what
+// the balancer finds. It finds one move; the next pass sees its effect.
 //
-// Repairs come in the order of affinity.Candidates. The target is the engine's choice. A soft repair, and balancing, leave
-// a VM alone for the cluster's cool-down after it was moved. A hard repair does so only if the rule was broken already when
-// the VM was moved last: one that was broken anew since, which is not Berth's doing, is repaired at once.
+// Repairs come in the order of affinity.Candidates, and the engine chooses the target. After a VM was moved, soft repairs and
+// balancing leave it alone for the cluster's cool-down. A hard repair does so only if the rule was already broken when the VM
+// was last moved. A rule that was broken since, which is not Berth's doing, is repaired at once.
 func Pass(fleet *Fleet) Found {
 	found := Found{Unrepaired: make(map[string]string)}
 	g, err := survey(fleet)
@@ -75,12 +76,12 @@ func brokenRules(n int) string {
 	}
 }
 
-// maxAbsent is the largest share of nodes that may be silent while others are balanced: with more of them, what looks uneven
-// is rather a network that is cut in two.
+// maxAbsent is the largest share of nodes that may be silent while others are balanced. With more silent nodes, what looks
+// uneven is more likely a network that is cut in two.
 const maxAbsent = 0.3
 
-// even finds a move that spreads a customer's VMs more evenly, or else one that makes the cluster more even. It returns why there
-// is none. What the balancer does never makes a customer's VMs less evenly spread, so neither undoes what the other did.
+// even finds a move that spreads a customer's VMs more evenly, or else one that makes the cluster more even. It returns why
+// there is none. The balancer never makes a customer's VMs less evenly spread, so neither undoes the other's moves.
 func (g *ground) even(balancer Balancer, s *Situation, found *Found) string {
 	if why := g.held(); why != "" {
 		return why
@@ -106,10 +107,10 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// held tells why there is no balancing now; empty: there may be.
+// held says why there is no balancing now; empty: there may be.
 func (g *ground) held() string {
 	switch {
-	case g.Settings.Balancing == cluster.Off:
+	case g.Settings.Balancing == model.Off:
 		return "balancing is off"
 	case g.Balancer.Nothing() && !g.DisperseAccounts:
 		return fmt.Sprintf("policy %s has no balancer", g.Policy.Name)
@@ -119,8 +120,8 @@ func (g *ground) held() string {
 	silent, wanted := 0, 0
 	for node := range g.columns.IDs {
 		switch g.columns.Standing[node] {
-		case cluster.StandsInMaintenance, cluster.StandsDownInMaintenance:
-		case cluster.Stands, cluster.StandsDegraded:
+		case view.StandsInMaintenance, view.StandsDownInMaintenance:
+		case view.Stands, view.StandsDegraded:
 			wanted++
 		default:
 			silent, wanted = silent+1, wanted+1
@@ -139,13 +140,13 @@ func (g *ground) balance(balancer Balancer, s *Situation, found *Found) string {
 	}
 	seed := g.Seed()
 	return balancer.Propose(s, func(p Proposal) bool {
-		request, target, chosen := g.settle(p, seed)
+		request, target, chosen := g.askEngine(p, seed)
 		return chosen && g.accept(found, &p, &request, target, seed, balancer.Unit, func() float64 { return balancer.Figure(s) })
 	})
 }
 
-// accept takes a proposal over if a whole decision on the view, with the seed that the target was chosen with, comes to the
-// target too. The figure is of how uneven the cluster is, in the unit: it is read before and after the move.
+// accept takes a proposal if a whole decision on the view, with the seed that chose the target, has the same result. Figure
+// measures how uneven the cluster is, in unit; it is read before and after the move.
 func (g *ground) accept(
 	found *Found, p *Proposal, request *placement.Request, target int, seed uint64, unit string, figure func() float64,
 ) bool {
@@ -153,15 +154,15 @@ func (g *ground) accept(
 	if decision.Outcome != placement.Placed || decision.Winner != g.columns.IDs[target] {
 		return false
 	}
-	found.Kind, found.Decision, found.Reason = cluster.PlanBalance, decision, p.Reason(target)
-	found.Moves = []cluster.Move{g.planned(p.VM, target, found.Reason)}
+	found.Kind, found.Decision, found.Reason = model.PlanBalance, decision, p.Reason(target)
+	found.Moves = []model.Move{g.planned(p.VM, target, found.Reason)}
 	found.Unit, found.Before = unit, figure()
 	g.move(p.VM, target)
 	found.Predicted = figure()
 	return true
 }
 
-// keeping are the targets of a proposal where no rule is kept worse: a repair would undo the move.
+// keeping is the targets of a proposal on which no rule holds worse: otherwise a repair would undo the move.
 func (g *ground) keeping(p *Proposal) []string {
 	nodes := make([]string, 0, len(p.Targets))
 	for _, node := range p.Targets {
@@ -172,9 +173,10 @@ func (g *ground) keeping(p *Proposal) []string {
 	return nodes
 }
 
-// settle asks the engine about a proposal: the VM may stay, so that what the policy weighs can speak against it. Where only the weighers of load speak
-// against it, or nothing speaks either way, the balancer is believed, which has judged the load.
-func (g *ground) settle(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
+// askEngine asks the engine about a proposal. The VM may stay, so that the policy's weighers can speak against the move. Where
+// only the weighers for load speak against it, or nothing speaks either way, the balancer is believed, because it has judged
+// the load.
+func (g *ground) askEngine(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
 	request, err := g.ask(p.VM, placement.ForBalance)
 	if err != nil {
 		return request, -1, false
@@ -211,7 +213,7 @@ func (g *ground) situation() (Balancer, *Situation) {
 		Out: make([]bool, n), Migrating: make([]bool, n), At: g.At, History: cmp.Or(g.History, &History{}),
 	}
 	for node, id := range g.columns.IDs {
-		s.Out[node] = g.columns.Standing[node] != cluster.Stands || g.View.Node(id).Node.Unbalanced
+		s.Out[node] = g.columns.Standing[node] != view.Stands || g.View.Node(id).Node.Unbalanced
 		s.Migrating[node] = g.migrating(id)
 	}
 	for i := range g.VMs {
@@ -225,11 +227,11 @@ func (g *ground) situation() (Balancer, *Situation) {
 	return balancer, s
 }
 
-// migrating tells whether a VM comes to the node or leaves it, by Berth's doing or somebody else's.
+// migrating tells whether a VM is coming to the node or leaving it, by Berth or by somebody else.
 func (g *ground) migrating(node string) bool {
 	viewed := g.View.Node(node)
 	for i := range viewed.Facts.Domains {
-		if viewed.Facts.Domains[i].State == cluster.DomainPausedMigration {
+		if viewed.Facts.Domains[i].State == model.DomainPausedMigration {
 			return true
 		}
 	}

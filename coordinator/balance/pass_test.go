@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
@@ -45,7 +45,9 @@ func TestHardRepairsComeBeforeSoftOnesAndBalancingLast(t *testing.T) {
 	for range 4 {
 		found := Pass(s.fleet())
 		groups = append(groups, found.Group)
-		if len(found.Moves) != 1 || found.Decision.Winner != found.Moves[0].Target || string(found.Decision.Request.Purpose) != string(found.Kind) {
+		if len(found.Moves) != 1 || found.Decision.Winner != found.Moves[0].Target || string(
+			found.Decision.Request.Purpose,
+		) != string(found.Kind) {
 			t.Errorf("%+v", found)
 		}
 		s.carryOut(found.Moves)
@@ -60,7 +62,7 @@ func TestARepairSaysWhatIsBroken(t *testing.T) {
 	expect(t, "the moves", told(found.Moves), []string{"web-1 hv1>hv2"})
 	expect(t, "the reason", found.Reason, "group web: "+found.Breaches[0].Text)
 	expect(t, "what is unrepaired", unrepaired(&found), []string(nil))
-	if !found.Hard || found.Group != "web" || found.Kind != cluster.PlanRepair || !found.Decision.Request.Leave {
+	if !found.Hard || found.Group != "web" || found.Kind != model.PlanRepair || !found.Decision.Request.Leave {
 		t.Errorf("%+v", found)
 	}
 	s.carryOut(found.Moves)
@@ -72,19 +74,19 @@ func TestWhatIsNotRepairedIsSaid(t *testing.T) {
 		s.group("web", "!-", []string{"web-1", "web-2"}, "", nil)
 		return s
 	}
-	two := func(change ...func(*cluster.VM)) *site {
+	two := func(change ...func(*model.VM)) *site {
 		return rule(newSite("hv1", "hv2").vm("hv1", "web-1", change...).vm("hv1", "web-2", change...))
 	}
 	off := two()
-	off.Settings.Enforcement = cluster.Off
-	full := two(func(vm *cluster.VM) { vm.Spec.Memory = 20 * units.GiB })
-	full.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 16 * units.GiB })
-	cooling := two(func(vm *cluster.VM) { vm.MovedAt = noon.Add(-5 * time.Minute) })
+	off.Settings.Enforcement = model.Off
+	full := two(func(vm *model.VM) { vm.Spec.Memory = 20 * units.GiB })
+	full.change("hv2", func(f *model.NodeFacts) { f.Memory = 16 * units.GiB })
+	cooling := two(func(vm *model.VM) { vm.MovedAt = noon.Add(-5 * time.Minute) })
 	cooling.groups[0].BrokenSince = noon.Add(-10 * time.Minute)
 	failed := two()
-	failed.Recent = []cluster.Plan{{
-		Kind: cluster.PlanRepair, State: cluster.PlanFailed, EndedAt: noon.Add(-time.Minute),
-		Moves: []cluster.Move{{VM: "web-1", Result: cluster.MoveFailed}, {VM: "web-2", Result: cluster.MoveFailed}},
+	failed.Recent = []model.Plan{{
+		Kind: model.PlanRepair, State: model.PlanFailed, EndedAt: noon.Add(-time.Minute),
+		Moves: []model.Move{{VM: "web-1", Result: model.MoveFailed}, {VM: "web-2", Result: model.MoveFailed}},
 	}}
 	second := two()
 	second.group("db", "", []string{"web-2"}, "!+", []string{"hv2"})
@@ -95,15 +97,16 @@ func TestWhatIsNotRepairedIsSaid(t *testing.T) {
 	}{
 		{"off", off, "web: enforcement is off"},
 		{
-			"never", two(func(vm *cluster.VM) { vm.Migration = cluster.MigrateNever }),
+			"never", two(func(vm *model.VM) { vm.Migration = model.MigrateNever }),
 			"web: Berth may move none of the VMs: web-1 may not be moved at all (migration never); web-2 may not be moved at all (migration never)",
 		},
 		{
-			"manual", two(func(vm *cluster.VM) { vm.Migration = cluster.MigrateManual }),
-			"web: Berth may move none of the VMs: web-1 is moved by people only (migration manual); web-2 is moved by people only (migration manual)",
+			"manual", two(func(vm *model.VM) { vm.Migration = model.MigrateManual }),
+			"web: Berth may move none of the VMs: web-1 is moved by people only (migration manual); " +
+				"web-2 is moved by people only (migration manual)",
 		},
 		{
-			"busy", two(func(vm *cluster.VM) { vm.Condition = "it is paused" }),
+			"busy", two(func(vm *model.VM) { vm.Condition.Text = "it is paused" }),
 			"web: web-1 cannot be moved now: it is paused; web-2 cannot be moved now: it is paused",
 		},
 		{
@@ -129,7 +132,7 @@ func TestWhatIsNotRepairedIsSaid(t *testing.T) {
 }
 
 func TestARuleThatWasBrokenAnewDoesNotWaitForTheCoolDown(t *testing.T) {
-	moved := func(vm *cluster.VM) { vm.MovedAt = noon.Add(-5 * time.Minute) }
+	moved := func(vm *model.VM) { vm.MovedAt = noon.Add(-5 * time.Minute) }
 	hard := newSite("hv1", "hv2").vm("hv1", "web-1", moved).vm("hv1", "web-2", moved)
 	group := hard.group("web", "!-", []string{"web-1", "web-2"}, "", nil)
 	if found := Pass(hard.fleet()); len(found.Moves) != 1 {
@@ -147,7 +150,7 @@ func TestARuleThatWasBrokenAnewDoesNotWaitForTheCoolDown(t *testing.T) {
 	}
 	soft.At = noon.Add(26 * time.Minute)
 	for _, name := range []string{"hv1", "hv2"} {
-		soft.change(name, func(f *cluster.NodeFacts) { f.TelemetryAt, f.InventoryAt = soft.At, soft.At })
+		soft.change(name, func(f *model.NodeFacts) { f.TelemetryAt, f.InventoryAt = soft.At, soft.At })
 	}
 	if found := Pass(soft.fleet()); len(found.Moves) != 1 {
 		t.Errorf("a soft rule waits for longer than the cool-down: %v", found.Unrepaired)
@@ -157,7 +160,7 @@ func TestARuleThatWasBrokenAnewDoesNotWaitForTheCoolDown(t *testing.T) {
 func TestVMsThatAreTiedGoTogether(t *testing.T) {
 	s := newSite("hv1", "hv2", "hv3").vm("hv1", "a").vm("hv1", "b").vm("hv1", "c")
 	s.group("tied", "!+", []string{"a", "b", "c"}, "!+", []string{"hv2", "hv3"})
-	s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 3 * units.GiB }) // has to be exceeded
+	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 3 * units.GiB }) // has to be exceeded
 	found := Pass(s.fleet())
 	expect(t, "the moves", told(found.Moves), []string{"a hv1>hv3", "b hv1>hv3", "c hv1>hv3"})
 	expect(t, "the unit", found.Decision.Request.Unit.VMs, []string{"b", "c"})
@@ -175,13 +178,13 @@ func TestVMsThatAreTiedGoTogether(t *testing.T) {
 func TestAShareIsEmptiedOnlyIfAllOfItFits(t *testing.T) {
 	s := newSite("hv1", "hv2").vm("hv1", "a").vm("hv2", "b").vm("hv2", "c")
 	s.group("tied", "!+", []string{"a", "b", "c"}, "", nil)
-	s.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 5*units.GiB/2 - 1 })
+	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 5*units.GiB/2 - 1 })
 	expect(t, "the small share goes nowhere, the large one goes to it", s.pass()[:9], "b hv2>hv1")
 	expect(t, "the rest follows", s.pass()[:9], "c hv2>hv1")
 	s = newSite("hv1", "hv2").vm("hv1", "a").vm("hv2", "b").vm("hv2", "c")
 	s.group("tied", "!+", []string{"a", "b", "c"}, "", nil)
 	for _, name := range []string{"hv1", "hv2"} {
-		s.change(name, func(f *cluster.NodeFacts) { f.Memory = 5*units.GiB/2 - 1 })
+		s.change(name, func(f *model.NodeFacts) { f.Memory = 5*units.GiB/2 - 1 })
 	}
 	found := Pass(s.fleet())
 	expect(t, "the moves", told(found.Moves), []string(nil))
@@ -207,16 +210,16 @@ func TestWhyNothingIsBalanced(t *testing.T) {
 		change(s)
 		return s
 	}
-	window, err := cluster.ParseWindow("22:00-06:00")
+	window, err := model.ParseWindow("22:00-06:00")
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := func(s *site) { s.change("hv2", func(f *cluster.NodeFacts) { f.Liveness = cluster.Suspect }) }
+	silent := func(s *site) { s.change("hv2", func(f *model.NodeFacts) { f.Liveness = model.Suspect }) }
 	for _, test := range []struct {
 		site *site
 		want string
 	}{
-		{with(func(s *site) { s.Settings.Balancing = cluster.Off }), "balancing is off"},
+		{with(func(s *site) { s.Settings.Balancing = model.Off }), "balancing is off"},
 		{with(func(s *site) { s.Balancer = Chosen{Balancer: None} }), "policy bare has no balancer"},
 		{with(func(s *site) { s.Settings.BalanceWindow = window }), "the balance window is closed"},
 		{with(silent), "1 of 2 nodes are silent: nothing is balanced while more than 30 % are"},
@@ -224,13 +227,13 @@ func TestWhyNothingIsBalanced(t *testing.T) {
 		{with(func(s *site) { s.node("hv1").Unbalanced = true }), "only one node takes part"},
 		{
 			with(func(s *site) {
-				s.group("left", "", []string{"hv1-01", "hv1-02"}, "", nil).Settings[cluster.SettingUnbalanced] = "true"
+				s.group("left", "", []string{"hv1-01", "hv1-02"}, "", nil).Settings[model.SettingUnbalanced] = "true"
 			}),
 			"hv1-03 hv1>hv2: hv1 has 12 VMs, more than HighVMCount 10; hv2 has 2 VMs",
 		},
 		{
 			with(func(s *site) {
-				s.held = []cluster.Reservation{{Node: "hv2", VM: "hv1-01", Name: "hv1-01", Memory: units.GiB, VCPUs: 1}}
+				s.held = []model.Reservation{{Node: "hv2", VM: "hv1-01", Name: "hv1-01", Memory: units.GiB, VCPUs: 1}}
 			}),
 			"no node takes part",
 		},
@@ -249,7 +252,7 @@ func TestThePolicyHasTheLastWord(t *testing.T) {
 	expect(t, "the pass", s.pass(), "hv1-12 hv1>hv2: hv1 has 12 VMs, more than HighVMCount 10; hv2 has 2 VMs")
 	against := counts(12, 2)
 	against.policy, _ = placement.Builtin(placement.PolicyEvenLoad, against.Settings)
-	against.change("hv2", func(f *cluster.NodeFacts) { f.Memory = 8 * units.GiB }) // has less memory free
+	against.change("hv2", func(f *model.NodeFacts) { f.Memory = 8 * units.GiB }) // has less memory free
 	expect(t, "the pass", against.pass()[:14], "hv1-01 hv1>hv2")
 }
 
@@ -260,7 +263,9 @@ func TestPassesEnd(t *testing.T) {
 		s := random(t)
 		s.grouped(t)
 		s.policy, _ = placement.Builtin(rapid.SampledFrom(placement.Builtins()).Draw(t, "policy"), s.Settings)
-		s.Balancer = Chosen{Balancer: rapid.SampledFrom([]string{"even-vm-count", "even-load", "imbalance", "condense", None}).Draw(t, "balancer")}
+		s.Balancer = Chosen{Balancer: rapid.SampledFrom([]string{
+			"even-vm-count", "even-load", "imbalance", "condense", None,
+		}).Draw(t, "balancer")}
 		if s.Balancer.Balancer == "even-vm-count" {
 			s.Balancer.Parameters = map[string]float64{HighVMCount: 2, MigrationThreshold: 2, SPMVMCountGrace: 1}
 		}
@@ -312,7 +317,10 @@ func (s *site) grouped(t *rapid.T) {
 	}
 	rules := []string{"", "+", "-", "!+", "!-"}
 	for i := range rapid.IntRange(0, 4).Draw(t, "groups") {
-		s.group(string(rune('a'+i)), rapid.SampledFrom(rules).Draw(t, "vms rule"), several(t, vms), rapid.SampledFrom(rules).Draw(t, "nodes rule"), several(t, nodes))
+		s.group(
+			string(rune('a'+i)), rapid.SampledFrom(rules).Draw(t, "vms rule"), several(t, vms),
+			rapid.SampledFrom(rules).Draw(t, "nodes rule"), several(t, nodes),
+		)
 	}
 }
 
@@ -327,14 +335,14 @@ func several(t *rapid.T, of []string) []string {
 func (s *site) later(by time.Duration) {
 	s.At = s.At.Add(by)
 	for name := range s.facts {
-		s.change(name, func(f *cluster.NodeFacts) { f.TelemetryAt, f.InventoryAt = s.At, s.At })
+		s.change(name, func(f *model.NodeFacts) { f.TelemetryAt, f.InventoryAt = s.At, s.At })
 	}
 	where := affinity.Where{}
 	for _, vm := range s.vms {
 		where[vm.ID] = vm.Holder
 	}
 	broken := map[string]bool{}
-	for _, b := range affinity.Breaches(s.View.Groups(cluster.DefaultCluster), where, func(id string) string { return id }) {
+	for _, b := range affinity.Breaches(s.View.Groups(model.DefaultCluster), where, func(id string) string { return id }) {
 		broken[b.Group] = true
 	}
 	for i := range s.groups {
@@ -358,7 +366,7 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 		vm, to := g.index[m.VM], 0
 		to, _ = g.columns.Index(m.Target)
 		one := g.VMs[vm]
-		if one.Migration != cluster.MigrateAutomatic || m.Source != one.Node || m.Target == m.Source {
+		if one.Migration != model.MigrateAutomatic || m.Source != one.Node || m.Target == m.Source {
 			t.Fatalf("%+v", m)
 		}
 		if g.columns.Room[to] <= one.Memory {
@@ -367,7 +375,7 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 		if g.rests(vm) != "" && !found.Hard {
 			t.Fatalf("%s rests", m.VMName)
 		}
-		if found.Kind == cluster.PlanBalance && (one.Unbalanced || fleet.View.Node(m.Target).Node.Unbalanced || g.worse(vm, to)) {
+		if found.Kind == model.PlanBalance && (one.Unbalanced || fleet.View.Node(m.Target).Node.Unbalanced || g.worse(vm, to)) {
 			t.Fatalf("%s goes to %s", m.VMName, m.TargetName)
 		}
 		g.move(vm, to)
@@ -377,10 +385,10 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 			t.Fatalf("%v breaks a hard rule that held: %s", told(found.Moves), b.Text)
 		}
 	}
-	if now := s.squares(g); found.Kind == cluster.PlanBalance && (now > squares || found.Unit == DispersalUnit && now == squares) {
+	if now := s.squares(g); found.Kind == model.PlanBalance && (now > squares || found.Unit == DispersalUnit && now == squares) {
 		t.Fatalf("%s: the VMs of customers are no more evenly spread", found.Reason)
 	}
-	if found.Kind == cluster.PlanBalance && found.Predicted >= found.Before {
+	if found.Kind == model.PlanBalance && found.Predicted >= found.Before {
 		t.Fatalf("%s: %v to %v", found.Reason, found.Before, found.Predicted)
 	}
 	s.carryOut(found.Moves)

@@ -8,35 +8,37 @@ import (
 	"strings"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 )
 
-// repairs are the attempts of one pass to make broken rules hold again.
+// repairs is the attempts of one pass to repair broken rules.
 type repairs struct {
 	*ground
 	seed   uint64
-	groups map[string]*cluster.Group // by ID
-	why    map[string][]string       // by group ID: why its candidates were not moved
-	waits  map[string]bool           // groups whose smaller share is to be emptied when its VMs have rested, by ID
+	groups map[string]*model.Group // by ID
+	why    map[string][]string     // by group ID: why its candidates were not moved
+	waits  map[string]bool         // by ID: groups whose smaller share will be emptied once its VMs have rested
 }
 
-// maxReasons is how many reasons are told of one group.
+// maxReasons is how many reasons one group reports.
 const maxReasons = 3
 
-// repair finds the first candidate whose move repairs something, or a part of it. What hard rules tie together is tried VM by
-// VM first, and as a unit when none of them can go alone.
+// repair finds the first candidate whose move repairs a rule, or a part of it. VMs that hard rules keep together are tried
+// one by one first, and as a unit when none of them can go alone.
 func (g *ground) repair(found *Found) bool {
 	if len(found.Breaches) == 0 {
 		return false
 	}
-	if g.Settings.Enforcement == cluster.Off {
+	if g.Settings.Enforcement == model.Off {
 		for i := range found.Breaches {
 			found.Unrepaired[found.Breaches[i].Group] = "enforcement is off"
 		}
 		return false
 	}
-	r := repairs{ground: g, seed: g.Seed(), groups: make(map[string]*cluster.Group), why: make(map[string][]string), waits: make(map[string]bool)}
+	r := repairs{
+		ground: g, seed: g.Seed(), groups: make(map[string]*model.Group), why: make(map[string][]string), waits: make(map[string]bool),
+	}
 	for i := range g.Groups {
 		r.groups[g.Groups[i].ID] = &g.Groups[i]
 	}
@@ -57,8 +59,8 @@ func (g *ground) repair(found *Found) bool {
 	return repaired
 }
 
-// try goes through the candidates: hard rules before soft ones. Those that are to join others, from which they are parted, are
-// tried as a unit before the next share is.
+// try goes through the candidates: hard rules before soft ones. Candidates that should join VMs on other nodes are tried as a
+// unit before the next share is tried.
 func (r *repairs) try(candidates []affinity.Candidate, found *Found) bool {
 	for _, hard := range []bool{true, false} {
 		for _, together := range []bool{false, true} {
@@ -73,13 +75,13 @@ func (r *repairs) try(candidates []affinity.Candidate, found *Found) bool {
 	return false
 }
 
-// fixed tells whether enforcement counts a VM among those that never move.
+// fixed tells whether enforcement takes a VM for immovable.
 func (r *repairs) fixed(id string) bool {
 	vm, known := r.index[id]
 	return !known || r.immovable(vm) != ""
 }
 
-// less puts those first that use the least CPU, which is what a migration costs most.
+// less sorts VMs by the CPU that they use, because CPU use is what makes a migration expensive.
 func (r *repairs) less(a, b string) int {
 	use := func(id string) float64 {
 		if vm, known := r.index[id]; known {
@@ -109,7 +111,7 @@ func (r *repairs) members(ids []string) string {
 	return strings.Join(all, "; ")
 }
 
-// note keeps why a candidate was not moved.
+// note keeps the reason why a candidate was not moved.
 func (r *repairs) note(c *affinity.Candidate, why string) bool {
 	if all := r.why[c.Breach.Group]; len(all) < maxReasons && !slices.Contains(all, why) {
 		r.why[c.Breach.Group] = append(all, why)
@@ -119,7 +121,7 @@ func (r *repairs) note(c *affinity.Candidate, why string) bool {
 
 // one tries one candidate, alone or together with the VMs on its node that hard rules tie to it.
 func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
-	vm := r.index[c.VM] // one that is not known is fixed, and no candidate
+	vm := r.index[c.VM] // an unknown VM counts as fixed and is no candidate
 	mates := r.mates(vm)
 	if together && len(mates) == 0 {
 		return false
@@ -132,7 +134,7 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 		going = append(going, mates...)
 	}
 	if r.parting(c) && r.waits[c.Breach.Group] {
-		return false // a larger share would come to a smaller one, and go back later
+		return false // a larger share would move to a smaller one, and back later
 	}
 	for _, one := range going {
 		if why := cmp.Or(r.immovable(one), r.hinders(one)); why != "" {
@@ -154,7 +156,7 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 		}
 	}
 	if together || r.parting(c) {
-		request.Unit = r.unit(mates) // a share is begun to be emptied only where all of it has room
+		request.Unit = r.unit(mates) // only a share that has room as a whole is begun
 	}
 	choice := r.choose(r.engine, vm, &request, r.seed)
 	if choice.Node < 0 && len(r.why[c.Breach.Group]) < maxReasons {
@@ -178,7 +180,7 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 		return r.note(c, fmt.Sprintf("%s: %s", r.VMs[vm].Name, decision.Reason))
 	}
 	target, _ := r.columns.Index(decision.Winner)
-	found.Kind, found.Decision, found.Group, found.Hard = cluster.PlanRepair, decision, c.Breach.Group, c.Hard
+	found.Kind, found.Decision, found.Group, found.Hard = model.PlanRepair, decision, c.Breach.Group, c.Hard
 	found.Reason = fmt.Sprintf("group %s: %s", c.Breach.GroupName, c.Breach.Text)
 	for _, one := range going {
 		found.Moves = append(found.Moves, r.planned(one, target, found.Reason))
@@ -186,8 +188,8 @@ func (r *repairs) one(c *affinity.Candidate, together bool, found *Found) bool {
 	return true
 }
 
-// joining are the nodes of those that a VM is to join, ascending. The constraint knows only of the VM's own groups: one that is
-// tied to others by a VM that does not run could go anywhere, from one wrong node to the next.
+// joining is the nodes of the VMs that a VM should join, ascending. The constraint knows only the VM's own groups. A VM that
+// is tied to others by one that does not run could otherwise go anywhere, from one wrong node to the next.
 func (r *repairs) joining(vm int) []string {
 	var nodes []string
 	for _, id := range r.bound[r.VMs[vm].ID] {
@@ -199,13 +201,12 @@ func (r *repairs) joining(vm int) []string {
 	return nodes
 }
 
-// parting tells whether a candidate is to join others that it is parted from: then it may leave the VMs of its node behind,
-// which follow.
+// parting tells whether a candidate should join VMs on other nodes. Then it may leave the VMs of its own node, which follow.
 func (r *repairs) parting(c *affinity.Candidate) bool {
-	return c.Hard && c.Breach.Scope == affinity.OfVMs && c.Breach.Rule.Polarity == cluster.Positive
+	return c.Hard && c.Breach.Scope == affinity.OfVMs && c.Breach.Rule.Polarity == model.Positive
 }
 
-// cooling tells why a VM has to rest before it is moved for this; empty: it has not.
+// cooling says why a VM has to rest before this move; empty: it has not.
 func (r *repairs) cooling(c *affinity.Candidate, vm int) string {
 	if since := r.groups[c.Breach.Group].BrokenSince; c.Hard && (since.IsZero() || since.After(r.VMs[vm].MovedAt)) {
 		return ""
@@ -213,7 +214,7 @@ func (r *repairs) cooling(c *affinity.Candidate, vm int) string {
 	return r.rests(vm)
 }
 
-// improves tells whether the soft rules are better kept with the VM, and those that come along, on another node.
+// improves tells whether the soft rules hold better with the VM, and those that come along, on another node.
 func (r *repairs) improves(vm int, mates []int, to int) bool {
 	where := maps.Clone(r.where)
 	for _, mate := range mates {
@@ -224,7 +225,7 @@ func (r *repairs) improves(vm int, mates []int, to int) bool {
 		return false
 	}
 	where[r.VMs[vm].ID] = target
-	for _, mate := range mates { // none of them would rather come back
+	for _, mate := range mates { // none of them may want to go back
 		source := r.VMs[mate].Node
 		where[r.VMs[mate].ID] = target
 		if affinity.Improves(r.Groups, r.VMs[mate].ID, source, where, first) {
@@ -234,8 +235,8 @@ func (r *repairs) improves(vm int, mates []int, to int) bool {
 	return true
 }
 
-// asGood asks for a node that the engine finds as good as the one that it drew, and where the soft rules are better kept: a draw
-// must not decide whether a rule is repaired, or a later pass would find what an earlier one did not.
+// asGood asks for a node that the engine finds as good as the drawn one, and where the soft rules hold better. A draw must
+// not decide whether a rule is repaired, or a later pass would find what an earlier one missed.
 func (r *repairs) asGood(vm int, mates []int, request placement.Request, drawn placement.Choice) (placement.Request, bool) {
 	if drawn.Ties < 2 {
 		return request, false
@@ -263,7 +264,7 @@ func (r *repairs) asGood(vm int, mates []int, request placement.Request, drawn p
 	return request, r.choose(r.engine, vm, &both, r.seed).Ties == 2
 }
 
-// elsewhere says why a soft rule is left broken.
+// elsewhere says why a soft rule stays broken.
 func (r *repairs) elsewhere(vm int, choice placement.Choice) string {
 	if choice.Stays {
 		return fmt.Sprintf("%s is on the best node for it by the policy", r.VMs[vm].Name)

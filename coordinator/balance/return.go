@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 )
 
-// Return plans how the VMs that a drain moved away come back: those that still belong there, because the engine would rather
-// have them on the node than where they are, or would as soon. The others stay, with the reason. The node counts as out of
-// maintenance.
-func Return(fleet *Fleet, drained *cluster.Plan) cluster.Plan {
-	plan := cluster.Plan{Kind: cluster.PlanReturn, Cluster: fleet.Cluster, Node: drained.Node, NodeName: drained.NodeName}
+// Return plans how the VMs that a drain moved away come back. A VM comes back if the engine finds the node better than the
+// VM's present one, or as good. The others stay, with the reason. The node counts as out of maintenance.
+func Return(fleet *Fleet, drained *model.Plan) model.Plan {
+	plan := model.Plan{Kind: model.PlanReturn, Cluster: fleet.Cluster, Node: drained.Node, NodeName: drained.NodeName}
 	g, err := survey(fleet)
 	if err != nil {
 		plan.Reason = err.Error()
@@ -23,9 +23,9 @@ func Return(fleet *Fleet, drained *cluster.Plan) cluster.Plan {
 		plan.Reason = fmt.Sprintf("node %s is not in cluster %s", drained.NodeName, fleet.Cluster)
 		return plan
 	}
-	if g.columns.Standing[home] == cluster.StandsInMaintenance {
+	if g.columns.Standing[home] == view.StandsInMaintenance {
 		g.columns.Standing = slices.Clone(g.columns.Standing)
-		g.columns.Standing[home] = cluster.Stands
+		g.columns.Standing[home] = view.Stands
 		g.columns.Derive()
 	}
 	r := returning{ground: g, home: home}
@@ -40,30 +40,30 @@ func Return(fleet *Fleet, drained *cluster.Plan) cluster.Plan {
 	return plan
 }
 
-// returning is a return as it is planned.
+// returning is a return while it is planned.
 type returning struct {
 	*ground
 	home   int
-	coming []int // VMs whose turn has not come
-	moves  []cluster.Move
+	coming []int // VMs that have not been looked at yet
+	moves  []model.Move
 }
 
 func (r *returning) stays(vm int, why string) { r.moves = append(r.moves, r.staying(vm, why)) }
 
-// consider finds out whether a VM that the drain was about may come back at all.
-func (r *returning) consider(move *cluster.Move) {
-	if move.Stays || move.Result != "" && move.Result != cluster.MoveMoved {
+// consider finds out whether a VM of the drain may come back at all.
+func (r *returning) consider(move *model.Move) {
+	if move.Stays || move.Result != "" && move.Result != model.MoveMoved {
 		return
 	}
 	vm, known := r.index[move.VM]
 	switch {
 	case !known:
-		r.moves = append(r.moves, cluster.Move{
+		r.moves = append(r.moves, model.Move{
 			VM: move.VM, VMName: move.VMName, Source: move.Target, SourceName: move.TargetName, Memory: move.Memory,
 			Reason: "it does not run any more", Stays: true,
 		})
 	case r.at[vm] == r.home || slices.Contains(r.coming, vm):
-	case r.VMs[vm].Migration == cluster.MigrateNever:
+	case r.VMs[vm].Migration == model.MigrateNever:
 		r.stays(vm, r.immovable(vm))
 	case r.VMs[vm].Busy != "":
 		r.stays(vm, r.VMs[vm].Busy)
@@ -74,7 +74,7 @@ func (r *returning) consider(move *cluster.Move) {
 	}
 }
 
-// place asks the engine about a VM and those that come along with it.
+// place asks the engine about a VM and the VMs that come along with it.
 func (r *returning) place(vm int) {
 	unit := []int{vm}
 	for _, mate := range r.mates(vm) {
@@ -108,7 +108,7 @@ func (r *returning) place(vm int) {
 	}
 }
 
-// reason sums the plan up.
+// reason summarises the plan.
 func (r *returning) reason() string {
 	d := draining{ground: r.ground, moves: r.moves}
 	if len(r.moves) == 0 {

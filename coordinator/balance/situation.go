@@ -5,32 +5,32 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/view"
 )
 
 // Situation is what a balancer sees: one cluster, now or as planned. Nodes are indexes into the columns.
 type Situation struct {
-	Columns    *cluster.Columns
+	Columns    *view.Columns
 	Parameters map[string]float64 // all of the balancer's
 	VMs        []Resting          // of all nodes, by ID
 	On         [][]int            // by node: indexes of its VMs, ascending
-	Out        []bool             // by node: it takes no part: it is not up, or excluded
-	Migrating  []bool             // by node: something comes or goes there already, so that no move has it as its end
+	Out        []bool             // by node: it takes no part, because it is not up or is excluded
+	Migrating  []bool             // by node: a VM is coming or leaving already, so no move may begin or end there
 	At         time.Time
 	History    *History
 
-	moved int // moves of the plan that is made, so far
+	moved int // moves of the plan so far
 
 	// Of even-load, kept from step to step of a plan.
-	width    int // how many nodes of each end it looks at
+	width    int // how many nodes with most and with least it looks at
 	loads    loads
-	weighed  bool // loads are kept up to date with each move
+	weighed  bool // loads are updated with each move
 	ends     []int
 	pressure []float64
 	steps    []step
 }
 
-// Situation is what the policy's balancer sees of the fleet now, and the balancer. The error says that the policy has none, or
+// Situation is what the policy's balancer sees of the fleet now, and the balancer. The error says that the policy has none or
 // is not valid.
 func (f *Fleet) Situation() (Balancer, *Situation, error) {
 	if f.Balancer.Nothing() {
@@ -51,7 +51,7 @@ type Resting struct {
 	Movable bool // balancing may move it now
 }
 
-// need is how many CPUs the VM is taken to use: all that it has, as long as nothing is known.
+// need is how many CPUs the VM is taken to use: all of its vCPUs as long as its use is not known.
 func (v *Resting) need() float64 {
 	if v.CPUKnown {
 		return v.CPU
@@ -59,25 +59,25 @@ func (v *Resting) need() float64 {
 	return float64(v.VCPUs)
 }
 
-// free tells whether a node may be the end of a move.
+// free tells whether a move may begin or end at a node.
 func (s *Situation) free(node int) bool { return !s.Out[node] && !s.Migrating[node] }
 
-// busy is how busy a node's CPUs would be with so many CPUs more at work, 1 being all of them; false if it is not known.
+// busy is the share of a node's CPUs in use, with some more CPUs in use; false if it is not known.
 func (s *Situation) busy(node int, more float64) (float64, bool) {
 	c := s.Columns
-	if c.Known[node]&cluster.KnowsLoad == 0 || c.CPUs == nil || c.CPUs[node] <= 0 {
+	if c.Known[node]&view.KnowsLoad == 0 || c.CPUs == nil || c.CPUs[node] <= 0 {
 		return 0, false
 	}
 	return max(c.AtWork[node]+more, 0) / float64(c.CPUs[node]), true
 }
 
-// takes tells whether a node has room for the VM, and stays at or under the limit of how busy its CPUs may be, in percent.
+// takes tells whether a node has room for the VM, and whether its CPUs stay within a limit, in percent.
 func (s *Situation) takes(node int, vm *Resting, highCPU float64) bool {
 	busy, known := s.busy(node, vm.need())
 	return known && 100*busy <= highCPU && s.Columns.Room[node] > vm.Memory
 }
 
-// name is what people call a node.
+// name is the name of a node.
 func (s *Situation) name(node int) string {
 	if name := s.Columns.Names[node]; name != "" {
 		return name
@@ -85,7 +85,7 @@ func (s *Situation) name(node int) string {
 	return s.Columns.IDs[node]
 }
 
-// move notes that a VM has another node, as the columns have it by now. It does not move again.
+// move notes that a VM is on another node, as the columns already have it. It does not move again.
 func (s *Situation) move(vm, to int) {
 	one := &s.VMs[vm]
 	at, _ := slices.BinarySearch(s.On[one.At], vm)

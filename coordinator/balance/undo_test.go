@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 )
 
 // Where VMs go that a hard rule wants together, and that are parted, is for that rule to decide: what is about something else
@@ -17,12 +18,12 @@ func TestVMsThatBelongTogetherAreLeftToTheirRule(t *testing.T) {
 		s := newSite("h1", "h2").vm("h1", "a").vm("h1", "b").vm("h1", "c").vm("h2", "d")
 		s.group("tied", "!+", tied, "", nil)
 		s.vms[0].MovedAt, s.groups[0].BrokenSince = noon.Add(-time.Minute), noon.Add(-time.Hour)
-		s.vms[3].Migration = cluster.MigrateManual // so that the set stays split
+		s.vms[3].Migration = model.MigrateManual // so that the set stays split
 		s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
 		return s
 	}
 	even := split()
-	even.Settings.Enforcement = cluster.Off
+	even.Settings.Enforcement = model.Off
 	if found := Pass(even.fleet()); found.Kind != "" {
 		t.Errorf("balancing moves %v", told(found.Moves))
 	}
@@ -30,14 +31,14 @@ func TestVMsThatBelongTogetherAreLeftToTheirRule(t *testing.T) {
 	expect(t, "the move", told(Pass(even.fleet()).Moves), []string{"free h1>h2"})
 
 	soft := split()
-	soft.Settings.Balancing = cluster.Off
+	soft.Settings.Balancing = model.Off
 	soft.vms[1].MovedAt, soft.vms[2].MovedAt = noon.Add(-time.Minute), noon.Add(-time.Minute)
 	soft.vms[0].MovedAt = time.Time{}
 	soft.groups[0].BrokenSince = noon.Add(-time.Hour)
-	soft.vms[3].Migration = cluster.MigrateAutomatic
+	soft.vms[3].Migration = model.MigrateAutomatic
 	soft.vms[3].MovedAt = noon.Add(-time.Minute) // nothing of the set may move for its own rule
 	soft.group("wish", "", nil, "+", []string{"h2"})
-	soft.groups[1].Members[cluster.MembersVMs] = []string{"a"}
+	soft.groups[1].Members[model.MembersVMs] = []string{"a"}
 	found := Pass(soft.fleet())
 	if found.Kind != "" {
 		t.Errorf("a soft repair moves %v", told(found.Moves))
@@ -94,7 +95,7 @@ func TestBalancingMakesNoCrowdLarger(t *testing.T) {
 	s.group("apart", "-", []string{"a", "b", "c", "d"}, "", nil)
 	s.fill("h1", 4)
 	s.use = map[string]float64{"h1-01": 1, "h1-02": 1, "h1-03": 1, "h1-04": 1}
-	s.Settings.Enforcement = cluster.Off
+	s.Settings.Enforcement = model.Off
 	s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
 	expect(t, "the move", told(Pass(s.fleet()).Moves), []string{"h1-01 h1>h2"})
 }
@@ -102,17 +103,17 @@ func TestBalancingMakesNoCrowdLarger(t *testing.T) {
 // VMs that only a stopped VM ties together join each other, and do not go from one wrong node to the next. The view does not know
 // the labels of VMs that do not run, so the constraint lets such a VM go anywhere.
 func TestVMsThatAStoppedOneTiesTogetherJoin(t *testing.T) {
-	blue := func(vm *cluster.VM) { vm.Labels = []string{"blue"} }
+	blue := func(vm *model.VM) { vm.Labels = []string{"blue"} }
 	s := newSite("h1", "h2", "h3", "h4", "h5").vm("h1", "a").vm("h4", "c", blue).vm("h5", "d", blue).vm("", "bridge", blue)
 	s.group("one", "!+", []string{"a", "bridge"}, "", nil)
-	s.group("two", "!+", nil, "", nil).Lists = map[string][]string{cluster.ListVMLabels: {"blue"}}
+	s.group("two", "!+", nil, "", nil).Lists = map[string][]string{model.ListVMLabels: {"blue"}}
 	for seed := range uint64(10) {
 		fleet := s.fleet()
-		var declared []cluster.Group
+		var declared []model.Group
 		for i := range s.groups {
-			declared = append(declared, cluster.GroupOf(&s.groups[i], cluster.DefaultCluster))
+			declared = append(declared, model.GroupOf(&s.groups[i], model.DefaultCluster))
 		}
-		fleet.Groups = cluster.Expand(declared, s.vms, s.nodes)
+		fleet.Groups = view.Expand(declared, s.vms, s.nodes)
 		fleet.Seed = rand.New(rand.NewPCG(seed, 0)).Uint64
 		moves := Pass(fleet).Moves
 		if len(moves) != 1 || moves[0].VM == "a" && moves[0].Target != "h4" && moves[0].Target != "h5" {

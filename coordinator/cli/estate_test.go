@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"strings"
@@ -9,15 +9,16 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/estate"
+	"berth/coordinator/cli"
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // What stands on the line is what the coordinator is asked, with a request ID on every write.
 func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
-	f := steady()
-	w, _ := newWorld(t, f)
+	f := clitest.Steady()
+	w, _ := clitest.NewSite(t, f)
 	system := func(name string, value, weight float64) *berthv1.Key {
 		return &berthv1.Key{Class: "system", Name: name, Value: value, Weight: weight}
 	}
@@ -32,7 +33,10 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 				"storage": "local", "ram_ratio": "1.5", "overhead": "2147483648", "msav_steps": "5",
 			}},
 		},
-		{"billing-entity add mbe --master true", &berthv1.AddResourceRequest{Kind: "billing-entity", Name: "mbe", Settings: map[string]string{"master": "true"}}},
+		{
+			"billing-entity add mbe --master true",
+			&berthv1.AddResourceRequest{Kind: "billing-entity", Name: "mbe", Settings: map[string]string{"master": "true"}},
+		},
 		{
 			"customer add acme --billing-entity reseller --offer gold",
 			&berthv1.AddResourceRequest{Kind: "customer", Name: "acme", Links: map[string]string{"billing_entity": "reseller", "offer": "gold"}},
@@ -40,14 +44,17 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 		{"nic add n1 --network lan", &berthv1.AddResourceRequest{Kind: "nic", Name: "n1", Links: map[string]string{"network": "lan"}}},
 		{
 			"cluster set prod --ram-ratio 2 --unset storage,cpu-ratio",
-			&berthv1.ChangeResourceRequest{Kind: "cluster", Name: "prod", Settings: map[string]string{"ram_ratio": "2"}, Unset: []string{"storage", "cpu_ratio"}},
+			&berthv1.ChangeResourceRequest{
+				Kind: "cluster", Name: "prod", Settings: map[string]string{"ram_ratio": "2"}, Unset: []string{"storage", "cpu_ratio"},
+			},
 		},
 		{
 			"customer set acme --unset billing-entity",
 			&berthv1.ChangeResourceRequest{Kind: "customer", Name: "acme", Unset: []string{"billing_entity"}},
 		},
 		{
-			"policy create spread --gate off --selector sum --balancer even-vm-count --drain-ignores-vm-rules false --weigher customer-keys=2.50,system-keys=1 --parameter HighVMCount=8 --constraint running",
+			"policy create spread --gate off --selector sum --balancer even-vm-count " +
+				"--drain-ignores-vm-rules false --weigher customer-keys=2.50,system-keys=1 --parameter HighVMCount=8 --constraint running",
 			&berthv1.AddResourceRequest{
 				Kind: "policy", Name: "spread",
 				Settings: map[string]string{"gate": "off", "selector": "sum", "balancer": "even-vm-count", "drain_ignores_vm_rules": "false"},
@@ -77,14 +84,18 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 		{
 			"policy edit mine --add-weigher system-keys=3 --add-parameter HighCPU=70 --remove-parameter HighVMCount --remove-constraint pin",
 			&berthv1.ChangeResourceRequest{Kind: "policy", Name: "mine", Lists: map[string]*berthv1.Names{
-				"weighers": {Names: []string{"customer-keys=1", "system-keys=3"}}, "parameters": {Names: []string{"HighCPU=70", "MigrationThreshold=3"}},
+				"weighers": {Names: []string{"customer-keys=1", "system-keys=3"}}, "parameters": {
+					Names: []string{"HighCPU=70", "MigrationThreshold=3"},
+				},
 				"constraints": {Names: []string{"fresh", "memory-physical", "memory-promised", "node-affinity", "running"}},
 			}},
 		},
 		{
 			"cluster set prod --policy mine --balancing automatic --cooldown 1h",
 			&berthv1.ChangeResourceRequest{
-				Kind: "cluster", Name: "prod", Links: map[string]string{"policy": "mine"}, Settings: map[string]string{"balancing": "automatic", "cooldown": "1h"},
+				Kind: "cluster", Name: "prod", Links: map[string]string{"policy": "mine"}, Settings: map[string]string{
+					"balancing": "automatic", "cooldown": "1h",
+				},
 			},
 		},
 		{"customer delete acme --yes", &berthv1.DeleteResourceRequest{Kind: "customer", Name: "acme"}},
@@ -102,47 +113,77 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 		{"key unset vm/web1 A --class customer", &berthv1.UnsetKeyRequest{Kind: "vm", Name: "web1", Class: "customer", Key: "A"}},
 		{
 			"node set node1 --key Premium=1 --key DS=2.5 --unset-key _ssd",
-			&berthv1.SetNodeRequest{Node: "node1", Settings: &berthv1.NodeSettings{}, Keys: map[string]float64{"Premium": 1, "DS": 2.5}, UnsetKeys: []string{"_ssd"}},
+			&berthv1.SetNodeRequest{
+				Node: "node1", Settings: &berthv1.NodeSettings{}, Keys: map[string]float64{"Premium": 1, "DS": 2.5},
+				UnsetKeys: []string{"_ssd"},
+			},
 		},
 		{"node set node1 --cluster prod", &berthv1.SetNodeRequest{Node: "node1", Settings: &berthv1.NodeSettings{}, Cluster: "prod"}},
 		{
 			"vm add web9 --memory 1G --vdc v --offer o --from i --attach d1 --attach d2 --nic n --key Group1=1@-100 --node node2",
 			&berthv1.AddVMRequest{
-				Name: "web9", Spec: &berthv1.VMSpec{MemoryBytes: gib, Vcpus: 1}, Vdc: "v", Offer: "o", Image: "i", Disks: []string{"d1", "d2"},
-				Nics: []string{"n"}, Node: "node2", Keys: []*berthv1.Key{{Class: "customer", Name: "Group1", Value: 1, Weight: -100}},
+				Name: "web9", Node: "node2",
+				Vm: &berthv1.NewVM{
+					Spec: &berthv1.VMSpec{MemoryBytes: clitest.Gib, Vcpus: 1}, Vdc: "v", Offer: "o", Image: "i",
+					Disks: []string{"d1", "d2"}, Nics: []string{"n"}, Keys: []*berthv1.Key{
+						{Class: "customer", Name: "Group1", Value: 1, Weight: -100},
+					},
+				},
 			},
 		},
 		{
 			"vm start web9 --memory 1G --disk /a.raw --vdc v --offer o --from i --attach d1 --nic n --key _ssd=1@1e2 --no-wait",
 			&berthv1.StartVMRequest{
-				Name: "web9", Spec: &berthv1.VMSpec{MemoryBytes: gib, Vcpus: 1, Disks: []*berthv1.Disk{{Path: "/a.raw", Format: "raw", Bus: "virtio"}}},
-				Vdc: "v", Offer: "o", Image: "i", Disks: []string{"d1"}, Nics: []string{"n"},
-				Keys: []*berthv1.Key{{Class: "customer", Name: "_ssd", Value: 1, Weight: 100}},
+				Name: "web9",
+				Vm: &berthv1.NewVM{
+					Spec: &berthv1.VMSpec{
+						MemoryBytes: clitest.Gib, Vcpus: 1, Disks: []*berthv1.Disk{{Path: "/a.raw", Format: "raw", Bus: "virtio"}},
+					}, Vdc: "v", Offer: "o", Image: "i",
+					Disks: []string{"d1"}, Nics: []string{"n"}, Keys: []*berthv1.Key{{Class: "customer", Name: "_ssd", Value: 1, Weight: 100}},
+				},
 			},
 		},
 		{
 			"vm set web1 --vdc v --attach d1 --memory 4G --vcpus 2 --unset nic,offer",
 			&berthv1.ChangeVMRequest{
-				Vm: "web1", Vdc: proto.String("v"), Offer: proto.String(""), Disks: &berthv1.Names{Names: []string{"d1"}}, Nics: &berthv1.Names{},
-				MemoryBytes: proto.Int64(4 * gib), Vcpus: proto.Int32(2),
+				Vm: "web1",
+				Change: &berthv1.VMChange{
+					Vdc: proto.String("v"), Offer: proto.String(""),
+					Disks: &berthv1.Names{Names: []string{"d1"}}, Nics: &berthv1.Names{}, MemoryBytes: proto.Int64(4 * clitest.Gib), Vcpus: proto.Int32(2),
+				},
 			},
 		},
 		{
 			"vm set web1 --label a,b --migration never --unset prefer",
 			&berthv1.ChangeVMRequest{
-				Vm: "web1", Labels: &berthv1.Names{Names: []string{"a", "b"}}, Migration: proto.String("never"), Preferred: &berthv1.Names{},
+				Vm: "web1",
+				Change: &berthv1.VMChange{
+					Labels: &berthv1.Names{Names: []string{"a", "b"}}, Migration: proto.String("never"), Preferred: &berthv1.Names{},
+				},
 			},
 		},
-		{"vm set web1 --unset label,migration", &berthv1.ChangeVMRequest{Vm: "web1", Labels: &berthv1.Names{}, Migration: proto.String("automatic")}},
+		{
+			"vm set web1 --unset label,migration",
+			&berthv1.ChangeVMRequest{Vm: "web1", Change: &berthv1.VMChange{Labels: &berthv1.Names{}, Migration: proto.String("automatic")}},
+		},
 		{
 			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual",
 			&berthv1.AddVMRequest{
-				Name: "web9", Spec: &berthv1.VMSpec{MemoryBytes: gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1", "hv2"}, Migration: "manual",
+				Name: "web9",
+				Vm: &berthv1.NewVM{
+					Spec: &berthv1.VMSpec{MemoryBytes: clitest.Gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1", "hv2"},
+					Migration: "manual",
+				},
 			},
 		},
 		{
 			"vm start web9 --memory 1G --label a --prefer hv1 --no-wait",
-			&berthv1.StartVMRequest{Name: "web9", Spec: &berthv1.VMSpec{MemoryBytes: gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1"}},
+			&berthv1.StartVMRequest{
+				Name: "web9",
+				Vm: &berthv1.NewVM{
+					Spec: &berthv1.VMSpec{MemoryBytes: clitest.Gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1"},
+				},
+			},
 		},
 		{"vm start a b c --node hv1 --no-wait", &berthv1.StartVMsRequest{Vms: []string{"a", "b", "c"}, Node: "hv1"}},
 		{
@@ -154,12 +195,12 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 		},
 		{"vm migrate web1 --best --if-better 7.5 --no-wait", &berthv1.MigrateVMRequest{Vm: "web1", IfBetter: 7.5}},
 	} {
-		said := w.run(strings.Fields(c.line)...)
-		if said.exit != Done {
-			t.Errorf("%s: exit %d, %s", c.line, said.exit, said.errOut)
+		said := w.Run(strings.Fields(c.line)...)
+		if said.Exit != term.Done {
+			t.Errorf("%s: exit %d, %s", c.line, said.Exit, said.ErrOut)
 			continue
 		}
-		sent := f.last(c.want)
+		sent := f.Last(c.want)
 		field := sent.ProtoReflect().Descriptor().Fields().ByName("request_id")
 		if len(sent.ProtoReflect().Get(field).String()) < 16 {
 			t.Errorf("%s: request ID %q", c.line, sent.ProtoReflect().Get(field))
@@ -173,13 +214,13 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 
 // Reads send no request ID, and what was asked.
 func TestQuestionsSendWhatWasAsked(t *testing.T) {
-	f := steady()
-	w, _ := newWorld(t, f)
+	f := clitest.Steady()
+	w, _ := clitest.NewSite(t, f)
 	for _, c := range []struct {
 		line string
 		want proto.Message
 	}{
-		{"vdc list", &berthv1.ListResourcesRequest{Kind: "vdc", Limit: pageLimit}},
+		{"vdc list", &berthv1.ListResourcesRequest{Kind: "vdc", Limit: 500}},
 		{"vdc show acme-prod", &berthv1.GetResourceRequest{Kind: "vdc", Name: "acme-prod"}},
 		{"key list vm/web1", &berthv1.ListKeysRequest{Kind: "vm", Name: "web1"}},
 		{"key list node/node1", &berthv1.ListKeysRequest{Kind: "node", Name: "node1"}},
@@ -189,58 +230,16 @@ func TestQuestionsSendWhatWasAsked(t *testing.T) {
 		{"vm why-not web1 --node node3 --decision 3nqk", &berthv1.WhyNotRequest{Vm: "web1", Node: "node3", DecisionId: "3nqk"}},
 		{
 			"capacity --memory 4G --vcpus 2 --cluster prod --vdc v --most 10",
-			&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2, Cluster: "prod", Vdc: "v", Most: 10},
+			&berthv1.CapacityRequest{MemoryBytes: 4 * clitest.Gib, Vcpus: 2, Cluster: "prod", Vdc: "v", Most: 10},
 		},
 		{"export --scenario --seed 7", &berthv1.ExportEstateRequest{Scenario: true, Seed: 7}},
 	} {
-		if said := w.run(strings.Fields(c.line)...); said.exit != Done {
-			t.Errorf("%s: exit %d, %s", c.line, said.exit, said.errOut)
+		if said := w.Run(strings.Fields(c.line)...); said.Exit != term.Done {
+			t.Errorf("%s: exit %d, %s", c.line, said.Exit, said.ErrOut)
 			continue
 		}
-		if diff := cmp.Diff(c.want, f.last(c.want), protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(c.want, f.Last(c.want), protocmp.Transform()); diff != "" {
 			t.Errorf("%s: %s", c.line, diff)
-		}
-	}
-}
-
-// last is the last recorded request of the same kind as like.
-func (f *fake) last(like proto.Message) proto.Message {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := len(f.calls) - 1; i >= 0; i-- {
-		if m, ok := f.calls[i].(proto.Message); ok && m.ProtoReflect().Descriptor() == like.ProtoReflect().Descriptor() {
-			return m
-		}
-	}
-	return like.ProtoReflect().New().Interface()
-}
-
-// Every kind of the table is a noun with the same verbs, and every link and setting a flag that the table explains.
-func TestEveryKindIsANoun(t *testing.T) {
-	root := New(Options{})
-	for _, form := range estate.Forms() {
-		if form.Kind == cluster.KindGroup {
-			continue // it has verbs of its own
-		}
-		if samples[form.Kind] == "" || about[form.Kind] == "" {
-			t.Errorf("%s: no sample name, or nothing about it", form.Kind)
-		}
-		for _, verb := range []string{"add", "list", "show", "delete"} {
-			if found, _, err := root.Find([]string{string(form.Kind), verb}); err != nil || found.Name() != verb && !found.HasAlias(verb) {
-				t.Errorf("berth %s %s is missing", form.Kind, verb)
-			}
-		}
-		add, _, _ := root.Find([]string{string(form.Kind), "add"})
-		for _, name := range allFlags(form) {
-			if flag := add.Flags().Lookup(name); flag == nil || flag.Usage == "" {
-				t.Errorf("berth %s add: --%s is missing, or not explained", form.Kind, name)
-			}
-		}
-		set, _, _ := root.Find([]string{string(form.Kind), "set"})
-		for _, setting := range form.Settings {
-			if setting.Fixed && set.Flags().Lookup(flagName(setting.Name)) != nil {
-				t.Errorf("berth %s set: --%s cannot change", form.Kind, flagName(setting.Name))
-			}
 		}
 	}
 }
@@ -255,7 +254,7 @@ func TestExamplesAreMeant(t *testing.T) {
 			if !isOurs || strings.ContainsAny(line, `"$|`) {
 				continue
 			}
-			root := New(Options{})
+			root := cli.New(cli.Options{})
 			args := strings.Fields(strings.ReplaceAll(line, "'", ""))
 			found, rest, err := root.Find(args)
 			if err != nil || found.CommandPath() != cmd.CommandPath() {
@@ -274,17 +273,5 @@ func TestExamplesAreMeant(t *testing.T) {
 			walk(child)
 		}
 	}
-	walk(New(Options{}))
-}
-
-func TestAResourceInUseSaysByWhat(t *testing.T) {
-	w, _ := newWorld(t, steady())
-	said := w.run("vdc", "delete", "acme-prod", "--yes")
-	if said.exit != Failed || said.out != "" {
-		t.Errorf("exit %d, %q", said.exit, said.out)
-	}
-	golden(t, "error-in-use.golden", said.errOut)
-	if said := w.run("vdc", "show", "nobody"); said.exit != NotFound || !strings.Contains(said.errOut, "next step: see 'berth vdc list'") {
-		t.Errorf("exit %d, %s", said.exit, said.errOut)
-	}
+	walk(cli.New(cli.Options{}))
 }

@@ -1,23 +1,21 @@
-package cli
+package cli_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/testing/protocmp"
 
-	berthv1 "berth/shared/gen/berth/v1"
+	"berth/coordinator/cli"
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/cli/term"
 )
 
 // A command line that cannot be meant is refused before anybody is asked, with the reason and the right usage.
 func TestWrongUsage(t *testing.T) {
-	w, _ := newWorld(t) // no coordinator, no configuration: nothing may be looked for
+	w, _ := clitest.NewSite(t) // no coordinator, no configuration: nothing may be looked for
 	start, migrate := "usage: berth vm start [NAME...] [flags]", "usage: berth vm migrate NAME (--best | --to NODE) [flags]"
 	for _, c := range []struct{ line, say, usage string }{
 		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
@@ -35,7 +33,10 @@ func TestWrongUsage(t *testing.T) {
 		{"node set node1 --fence-arg ip=1", "--fence-arg goes with --fence command", "usage: berth node set NODE [flags]"},
 		{"node set node1 --fence manual --fence-program fence_x", "with method command only", "usage: berth node set NODE [flags]"},
 		{"node set node1 --fence command --fence-program /bin/sh", `program "/bin/sh" is not valid`, "usage: berth node set NODE [flags]"},
-		{"node set node1 --fence command --fence-program fence_x --fence-arg passwordsecret", "want NAME=VALUE", "usage: berth node set NODE [flags]"},
+		{
+			"node set node1 --fence command --fence-program fence_x --fence-arg passwordsecret", "want NAME=VALUE",
+			"usage: berth node set NODE [flags]",
+		},
 
 		{"vm start", "NAME is missing", start},
 		{"vm start web1 web1", `"web1" is there twice`, start},
@@ -61,7 +62,7 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --memory 512M --disk ,bus=scsi", "the path is missing", start},
 		{"vm start web1 --memory 512M --disk /a,bus=ide", `disks[0].bus "ide" is not valid: want virtio, sata or scsi`, start},
 		{"vm start web1 --memory 512M --image /a --disk /a", "disks[1].path", start},
-		{"vm start web1 --memory 512M --initrd /i", "want a kernel beside an initrd", start},
+		{"vm start web1 --memory 512M --initrd /i", "want a kernel, because there is an initrd", start},
 		{"vm start web1 --xml vm.xml --memory 512M", "--xml and --memory exclude each other", start},
 		{"vm start --xml vm.xml --disk /a", "--xml and --disk exclude each other", start},
 		{"vm start web1 --timeout 0s", "--timeout 0s: want more than nothing", start},
@@ -78,17 +79,28 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --memory 1G --full", "--full is for --dry-run", start},
 		{"vm add web1", "--memory is missing: a new VM needs a size", "usage: berth vm add [NAME] [flags]"},
 		{"vm add", "NAME is missing", "usage: berth vm add [NAME] [flags]"},
-		{"vm set web1", "say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --ha, --memory, --vcpus or --unset", "usage: berth vm set NAME [flags]"},
+		{
+			"vm set web1",
+			"say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --ha, " +
+				"--memory, --vcpus or --unset",
+			"usage: berth vm set NAME [flags]",
+		},
 		{"vm set web1 --vdc=", "--vdc: a name is missing; --unset vdc takes the link away", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vdc a --unset vdc", "--vdc and --unset vdc exclude each other", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --zone a --pod b", "--zone and --pod exclude each other: a VM runs in one of them", "usage: berth vm set NAME [flags]"},
-		{"vm start web1 --memory 1G --pool fast", "--pool: give the --root-size of the disk that is made with the VM, or the name of its --image", start},
+		{
+			"vm start web1 --memory 1G --pool fast",
+			"--pool: give the --root-size of the disk that is made with the VM, or the name of its --image", start,
+		},
 		{"vm start web1 --memory 1G --root-size 1K", "--root-size 1K: want 1 MiB to 1024 TiB", start},
 		{"vm start web1 --memory 1G --image debian --root-bus ide", "--root-bus ide: use virtio, sata, scsi", start},
 		{"vm start web1 --memory 1G --firmware uefi", `firmware "uefi" is not valid: want bios or efi`, start},
 		{"vm start web1 --zone fra", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 web2 --root-size 1G", "--root-size describes one VM", start},
-		{"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, zone, pod, cluster, prefer, label, migration", "usage: berth vm set NAME [flags]"},
+		{
+			"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, zone, pod, cluster, prefer, label, migration",
+			"usage: berth vm set NAME [flags]",
+		},
 		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --label a,a", "--label a: it is there twice", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --migration sometimes", "--migration sometimes: use automatic, manual, never", "usage: berth vm set NAME [flags]"},
@@ -99,53 +111,113 @@ func TestWrongUsage(t *testing.T) {
 		{"vdc add we/b --customer acme", `vdc name "we/b" is not valid`, "usage: berth vdc add NAME [flags]"},
 		{"vdc add prod", "--customer is missing: whose it is", "usage: berth vdc add NAME [flags]"},
 		{"vdc add prod --customer=", "--customer: CUSTOMER is missing", "usage: berth vdc add NAME [flags]"},
-		{"disk add d1 --path relative --format raw", `path "relative" is not valid: want a clean absolute path`, "usage: berth disk add NAME [flags]"},
+		{
+			"disk add d1 --path relative --format raw", `path "relative" is not valid: want a clean absolute path`,
+			"usage: berth disk add NAME [flags]",
+		},
 		{"pool add p1 --cluster c1", "--scope is missing: shared: all nodes", "usage: berth pool add NAME [flags]"},
 		{"cluster add c1 --storage far", `storage "far" is not valid: want shared or local`, "usage: berth cluster add NAME [flags]"},
 		{"cluster add c1 --ram-ratio NaN", `ram_ratio "NaN" is not valid: want a number from 0.1 to 16`, "usage: berth cluster add NAME [flags]"},
 		{"cluster set c1", "say what to set: --policy, --pod, --storage, --ram-ratio", "usage: berth cluster set NAME [flags]"},
 		{"cluster set c1 --unset ram", "--unset ram: use policy, pod, storage, ram-ratio", "usage: berth cluster set NAME [flags]"},
-		{"cluster set c1 --ram-ratio 2 --unset ram_ratio", "--ram-ratio and --unset ram_ratio exclude each other", "usage: berth cluster set NAME [flags]"},
+		{
+			"cluster set c1 --ram-ratio 2 --unset ram_ratio", "--ram-ratio and --unset ram_ratio exclude each other",
+			"usage: berth cluster set NAME [flags]",
+		},
 		{"vdc set v1 --unset customer", "--unset customer: use zone, pod, cluster, offer", "usage: berth vdc set NAME [flags]"},
 		{"offer --for vm", "unknown flag: --for", "usage: berth offer COMMAND"},
 		{"policy", "COMMAND is missing: copy, create, delete, edit, list, show", "usage: berth policy COMMAND"},
 		{"policy create p --selector loud", `selector "loud" is not valid: want rank,`, "usage: berth policy create NAME [flags]"},
-		{"policy create p --balancer seesaw", `balancer "seesaw" is not valid: want none, even-vm-count`, "usage: berth policy create NAME [flags]"},
+		{
+			"policy create p --balancer seesaw", `balancer "seesaw" is not valid: want none, even-vm-count`,
+			"usage: berth policy create NAME [flags]",
+		},
 		{"policy create p --weigher loud=2", `weighers "loud" is not valid: want`, "usage: berth policy create NAME [flags]"},
-		{"policy create p --weigher customer-keys", `weighers "customer-keys" is not valid: want NAME=NUMBER`, "usage: berth policy create NAME [flags]"},
-		{"policy create p --weigher customer-keys=NaN", `weighers "customer-keys=NaN" is not valid: want NAME=NUMBER`, "usage: berth policy create NAME [flags]"},
-		{"policy create p --weigher customer-keys=1,customer-keys=2", `weighers "customer-keys" is not valid: want each of them once`, "usage: berth policy create NAME [flags]"},
+		{
+			"policy create p --weigher customer-keys", `weighers "customer-keys" is not valid: want NAME=NUMBER`,
+			"usage: berth policy create NAME [flags]",
+		},
+		{
+			"policy create p --weigher customer-keys=NaN", `weighers "customer-keys=NaN" is not valid: want NAME=NUMBER`,
+			"usage: berth policy create NAME [flags]",
+		},
+		{
+			"policy create p --weigher customer-keys=1,customer-keys=2", `weighers "customer-keys" is not valid: want each of them once`,
+			"usage: berth policy create NAME [flags]",
+		},
 		{"policy create p --constraint wishful", `constraints "wishful" is not valid: want running`, "usage: berth policy create NAME [flags]"},
 		{"policy create p --constraint=", "--constraint: NAMES is missing", "usage: berth policy create NAME [flags]"},
 		{"policy edit p", "say what to set: --gate", "usage: berth policy edit NAME [flags]"},
-		{"policy edit p --weigher customer-keys=1 --add-weigher system-keys=1", "--add-weigher goes with neither --weigher nor --unset weigher", "usage: berth policy edit NAME [flags]"},
-		{"policy edit p --unset parameter --remove-parameter HighCPU", "--remove-parameter goes with neither --parameter nor --unset parameter", "usage: berth policy edit NAME [flags]"},
+		{
+			"policy edit p --weigher customer-keys=1 --add-weigher system-keys=1",
+			"--add-weigher goes with neither --weigher nor --unset weigher", "usage: berth policy edit NAME [flags]",
+		},
+		{
+			"policy edit p --unset parameter --remove-parameter HighCPU",
+			"--remove-parameter goes with neither --parameter nor --unset parameter", "usage: berth policy edit NAME [flags]",
+		},
 		{"policy edit p --add-weigher loud=1", `weighers "loud" is not valid`, "usage: berth policy edit NAME [flags]"},
 		{"policy edit p --remove-weigher a,a", "--remove-weigher a: it is there twice", "usage: berth policy edit NAME [flags]"},
 		{"policy copy p", "NAME is missing", "usage: berth policy copy POLICY NAME [flags]"},
 		{"policy copy p we/b", `policy name "we/b" is not valid`, "usage: berth policy copy POLICY NAME [flags]"},
-		{"cluster set c1 --balancing sometimes", `balancing "sometimes" is not valid: want off, manual or automatic`, "usage: berth cluster set NAME [flags]"},
+		{
+			"cluster set c1 --balancing sometimes", `balancing "sometimes" is not valid: want off, manual or automatic`,
+			"usage: berth cluster set NAME [flags]",
+		},
 		{"cluster set c1 --balance-window never", `balance_window "never" is not valid`, "usage: berth cluster set NAME [flags]"},
 		{"cluster delete c1", "repeat it with --yes", "usage: berth cluster delete NAME [flags]"},
 		{"cluster node-key drop c1 DS", "repeat it with --yes", "usage: berth cluster node-key drop CLUSTER NAME [flags]"},
-		{"cluster node-key declare c1 DS --weight 3", "only a sticky node key has a weight", "usage: berth cluster node-key declare CLUSTER NAME [flags]"},
-		{"cluster node-key declare c1 DS --sticky", "node key DS weight 0 is not valid", "usage: berth cluster node-key declare CLUSTER NAME [flags]"},
-		{"cluster node-key declare c1 #RAM", "nodes have #RAM, #CPU and #LOAD by themselves", "usage: berth cluster node-key declare CLUSTER NAME [flags]"},
-		{"cluster node-key declare c1 DS --default x", `node key DS default "x" is not valid`, "usage: berth cluster node-key declare CLUSTER NAME [flags]"},
+		{
+			"cluster node-key declare c1 DS --weight 3", "only a sticky node key has a weight",
+			"usage: berth cluster node-key declare CLUSTER NAME [flags]",
+		},
+		{
+			"cluster node-key declare c1 DS --sticky", "node key DS weight 0 is not valid",
+			"usage: berth cluster node-key declare CLUSTER NAME [flags]",
+		},
+		{
+			"cluster node-key declare c1 #RAM", "nodes have #RAM, #CPU and #LOAD by themselves",
+			"usage: berth cluster node-key declare CLUSTER NAME [flags]",
+		},
+		{
+			"cluster node-key declare c1 DS --default x", `node key DS default "x" is not valid`,
+			"usage: berth cluster node-key declare CLUSTER NAME [flags]",
+		},
 
 		{"key set web1 A=1", `"web1": want KIND/NAME, for instance vm/web-1`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
 		{"key set server/web1 A=1", `there is no kind "server", use cluster, billing-entity`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key set node/node1 A=1", "'berth node set node1 --key NAME=VALUE' gives one a value", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
+		{
+			"key set node/node1 A=1", "'berth node set node1 --key NAME=VALUE' gives one a value",
+			"usage: berth key set KIND/NAME KEY=VALUE [flags]",
+		},
 		{"key set vm/web1 A", `"A": want NAME=VALUE`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key set vm/web1 A=high", `key A value "high" is not valid: want a finite number from -1e9 to 1e9`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key set vm/web1 A=NaN", "key A value NaN is not valid: want a finite number from -1e9 to 1e9", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key set vm/web1 A=1 --weight inf", "key A weight +Inf is not valid: want a finite number from -1e9 to 1e9", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
+		{
+			"key set vm/web1 A=high", `key A value "high" is not valid: want a finite number from -1e9 to 1e9`,
+			"usage: berth key set KIND/NAME KEY=VALUE [flags]",
+		},
+		{
+			"key set vm/web1 A=NaN", "key A value NaN is not valid: want a finite number from -1e9 to 1e9",
+			"usage: berth key set KIND/NAME KEY=VALUE [flags]",
+		},
+		{
+			"key set vm/web1 A=1 --weight inf", "key A weight +Inf is not valid: want a finite number from -1e9 to 1e9",
+			"usage: berth key set KIND/NAME KEY=VALUE [flags]",
+		},
 		{"key set vm/web1 A=1 --weight 1e400", "key A weight +Inf is not valid", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
 		{"key set vm/web1 _ssd=1", "reserved keys are set on nodes", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
 		{"key set vm/web1 #DISK=1", "want one of #RAM, #CPU and #LOAD", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key set customer/acme A=1 --class customer", "customer keys only on images, VMs, disks, networks and NICs", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key set vm/web1 A=1 --class admin", "--class admin: use system, billing-entity, customer", "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
-		{"key unset vm/web1 A --class admin", "--class admin: use system, billing-entity, customer", "usage: berth key unset KIND/NAME KEY [flags]"},
+		{
+			"key set customer/acme A=1 --class customer", "customer keys only on images, VMs, disks, networks and NICs",
+			"usage: berth key set KIND/NAME KEY=VALUE [flags]",
+		},
+		{
+			"key set vm/web1 A=1 --class admin", "--class admin: use system, billing-entity, customer",
+			"usage: berth key set KIND/NAME KEY=VALUE [flags]",
+		},
+		{
+			"key unset vm/web1 A --class admin", "--class admin: use system, billing-entity, customer",
+			"usage: berth key unset KIND/NAME KEY [flags]",
+		},
 		{"key list vm/", `"vm/": want KIND/NAME`, "usage: berth key list KIND/NAME [flags]"},
 
 		{"apply", "-f FILE is missing, - for the standard input", "usage: berth apply -f FILE [flags]"},
@@ -180,12 +252,23 @@ func TestWrongUsage(t *testing.T) {
 		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME [flags]"},
 		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME [flags]"},
 
-		{"node set node1", "say what to set: --ram-ratio, --cpu-ratio, --overhead, --label, --management, --unbalanced, --fence, --reset, --key, --unset-key or --cluster", "usage: berth node set NODE [flags]"},
+		{
+			"node set node1",
+			"say what to set: --ram-ratio, --cpu-ratio, --overhead, --label, --management, --unbalanced, --fence, --reset, " +
+				"--key, --unset-key or --cluster",
+			"usage: berth node set NODE [flags]",
+		},
 		{"node set node1 --ram-ratio 150", "ram_ratio 150 is not valid: want 0.1 to 16", "usage: berth node set NODE [flags]"},
 		{"node set node1 --ram-ratio NaN", "ram_ratio NaN is not valid", "usage: berth node set NODE [flags]"},
 		{"node set node1 --overhead -1G", `--overhead: size "-1G" is negative`, "usage: berth node set NODE [flags]"},
-		{"node set node1 --reset memory", "--reset memory: use ram-ratio, cpu-ratio, overhead, label, management, unbalanced", "usage: berth node set NODE [flags]"},
-		{"node set node1 --ram-ratio 2 --reset ram_ratio", "--ram-ratio and --reset ram_ratio exclude each other", "usage: berth node set NODE [flags]"},
+		{
+			"node set node1 --reset memory", "--reset memory: use ram-ratio, cpu-ratio, overhead, label, management, unbalanced",
+			"usage: berth node set NODE [flags]",
+		},
+		{
+			"node set node1 --ram-ratio 2 --reset ram_ratio", "--ram-ratio and --reset ram_ratio exclude each other",
+			"usage: berth node set NODE [flags]",
+		},
 		{"node set node1 --label a --reset label", "--label and --reset label exclude each other", "usage: berth node set NODE [flags]"},
 		{"node set node1 --label a,", "--label: a name is empty", "usage: berth node set NODE [flags]"},
 		{"node maintenance node1", "on|off is missing", "usage: berth node maintenance NODE on|off [flags]"},
@@ -194,20 +277,32 @@ func TestWrongUsage(t *testing.T) {
 		{"node show=", `unknown command "show="`, "usage: berth node COMMAND"},
 
 		{"node set node1 --key Premium", "--key Premium: want NAME=VALUE", "usage: berth node set NODE [flags]"},
-		{"node set node1 --key Premium=high", `key Premium value "high" is not valid: want a finite number from -1e9 to 1e9`, "usage: berth node set NODE [flags]"},
+		{
+			"node set node1 --key Premium=high", `key Premium value "high" is not valid: want a finite number from -1e9 to 1e9`,
+			"usage: berth node set NODE [flags]",
+		},
 		{"node set node1 --key Premium=-Inf", "key Premium value -Inf is not valid", "usage: berth node set NODE [flags]"},
 		{"node set node1 --key Premium=1 --key Premium=2", "--key Premium=2: Premium is there twice", "usage: berth node set NODE [flags]"},
-		{"node set node1 --key Premium=1 --unset-key Premium", "--key Premium and --unset-key Premium exclude each other", "usage: berth node set NODE [flags]"},
+		{
+			"node set node1 --key Premium=1 --unset-key Premium", "--key Premium and --unset-key Premium exclude each other",
+			"usage: berth node set NODE [flags]",
+		},
 		{"node set node1 --cluster=", "--cluster: CLUSTER is missing", "usage: berth node set NODE [flags]"},
 
 		{"node drain", "NODE is missing", "usage: berth node drain NODE [flags]"},
-		{"node drain node1", "this moves VMs and there is no terminal to ask on: look with --dry-run, and repeat it with --yes", "usage: berth node drain NODE [flags]"},
+		{
+			"node drain node1", "this moves VMs and there is no terminal to ask on: look with --dry-run, and repeat it with --yes",
+			"usage: berth node drain NODE [flags]",
+		},
 		{"node drain node1 --parallel 0", "--parallel 0: want 1 to 16", "usage: berth node drain NODE [flags]"},
 		{"node drain node1 --bandwidth 5", "--bandwidth 5: want at least 1 MiB a second", "usage: berth node drain NODE [flags]"},
 		{"node drain node1 --abort", "--abort is for --cancel", "usage: berth node drain NODE [flags]"},
 		{"node drain node1 --cancel --reason x", "--cancel and --reason exclude each other", "usage: berth node drain NODE [flags]"},
 		{"node drain node1 --dry-run --no-wait", "--dry-run moves nothing and has nothing to wait for", "usage: berth node drain NODE [flags]"},
-		{"node drain node1 --yes --timeout 0s", "--timeout 0s: want more than nothing; without it there is no limit", "usage: berth node drain NODE [flags]"},
+		{
+			"node drain node1 --yes --timeout 0s", "--timeout 0s: want more than nothing; without it there is no limit",
+			"usage: berth node drain NODE [flags]",
+		},
 		{"node drain node1 --yes --no-wait --timeout 1m", "--timeout and --no-wait exclude each other", "usage: berth node drain NODE [flags]"},
 		{"node undrain node1 --dry-run", "--dry-run is for --return", "usage: berth node undrain NODE [flags]"},
 		{"node undrain node1 --no-wait", "--no-wait is for --return", "usage: berth node undrain NODE [flags]"},
@@ -221,8 +316,14 @@ func TestWrongUsage(t *testing.T) {
 		{"group", "COMMAND is missing: check, create, delete, edit, list, show", "usage: berth group COMMAND"},
 		{"group create", "NAME is missing", "usage: berth group create NAME [flags]"},
 		{"group create we/b", `group name "we/b" is not valid`, "usage: berth group create NAME [flags]"},
-		{"group create web --vms-rule sideways", "--vms-rule sideways: use positive, negative, disabled", "usage: berth group create NAME [flags]"},
-		{"group create web --vms-enforcing", "--vms-enforcing without --vms-rule: say positive or negative", "usage: berth group create NAME [flags]"},
+		{
+			"group create web --vms-rule sideways", "--vms-rule sideways: use positive, negative, disabled",
+			"usage: berth group create NAME [flags]",
+		},
+		{
+			"group create web --vms-enforcing", "--vms-enforcing without --vms-rule: say positive or negative",
+			"usage: berth group create NAME [flags]",
+		},
 		{"group create web --vm a,a", "--vm a: it is there twice", "usage: berth group create NAME [flags]"},
 		{"group create web --node hv1,", "--node: a name is empty", "usage: berth group create NAME [flags]"},
 		{"group create web --vm-label=", "--vm-label: a name is missing", "usage: berth group create NAME [flags]"},
@@ -241,118 +342,48 @@ func TestWrongUsage(t *testing.T) {
 		{"coordinator remove coord3", "repeat it with --yes", "usage: berth coordinator remove NAME [flags]"},
 		{"coordinator snapshot restore f", "repeat it with --yes", "usage: berth coordinator snapshot restore FILE [flags]"},
 		{"token create", "--for is missing: agent, coordinator, operator", "usage: berth token create --for agent|coordinator|operator [flags]"},
-		{"token create --for root", "--for root: use agent, coordinator, operator", "usage: berth token create --for agent|coordinator|operator [flags]"},
-		{"token create --for agent --ttl 48h", "--ttl 48h0m0s: want 1s to 1h", "usage: berth token create --for agent|coordinator|operator [flags]"},
+		{
+			"token create --for root", "--for root: use agent, coordinator, operator",
+			"usage: berth token create --for agent|coordinator|operator [flags]",
+		},
+		{
+			"token create --for agent --ttl 48h", "--ttl 48h0m0s: want 1s to 1h",
+			"usage: berth token create --for agent|coordinator|operator [flags]",
+		},
 		{"login coord1", "TOKEN is missing", "usage: berth login HOST[:PORT] TOKEN [flags]"},
 		{"login https://coord1 t", `not an address: "https://coord1"`, "usage: berth login HOST[:PORT] TOKEN [flags]"},
 		{"version now", `unexpected argument "now"`, "usage: berth version [flags]"},
 	} {
-		said := w.run(strings.Fields(c.line)...)
-		if said.exit != WrongUsage || said.out != "" {
-			t.Errorf("berth %s: exit %d, %q", c.line, said.exit, said.out)
+		said := w.Run(strings.Fields(c.line)...)
+		if said.Exit != term.WrongUsage || said.Out != "" {
+			t.Errorf("berth %s: exit %d, %q", c.line, said.Exit, said.Out)
 		}
-		lines := strings.Split(said.errOut, "\n")
+		lines := strings.Split(said.ErrOut, "\n")
 		if len(lines) != 4 || !strings.HasPrefix(lines[0], "berth: ") || !strings.Contains(lines[0], c.say) ||
 			lines[1] != c.usage || !strings.HasPrefix(lines[2], "next step: run 'berth ") {
-			t.Errorf("berth %s: said\n%swant %q and %q", c.line, said.errOut, c.say, c.usage)
+			t.Errorf("berth %s: said\n%swant %q and %q", c.line, said.ErrOut, c.say, c.usage)
 		}
 	}
 }
 
 // What never changes has no verb for it in the help; who tries is told why.
 func TestWhatIsFixedSaysWhy(t *testing.T) {
-	w, _ := newWorld(t)
+	w, _ := clitest.NewSite(t)
 	for _, line := range []string{"offer set o1", "offer set o1 --planner first-fit", "billing-entity set b1 --master true"} {
-		said := w.run(strings.Fields(line)...)
-		if said.exit != Failed || said.out != "" || !strings.Contains(said.errOut, "stay as they were made: ") || !strings.Contains(said.errOut, " add'") {
-			t.Errorf("berth %s: exit %d, %q, said\n%s", line, said.exit, said.out, said.errOut)
+		said := w.Run(strings.Fields(line)...)
+		if said.Exit != term.Failed || said.Out != "" || !strings.Contains(
+			said.ErrOut, "stay as they were made: ",
+		) || !strings.Contains(said.ErrOut, " add'") {
+			t.Errorf("berth %s: exit %d, %q, said\n%s", line, said.Exit, said.Out, said.ErrOut)
 		}
 	}
 }
 
 func TestEmptyArgumentsAreRefused(t *testing.T) {
-	w, _ := newWorld(t)
+	w, _ := clitest.NewSite(t)
 	for _, args := range [][]string{{"vm", "show", ""}, {"vm", "start", ""}, {"node", "maintenance", "", "on"}} {
-		if said := w.run(args...); said.exit != WrongUsage || !strings.Contains(said.errOut, " is empty") {
-			t.Errorf("%q: exit %d, %q", args, said.exit, said.errOut)
-		}
-	}
-}
-
-// What stands on the line is what the coordinator is asked.
-func TestStartSendsWhatWasDescribed(t *testing.T) {
-	f := steady()
-	w, _ := newWorld(t, f)
-	document := filepath.Join(t.TempDir(), "vm.xml")
-	if err := os.WriteFile(document, []byte("<domain/>"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		line string
-		want *berthv1.StartVMRequest
-	}{
-		{"web1", &berthv1.StartVMRequest{Name: "web1"}},
-		{"web1 --node node3", &berthv1.StartVMRequest{Name: "web1", Node: "node3"}},
-		{"tiny --memory 1.5G", &berthv1.StartVMRequest{Name: "tiny", Spec: &berthv1.VMSpec{MemoryBytes: 3 * gib / 2, Vcpus: 1}}},
-		{
-			"db1 --memory 8G --vcpus 4 --disk /b.raw,bus=scsi,format=qcow2 --disk /c.iso,readonly --image /a.qcow2 --network default --network bridge:br0",
-			&berthv1.StartVMRequest{Name: "db1", Spec: &berthv1.VMSpec{
-				MemoryBytes: 8 * gib, Vcpus: 4, Networks: []string{"default", "bridge:br0"},
-				Disks: []*berthv1.Disk{
-					{Path: "/a.qcow2", Format: "qcow2", Bus: "virtio"},
-					{Path: "/b.raw", Format: "qcow2", Bus: "scsi"},
-					{Path: "/c.iso", Format: "raw", Bus: "virtio", ReadOnly: true},
-				},
-			}},
-		},
-		{
-			"k --memory 128M --kernel /k --initrd /i --cmdline console=ttyS0",
-			&berthv1.StartVMRequest{Name: "k", Spec: &berthv1.VMSpec{MemoryBytes: 128 << 20, Vcpus: 1, Kernel: "/k", Initrd: "/i", Cmdline: "console=ttyS0"}},
-		},
-		{
-			"c --memory 1G --image debian --root-size 20G --pool fast --keep-root --root-bus scsi --pod fra-1 --machine q35 --firmware efi " +
-				"--cpu host-passthrough --user-data -",
-			&berthv1.StartVMRequest{
-				Name: "c", Within: "pod/fra-1", Root: &berthv1.RootDisk{Image: "debian", SizeBytes: 20 * gib, Pool: "fast", Bus: "scsi", Keep: true},
-				Spec: &berthv1.VMSpec{
-					MemoryBytes: gib, Vcpus: 1, Machine: "q35", Firmware: "efi", Cpu: "host-passthrough", UserData: "<domain type='kvm'/>",
-				},
-			},
-		},
-		{"--xml " + document, &berthv1.StartVMRequest{Spec: &berthv1.VMSpec{Xml: "<domain/>"}}},
-		{"web1 --xml -", &berthv1.StartVMRequest{Name: "web1", Spec: &berthv1.VMSpec{Xml: "<domain type='kvm'/>"}}},
-	} {
-		w.in = strings.NewReader("<domain type='kvm'/>")
-		said := w.run(append([]string{"vm", "start"}, strings.Fields(c.line)...)...)
-		sent := asked[berthv1.StartVMRequest](f)
-		if said.exit != Done || len(sent) == 0 {
-			t.Errorf("%s: exit %d, %s", c.line, said.exit, said.errOut)
-			continue
-		}
-		last := sent[len(sent)-1]
-		if len(last.GetRequestId()) < 16 {
-			t.Errorf("%s: request ID %q", c.line, last.GetRequestId())
-		}
-		last.RequestId = ""
-		if diff := cmp.Diff(c.want, last, protocmp.Transform()); diff != "" {
-			t.Errorf("%s: %s", c.line, diff)
-		}
-	}
-}
-
-func TestStartRefusesABadDocument(t *testing.T) {
-	w, _ := newWorld(t, steady())
-	folder := t.TempDir()
-	huge := filepath.Join(folder, "huge.xml")
-	if err := os.WriteFile(huge, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, say := range map[string]string{
-		filepath.Join(folder, "none.xml"): "no such file", huge: "is longer than 256 KiB", "-": "is empty", folder: "is a directory",
-	} {
-		w.in = strings.NewReader(" \n")
-		if said := w.run("vm", "start", "--xml", path); said.exit != Failed || !strings.Contains(said.errOut, say) {
-			t.Errorf("%s: exit %d, %s", path, said.exit, said.errOut)
+		if said := w.Run(args...); said.Exit != term.WrongUsage || !strings.Contains(said.ErrOut, " is empty") {
+			t.Errorf("%q: exit %d, %q", args, said.Exit, said.ErrOut)
 		}
 	}
 }
@@ -390,21 +421,23 @@ func TestHelpIsComplete(t *testing.T) {
 			walk(child)
 		}
 	}
-	walk(New(Options{}))
+	walk(cli.New(cli.Options{}))
 
-	w, _ := newWorld(t)
+	w, _ := clitest.NewSite(t)
 	for name, args := range map[string][]string{
 		"help": {}, "help-vm": {"vm", "--help"}, "help-vm-start": {"vm", "start", "--help"}, "help-login": {"help", "login"},
-		"help-key": {"key", "--help"}, "help-cluster": {"cluster", "--help"}, "help-vdc-add": {"vdc", "add", "--help"}, "help-apply": {"apply", "--help"},
+		"help-key": {"key", "--help"}, "help-cluster": {"cluster", "--help"}, "help-vdc-add": {"vdc", "add", "--help"},
+		"help-apply":          {"apply", "--help"},
 		"help-billing-entity": {"billing-entity", "--help"}, "help-cluster-set": {"cluster", "set", "--help"},
-		"help-node-drain": {"node", "drain", "--help"}, "help-plan": {"plan", "--help"}, "help-policy": {"policy", "--help"}, "help-policy-edit": {"policy", "edit", "--help"},
-		"help-group": {"group", "--help"}, "help-group-create": {"group", "create", "--help"},
+		"help-node-drain": {"node", "drain", "--help"}, "help-plan": {"plan", "--help"}, "help-policy": {"policy", "--help"},
+		"help-policy-edit": {"policy", "edit", "--help"},
+		"help-group":       {"group", "--help"}, "help-group-create": {"group", "create", "--help"},
 	} {
-		said := w.run(args...)
-		if said.exit != Done || said.errOut != "" {
-			t.Errorf("%s: exit %d, %q", name, said.exit, said.errOut)
+		said := w.Run(args...)
+		if said.Exit != term.Done || said.ErrOut != "" {
+			t.Errorf("%s: exit %d, %q", name, said.Exit, said.ErrOut)
 		}
-		golden(t, name+".golden", said.out)
+		clitest.Golden(t, name+".golden", said.Out)
 	}
 }
 
@@ -418,16 +451,18 @@ func isFile(flag string) bool {
 
 // The program's own verbs stand among the others, and their wrong usage is wrong usage.
 func TestAddedCoordinatorCommands(t *testing.T) {
-	w, _ := newWorld(t)
+	w, _ := clitest.NewSite(t)
 	ran := false
-	o := Options{Version: "1.2.3", CoordinatorCommands: []*cobra.Command{{
+	o := cli.Options{Version: "1.2.3", CoordinatorCommands: []*cobra.Command{{
 		Use: "run", Short: "Run a coordinator", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { ran = true; return nil },
 	}}}
 	var out, errOut strings.Builder
-	if exit := Run(t.Context(), o, []string{"coordinator", "run"}, w.in, &out, &errOut); exit != 0 || !ran {
+	if exit := cli.Run(t.Context(), o, []string{"coordinator", "run"}, w.In, &out, &errOut); exit != 0 || !ran {
 		t.Errorf("exit %d, ran %v, %s", exit, ran, errOut.String())
 	}
-	if exit := Run(t.Context(), o, []string{"coordinator", "run", "fast"}, w.in, &out, &errOut); exit != 64 || !strings.Contains(errOut.String(), "usage: berth coordinator run") {
+	if exit := cli.Run(
+		t.Context(), o, []string{"coordinator", "run", "fast"}, w.In, &out, &errOut,
+	); exit != 64 || !strings.Contains(errOut.String(), "usage: berth coordinator run") {
 		t.Errorf("exit %d, %s", exit, errOut.String())
 	}
 }

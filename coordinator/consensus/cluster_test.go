@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
-	"berth/shared/loopback"
+	"berth/integration/loopback"
 	"berth/shared/pki"
 )
 
@@ -233,7 +233,7 @@ func enrol(name string) state.Command {
 	return state.Command{
 		Key: "enrol-" + name, Kind: "enrol node", Caller: "operator/admin", At: time.Now(),
 		Expect: []state.Expectation{{Table: state.Nodes, ID: name}},
-		Nodes:  []cluster.Node{{ID: name, Name: name}},
+		Nodes:  []model.Node{{ID: name, Name: name}},
 	}
 }
 

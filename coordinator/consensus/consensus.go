@@ -98,7 +98,7 @@ type Consensus struct {
 	endError error
 }
 
-// Bootstrap makes a cluster of this one member in an empty store. It is for `init` alone: whoever joins never bootstraps.
+// Bootstrap makes a cluster of this one member in an empty store. It is for `init` alone: a member that joins never bootstraps.
 // The error is ErrNotEmpty when there is a cluster already.
 func Bootstrap(cfg Config) error {
 	if err := cfg.complete(); err != nil {
@@ -252,7 +252,7 @@ func (c *Consensus) applied() (index, term uint64) {
 	return r.AppliedIndex(), r.CurrentTerm()
 }
 
-// follows tells whether this member follows whoever leads this term, and where its log ends.
+// follows tells whether this member follows the leader of this term, and where its log ends.
 func (c *Consensus) follows(term uint64) (lastIndex uint64, yes bool) {
 	r := c.raft.Load()
 	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -242,7 +242,7 @@ func TestAPlannedStopHandsTheLeadershipOn(t *testing.T) {
 func TestTooLargeACommandIsNotSent(t *testing.T) {
 	all := newTeam(t, newAuthority(t, "c1"), 1)
 	command := enrol("n1")
-	command.Events = []cluster.Event{{Message: strings.Repeat("x", state.MaxCommand)}}
+	command.Events = []model.Event{{Message: strings.Repeat("x", state.MaxCommand)}}
 	if _, err := all.leader().Propose(t.Context(), command); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}

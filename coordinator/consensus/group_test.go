@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -37,7 +37,7 @@ func TestCommandsThatAreProposedTogetherShareAnEntry(t *testing.T) {
 	}
 	refused, large := enrol("n0"), enrol("large")
 	refused.Key = "again"
-	large.Events = []cluster.Event{{Message: strings.Repeat("x", state.MaxCommand)}}
+	large.Events = []model.Event{{Message: strings.Repeat("x", state.MaxCommand)}}
 	commands = append(commands, refused, large, enrol("n51"))
 	answers := leader.ProposeTogether(t.Context(), commands)
 	for i, answer := range answers {

@@ -200,7 +200,9 @@ func (c *Consensus) raiseLevel(ctx context.Context, term uint64) error {
 	now := time.Now().UTC()
 	command := state.RaiseLevel(level)
 	command.Key, command.Caller, command.At = fmt.Sprintf("feature-level/%d/%d/%d", level, term, now.UnixNano()), c.caller(), now
-	command.Expect = []state.Expectation{{Table: state.Meta, ID: state.MetaFeatureLevel, Revision: snapshot.MetaRevision(state.MetaFeatureLevel)}}
+	command.Expect = []state.Expectation{{
+		Table: state.Meta, ID: state.MetaFeatureLevel, Revision: snapshot.MetaRevision(state.MetaFeatureLevel),
+	}}
 	if _, err := c.Propose(ctx, command); err != nil {
 		return fmt.Errorf("raise the feature level to %d: %w", level, err)
 	}

@@ -214,7 +214,9 @@ func TestTheFeatureLevelRisesWhenAllHaveTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As it would be if the other one had been there from the start.
-	leader.mustPropose(state.Command{Key: "back", Kind: "test", Caller: "test", At: time.Now(), Meta: map[string]string{state.MetaFeatureLevel: "1"}})
+	leader.mustPropose(state.Command{
+		Key: "back", Kind: "test", Caller: "test", At: time.Now(), Meta: map[string]string{state.MetaFeatureLevel: "1"},
+	})
 	stays := func(why string) {
 		t.Helper()
 		time.Sleep(3 * leadEvery) // nothing is to happen: the leader looks this often

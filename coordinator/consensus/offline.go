@@ -116,7 +116,7 @@ func (s *stored) loadSnapshots(found *Inspection) (*state.Store, error) {
 	return newest, nil
 }
 
-// readValues reads what Raft keeps beside the log.
+// readValues reads what Raft keeps outside the log.
 func (s *stored) readValues(found *Inspection) (err error) {
 	if found.First, err = s.logs.FirstIndex(); err != nil {
 		return err

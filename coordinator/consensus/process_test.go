@@ -21,7 +21,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -50,7 +50,7 @@ func script(i int, snapshot *state.Snapshot) state.Command {
 	command := state.Command{
 		Key: fmt.Sprintf("script-%d", i), Kind: "script", Caller: "operator/admin",
 		At:    time.Date(2026, 11, 21, 12, 0, i, 0, time.UTC),
-		Nodes: []cluster.Node{{ID: name, Name: name, Cluster: cluster.DefaultCluster}},
+		Nodes: []model.Node{{ID: name, Name: name, Cluster: model.DefaultCluster}},
 	}
 	before, _ := snapshot.Node(name)
 	if i%2 == 0 {
@@ -416,19 +416,20 @@ func met(good bool) string {
 // KILLS says at how many places a member is killed, of scriptLength times five.
 func TestAKilledMemberComesBackAsIfNothingHadBeen(t *testing.T) {
 	kills := number(t, "KILLS", 200)
-	if raceDetected {
+	if testing.Short() || raceDetected {
 		kills = number(t, "KILLS", 10)
 	}
 	moments := []string{beforeSync, afterSync, afterApply, inSnapshot, inRestore}
 	ends, restarts, wrong := endEverywhere(t, moments, spread(1, scriptLength, kills/len(moments)))
-	t.Logf("GOAL G4: %d kills at %d moments of %d commands, %d processes, %d with another state than one that never crashed | wanted 0 of %d | %s",
+	t.Logf("GOAL G4: %d kills at %d moments of %d commands, %d processes, "+
+		"%d with another state than one that never crashed | wanted 0 of %d | %s",
 		ends, len(moments), scriptLength, restarts, wrong, kills, met(wrong == 0 && ends >= kills))
 }
 
 // FAULTS says at how many writes a disk is full and an fsync fails.
 func TestAMemberWhoseDiskFailsEndsAndComesBackWhole(t *testing.T) {
 	faults := number(t, "FAULTS", 40)
-	if raceDetected {
+	if testing.Short() || raceDetected {
 		faults = number(t, "FAULTS", 4)
 	}
 	ends, _, wrong := endEverywhere(t, []string{diskFull, syncFails}, spread(1, scriptLength, faults/2))

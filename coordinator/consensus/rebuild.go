@@ -16,7 +16,7 @@ import (
 )
 
 // Rebuild makes this member the only one of its cluster, with the state of a backup, for when no store can be read any more.
-// What was decided since the backup is lost; the rest is as after Recover. The old store, if there is one, is moved beside the
+// What was decided since the backup is lost; the rest is as after Recover. The old store, if there is one, is kept next to the
 // new one and never looked at again: aside is its path, empty when there was none. The member's terms begin at the time of
 // day in milliseconds, which is above all that elections come to, so that agents obey it. The backup is read and checked to
 // its last byte before anything changes. The error is state.ErrSnapshot, ErrForeign or ErrInUse.

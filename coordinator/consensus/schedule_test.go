@@ -478,26 +478,30 @@ func number(t testing.TB, name string, otherwise int) int {
 }
 
 // TestSchedules plays seeded schedules of faults on members that are real but for their network and disks. SCHEDULES says
-// how many, SCHEDULE is one seed that is played, SCHEDULES times.
+// how many, FIRST is the seed of the first one. SCHEDULE is one seed that is played, SCHEDULES times.
 func TestSchedules(t *testing.T) {
-	count, only := number(t, "SCHEDULES", 5000), number(t, "SCHEDULE", 0)
-	if testing.Short() || raceDetected {
-		count = number(t, "SCHEDULES", 50)
+	otherwise := 5000
+	switch {
+	case testing.Short():
+		otherwise = 20
+	case raceDetected:
+		otherwise = 50
 	}
+	count, first, only := number(t, "SCHEDULES", otherwise), number(t, "FIRST", 1), number(t, "SCHEDULE", 0)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	dir, began := t.TempDir(), time.Now()
 	var mu sync.Mutex
 	var all tally
 	bad, bent := 0, 0
-	next := uint64(0)
+	next := uint64(first)
 	t.Run("play", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
 				t.Parallel()
 				for {
 					mu.Lock()
+					seed, over := next, int(next) >= first+count || bad > 4
 					next++
-					seed, over := next, int(next) > count || bad > 4
 					mu.Unlock()
 					if over {
 						return
@@ -527,8 +531,9 @@ func TestSchedules(t *testing.T) {
 		}
 		return "not met"
 	}
-	t.Logf("GOAL G1: %d schedules, %d writes acknowledged, %d crashes, %d partitions, %d member changes, %d snapshots restored, %d with a lost write, another state or two leaders | wanted 0 of %d | %s",
-		all.schedules, all.acknowledged, all.crashes, all.partitions, all.changes, all.restored, bad, count, verdict(bad))
+	t.Logf("GOAL G1: %d schedules from seed %d, %d writes acknowledged, %d crashes, %d partitions, %d member changes, "+
+		"%d snapshots restored, %d with a lost write, another state or two leaders | wanted 0 of %d | %s",
+		all.schedules, first, all.acknowledged, all.crashes, all.partitions, all.changes, all.restored, bad, count, verdict(bad))
 	t.Logf("GOAL G3: %d operations of clients in %d schedules, %d not linearizable | wanted 0 | %s",
 		all.acknowledged+all.refused+all.unknown+all.reads, all.schedules, bent, verdict(bent))
 }

@@ -83,7 +83,7 @@ func (t *transport) receive() {
 // SetHeartbeatHandler implements raft.Transport. Raft's own handler is not used, see heartbeat.
 func (t *transport) SetHeartbeatHandler(func(raft.RPC)) { t.link.SetHeartbeatHandler(t.heartbeat) }
 
-// heartbeat is called beside Raft's main goroutine, so that a leader gets its answer while that one waits for the disk.
+// heartbeat is called outside Raft's main goroutine, so that a leader gets its answer while that one waits for the disk.
 // Raft's own handler (v1.8.0) changes the state and the term right there, and the main goroutine does not expect that:
 // a leader that is just writing goes on with the term that another leads, and begins to send in it; a candidate that gets
 // its last vote leads in it. So the main goroutine is given every heartbeat. Only when it has no time, and there is nothing

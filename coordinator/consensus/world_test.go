@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -434,7 +434,7 @@ func (w *world) record(client int, call clientCall, answer clientAnswer, from, t
 func vmID(vm int) string { return fmt.Sprintf("vm%d", vm) }
 
 // read is a strong one, by one member. It tells whether there was an answer.
-func (w *world) read(ctx context.Context, client, vm int, in *incarnation) (cluster.VM, bool) {
+func (w *world) read(ctx context.Context, client, vm int, in *incarnation) (model.VM, bool) {
 	from := w.ticket.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -450,21 +450,21 @@ func (w *world) read(ctx context.Context, client, vm int, in *incarnation) (clus
 		err = in.VerifyRead(ctx)
 	}
 	if err != nil {
-		return cluster.VM{}, false
+		return model.VM{}, false
 	}
 	found, _ := in.store.Snapshot().VM(vmID(vm))
 	if in.alive.Err() != nil {
-		return cluster.VM{}, false
+		return model.VM{}, false
 	}
-	w.record(client, clientCall{vm: vm}, clientAnswer{value: found.Condition}, from, w.ticket.Add(1))
+	w.record(client, clientCall{vm: vm}, clientAnswer{value: found.Condition.Text}, from, w.ticket.Add(1))
 	w.seen.add(func(t *tally) { t.reads++ })
 	return found, true
 }
 
 // write replaces the value of a VM, on whichever member takes it, until the answer is known or patience ends.
-func (w *world) write(client int, value string, base cluster.VM, vm int, chance *rand.Rand) {
-	next := cluster.VM{ID: vmID(vm), Name: vmID(vm), Desired: cluster.Running, Condition: value}
-	call := clientCall{vm: vm, write: true, base: base.Condition, next: value}
+func (w *world) write(client int, value string, base model.VM, vm int, chance *rand.Rand) {
+	next := model.VM{ID: vmID(vm), Name: vmID(vm), Desired: model.Running, Condition: model.Condition{Text: value}}
+	call := clientCall{vm: vm, write: true, base: base.Condition.Text, next: value}
 	from := w.ticket.Add(1)
 	unknown := false
 	for range 6 {
@@ -475,7 +475,7 @@ func (w *world) write(client int, value string, base cluster.VM, vm int, chance 
 		}
 		command := state.Command{
 			Key: value, Kind: "write", Caller: "operator/admin", At: time.Now().Add(in.host.skew).UTC(),
-			Expect: []state.Expectation{{Table: state.VMs, ID: next.ID, Revision: base.Revision}}, VMs: []cluster.VM{next},
+			Expect: []state.Expectation{{Table: state.VMs, ID: next.ID, Revision: base.Revision}}, VMs: []model.VM{next},
 		}
 		ctx, cancel := context.WithTimeout(in.alive, time.Duration(200+chance.IntN(2000))*time.Millisecond)
 		result, err := in.Propose(ctx, command)
@@ -556,7 +556,7 @@ func (w *world) client(id int) {
 		}
 		base, found := in.store.Snapshot().VM(vmID(vm)) // as old as that member is
 		if !found && in.store.Snapshot().Index() > 0 && chance.IntN(2) == 0 {
-			base = cluster.VM{}
+			base = model.VM{}
 		}
 		w.write(id, fmt.Sprintf("c%d.%d", id, turn), base, vm, chance)
 	}

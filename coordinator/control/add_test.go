@@ -6,14 +6,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
 
-func local() cluster.Resource {
-	return defaultCluster(map[string]string{cluster.SettingStorage: string(cluster.LocalStorage)})
+func local() model.Resource {
+	return defaultCluster(map[string]string{model.SettingStorage: string(model.LocalStorage)})
 }
 
 func TestAVMIsMadeWithoutBeingStarted(t *testing.T) {
@@ -21,7 +23,7 @@ func TestAVMIsMadeWithoutBeingStarted(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		w.put(customer("acme")...)
-		request := AddVM(guest("web1", "acme", 10))
+		request := lifecycle.AddVM(guest("web1", "acme", 10))
 		tryout := request
 		tryout.DryRun, tryout.RequestID = true, ""
 		before := w.Store.Snapshot().Index()
@@ -37,10 +39,10 @@ func TestAVMIsMadeWithoutBeingStarted(t *testing.T) {
 			t.Errorf("the same request again: %+v, %v", again, err)
 		}
 		vm := w.vm("web1")
-		if vm.Desired != cluster.Stopped || vm.Holder != "" || vm.VDC != "vdc-acme" || len(vm.Keys) != 1 || vm.Revision != added.VM.Revision {
+		if vm.Desired != model.Stopped || vm.Holder != "" || vm.VDC != "vdc-acme" || len(vm.Keys) != 1 || vm.Revision != added.VM.Revision {
 			t.Errorf("vm %+v", vm)
 		}
-		w.must(StartVM{Name: "web1"})
+		w.must(lifecycle.StartVM{Name: "web1"})
 		synctest.Wait()
 		if w.vm("web1").Holder == "" {
 			t.Error("it does not start")
@@ -55,19 +57,19 @@ func TestWhatCannotBeMadeIsRefused(t *testing.T) {
 		w.put(customer("acme")...)
 		w.running("web1")
 		for name, tt := range map[string]struct {
-			change func(*AddVM)
-			code   Code
+			change func(*lifecycle.AddVM)
+			code   lead.Code
 			says   string
 		}{
-			"a name twice":         {func(r *AddVM) { r.Name = "web1" }, Exists, "exists already"},
-			"without a size":       {func(r *AddVM) { r.Spec = nil }, Invalid, "not described"},
-			"a bad size":           {func(r *AddVM) { r.Spec.VCPUs = 0 }, Invalid, "vcpus"},
-			"a key that may not":   {func(r *AddVM) { r.Keys[0].Name = "#RAM" }, Invalid, "#RAM"},
-			"a VDC that is none":   {func(r *AddVM) { r.VDC = "c-acme" }, Invalid, "vdc"},
-			"a disk that is none":  {func(r *AddVM) { r.Disks = []string{"d9"} }, Invalid, "d9"},
-			"a node without cause": {func(r *AddVM) { r.Node = "n1" }, Invalid, "shared storage"},
+			"a name twice":         {func(r *lifecycle.AddVM) { r.Name = "web1" }, lead.Exists, "exists already"},
+			"without a size":       {func(r *lifecycle.AddVM) { r.VM = nil }, lead.Invalid, "not described"},
+			"a bad size":           {func(r *lifecycle.AddVM) { r.VM.Spec.VCPUs = 0 }, lead.Invalid, "vcpus"},
+			"a key that may not":   {func(r *lifecycle.AddVM) { r.VM.Keys[0].Name = "#RAM" }, lead.Invalid, "#RAM"},
+			"a VDC that is none":   {func(r *lifecycle.AddVM) { r.VM.VDC = "c-acme" }, lead.Invalid, "vdc"},
+			"a disk that is none":  {func(r *lifecycle.AddVM) { r.VM.Disks = []string{"d9"} }, lead.Invalid, "d9"},
+			"a node without cause": {func(r *lifecycle.AddVM) { r.Node = "n1" }, lead.Invalid, "shared storage"},
 		} {
-			request := AddVM(guest("web2", "acme", 10))
+			request := lifecycle.AddVM(guest("web2", "acme", 10))
 			request.RequestID = ""
 			tt.change(&request)
 			_, err := w.AddVM(t.Context(), request)
@@ -88,7 +90,7 @@ func TestLocalStoragePlacesAVMWhenItIsMade(t *testing.T) {
 		defer w.lose()
 		w.put(local())
 		w.put(customer("acme")...)
-		request := AddVM(guest("web1", "acme", 10))
+		request := lifecycle.AddVM(guest("web1", "acme", 10))
 		added, err := w.AddVM(t.Context(), request)
 		if err != nil || added.Decision.Request.Purpose != placement.ForCreate || added.VM.Home == "" || added.VM.Home != added.Decision.Winner {
 			t.Fatalf("%+v, %v", added, err)
@@ -100,31 +102,31 @@ func TestLocalStoragePlacesAVMWhenItIsMade(t *testing.T) {
 		if err != nil || again.VM.Home != added.VM.Home || again.Decision.ID != added.Decision.ID {
 			t.Errorf("the same request again: %+v, %v", again, err)
 		}
-		pinned := AddVM(guest("web2", "acme", 10))
+		pinned := lifecycle.AddVM(guest("web2", "acme", 10))
 		pinned.Node = other(added.VM.Home)
 		if added, err := w.AddVM(t.Context(), pinned); err != nil || added.VM.Home != pinned.Node {
 			t.Errorf("with its disk on %s: home %s, %v", pinned.Node, added.VM.Home, err)
 		}
 
-		if _, err := w.StartVM(t.Context(), StartVM{Name: "web1", Node: other(added.VM.Home)}); !isCode(err, NoNodeFits) {
+		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1", Node: other(added.VM.Home)}); !isCode(err, lead.NoNodeFits) {
 			t.Errorf("a start where the disk is not: %v", err)
 		}
 		// The others are idle, and the VM starts where its disk is all the same.
 		busy := 4.0
-		w.facts.change(added.VM.Home, func(f *cluster.NodeFacts) { f.Load1 = &busy })
-		started := w.must(StartVM{Name: "web1"})
+		w.facts.change(added.VM.Home, func(f *model.NodeFacts) { f.Load1 = &busy })
+		started := w.must(lifecycle.StartVM{Name: "web1"})
 		synctest.Wait()
 		vm := w.vm("web1")
 		if started.Operation.Target != added.VM.Home || vm.Holder != added.VM.Home || vm.Home != added.VM.Home {
 			t.Errorf("made on %s, started on %s", added.VM.Home, started.Operation.Target)
 		}
-		_, err = w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID})
-		if refusal, ok := isRefusal(err); !ok || refusal.Code != Conflict || !strings.Contains(refusal.Message, "local storage") {
+		_, err = w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID})
+		if refusal, ok := isRefusal(err); !ok || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, "local storage") {
 			t.Errorf("a migration: %v", err)
 		}
-		full := AddVM(guest("huge", "acme", 10))
-		full.Spec.Memory = 64 * units.GiB
-		if _, err := w.AddVM(t.Context(), full); !isCode(err, NoNodeFits) {
+		full := lifecycle.AddVM(guest("huge", "acme", 10))
+		full.VM.Spec.Memory = 64 * units.GiB
+		if _, err := w.AddVM(t.Context(), full); !isCode(err, lead.NoNodeFits) {
 			t.Errorf("a VM that fits nowhere: %v", err)
 		}
 	})
@@ -137,16 +139,16 @@ func TestAVMWithoutAHomeGetsItWhereItStarts(t *testing.T) {
 		w := newWorld(t, func(order operation.Order) *operation.Answer {
 			if order.Action == operation.ActStart && (failed == "" || failed == order.Node) {
 				failed = order.Node
-				return &operation.Answer{Outcome: operation.OutcomeFailed, Error: "no", Seen: operation.Observation{State: cluster.DomainAbsent}}
+				return &operation.Answer{Outcome: operation.OutcomeFailed, Error: "no", Seen: operation.Observation{State: model.DomainAbsent}}
 			}
 			return obedient(order)
 		})
 		defer w.lose()
-		if _, err := w.AddVM(t.Context(), AddVM{Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1}}); err != nil {
+		if _, err := w.AddVM(t.Context(), lifecycle.AddVM{Name: "web1", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}}}); err != nil {
 			t.Fatal(err)
 		}
 		w.put(local())
-		w.must(StartVM{Name: "web1"})
+		w.must(lifecycle.StartVM{Name: "web1"})
 		synctest.Wait()
 		vm := w.vm("web1")
 		if vm.Holder == "" || vm.Home != vm.Holder || slices.Contains([]string{failed, ""}, vm.Home) {

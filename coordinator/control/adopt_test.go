@@ -9,30 +9,33 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
 )
 
 // foreign is a domain of 2 GiB that is not Berth's, which a node shows running.
-func (w *world) foreign(node, uuid, name string, change ...func(*cluster.Domain)) cluster.Domain {
-	domain := cluster.Domain{
-		UUID: uuid, Name: name, State: cluster.DomainRunning, Memory: 2 * units.GiB, VCPUs: 2, Persistent: true, Since: time.Now().Add(-time.Hour),
+func (w *world) foreign(node, uuid, name string, change ...func(*model.Domain)) model.Domain {
+	domain := model.Domain{
+		UUID: uuid, Name: name, State: model.DomainRunning, Memory: 2 * units.GiB, VCPUs: 2, Persistent: true, Since: time.Now().Add(-time.Hour),
 	}
 	for _, one := range change {
 		one(&domain)
 	}
-	w.facts.change(node, func(f *cluster.NodeFacts) {
+	w.facts.change(node, func(f *model.NodeFacts) {
 		f.Domains = append(f.Domains, domain)
-		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+		slices.SortFunc(f.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	})
 	w.facts.describe(uuid, document(uuid, name, ""))
 	return domain
 }
 
 func document(uuid, name, devices string) string {
-	return fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s</uuid><memory unit='GiB'>2</memory><vcpu>2</vcpu><devices>%s</devices></domain>",
+	return fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s</uuid><memory "+
+		"unit='GiB'>2</memory><vcpu>2</vcpu><devices>%s</devices></domain>",
 		name, uuid, devices)
 }
 
@@ -53,7 +56,7 @@ func TestAdoptVMs(t *testing.T) {
 		defer w.lose()
 		mine := w.on("n2", "mine", 1)
 		w.foreign("n1", uuidA, "db")
-		w.foreign("n3", uuidB, "web", func(d *cluster.Domain) { d.Autostart = true })
+		w.foreign("n3", uuidB, "web", func(d *model.Domain) { d.Autostart = true })
 		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, DryRun: true, Caller: "operator/test"})
 		if err != nil || len(rows) != 2 || rows[0].Problem != "" || rows[0].Operation.ID != "" || len(w.Store.Snapshot().VMs()) != 1 {
 			t.Fatalf("dry run: %+v, %v", rows, err)
@@ -67,8 +70,11 @@ func TestAdoptVMs(t *testing.T) {
 		}
 		synctest.Wait()
 		vm := w.vm("db")
-		if vm.ID != uuidA || vm.Holder != "n1" || vm.Epoch != 1 || vm.Desired != cluster.Running || !vm.Adopted || !vm.Persistent || vm.Operation != "" ||
-			vm.Spec.Memory != 2*units.GiB || vm.Spec.VCPUs != 2 || !strings.Contains(vm.Spec.XML, "<name>db</name>") || !vm.StartedAt.Equal(time.Now().Add(-time.Hour)) {
+		if vm.ID != uuidA || vm.Holder != "n1" || vm.Epoch != 1 || vm.Desired != model.Running || !vm.Adopted || !vm.Persistent ||
+			vm.Operation != "" ||
+			vm.Spec.Memory != 2*units.GiB || vm.Spec.VCPUs != 2 || !strings.Contains(
+			vm.Spec.XML, "<name>db</name>",
+		) || !vm.StartedAt.Equal(time.Now().Add(-time.Hour)) {
 			t.Errorf("vm %+v", vm)
 		}
 		if shown := w.facts.Facts("n1", time.Now()); !shown.Domains[0].Managed || shown.Domains[0].Epoch != 1 {
@@ -91,7 +97,7 @@ func TestAdoptVMs(t *testing.T) {
 			t.Errorf("repeated: %+v, %v", repeated, err)
 		}
 		time.Sleep(time.Minute)
-		if after := w.vm("db"); after.Condition != "" || after.Holder != "n1" {
+		if after := w.vm("db"); after.Condition.Text != "" || after.Holder != "n1" {
 			t.Errorf("later: %+v", after)
 		}
 	})
@@ -103,14 +109,17 @@ func TestAnAdoptedDomainCountsOnceAtAnyMoment(t *testing.T) {
 		w := newWorld(t, func(operation.Order) *operation.Answer { return nil })
 		defer w.lose()
 		resident := 2 * units.GiB
-		w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.Resident = &resident })
+		w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.Resident = &resident })
 		left := 6 * units.GiB
-		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Available = &left })
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Available = &left })
 		counted := func(when string) {
 			t.Helper()
 			node := w.Inventory.View(w.Store.Snapshot(), time.Now()).Node("n1")
 			if len(node.Allocations) != 1 || node.PromisedUsed != 2*units.GiB || node.PhysicalFree != left || node.VCPUsUsed != 2 {
-				t.Errorf("%s: promised %s, physically free %s, vCPUs %d, %+v", when, node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed, node.Allocations)
+				t.Errorf(
+					"%s: promised %s, physically free %s, vCPUs %d, %+v", when, node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed,
+					node.Allocations,
+				)
 			}
 		}
 		counted("before")
@@ -119,7 +128,10 @@ func TestAnAdoptedDomainCountsOnceAtAnyMoment(t *testing.T) {
 			t.Fatal(rows, err)
 		}
 		counted("meanwhile")
-		w.Answered(operation.Answer{Operation: rows[0].Operation.ID, Node: "n1", Step: 1, Outcome: operation.OutcomeDone, Seen: operation.Observation{State: cluster.DomainRunning, Epoch: 1}})
+		w.Answered(operation.Answer{
+			Operation: rows[0].Operation.ID, Node: "n1", Step: 1, Outcome: operation.OutcomeDone,
+			Seen: operation.Observation{State: model.DomainRunning, Epoch: 1},
+		})
 		synctest.Wait()
 		w.facts.carryOut(operation.Order{Node: "n1", VM: uuidA, Action: operation.ActAdopt, Epoch: 1})
 		if w.vm("db").Holder != "n1" {
@@ -138,16 +150,16 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 		next    string
 	}{
 		"off": {func(w *world) {
-			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
+			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State = model.DomainShutoff })
 		}, []string{"db"}, "", "it is off", "virsh start db"},
 		"a mark that no other can follow": {func(w *world) {
-			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.Managed, d.Epoch = true, 1<<64-1 })
+			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.Managed, d.Epoch = true, 1<<64-1 })
 		}, nil, "", "its mark has epoch 18446744073709551615", "virsh metadata db"},
 		"paused": {func(w *world) {
-			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State, d.Reason = cluster.DomainPaused, "user" })
+			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State, d.Reason = model.DomainPaused, "user" })
 		}, nil, "", "it is paused (user)", "virsh resume db"},
 		"being migrated": {func(w *world) {
-			w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainPausedMigration })
+			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State = model.DomainPausedMigration })
 		}, nil, "", "it is being migrated", "wait"},
 		"twice": {func(w *world) {
 			w.foreign("n1", uuidA, "db")
@@ -155,7 +167,7 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 		}, nil, "", "its UUID is on node2 too, running there", "virsh destroy"},
 		"a definition elsewhere": {func(w *world) {
 			w.foreign("n1", uuidA, "db")
-			w.foreign("n2", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
+			w.foreign("n2", uuidA, "db", func(d *model.Domain) { d.State = model.DomainShutoff })
 		}, nil, "", "a definition with its UUID is on node2 too", "virsh undefine db"},
 		"two of one name": {func(w *world) {
 			w.foreign("n1", uuidA, "db")
@@ -168,15 +180,15 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 		"a name that VMs cannot have": {func(w *world) { w.foreign("n1", uuidA, "my db!") }, nil, "", "my db!", "virsh domrename"},
 		"secrets": {func(w *world) {
 			w.foreign("n1", uuidA, "db")
-			w.agents.does(func(_ string, task Task) error {
+			w.agents.does(func(_ string, task lead.Task) error {
 				if task.Describe != "" {
-					return &TaskError{Code: "unsupported", Message: "its XML has a secret, a password of its graphics for instance"}
+					return &lead.TaskError{Code: "unsupported", Message: "its XML has a secret, a password of its graphics for instance"}
 				}
 				return nil
 			})
 		}, nil, "", "its XML has a secret", "virsh dumpxml db"},
 		"no such thing": {func(w *world) {
-			w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+			w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		}, []string{"db"}, "", "no node shows a domain of this name or UUID; not asked could be node3", "berth node show"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,30 +223,34 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		devices string
-		want    cluster.Migration
+		want    model.Migration
 	}{
-		"a file in no pool":       {"<disk type='file'><source file='/var/lib/db.img'/><target dev='vda'/></disk>", cluster.MigrateNever},
-		"a local pool":            {"<disk type='file'><source file='/fast/db.img'/><target dev='vda'/></disk>", cluster.MigrateNever},
-		"a volume of a local one": {"<disk type='volume'><source pool='fast' volume='db'/><target dev='vda'/></disk>", cluster.MigrateNever},
-		"a shared pool":           {"<disk type='file'><source file='/wide/db.img'/><target dev='vda'/></disk>", cluster.MigrateAutomatic},
-		"beside a shared pool":    {"<disk type='file'><source file='/wide/../fast/db.img'/><target dev='vda'/></disk>", cluster.MigrateNever},
-		"a volume of it":          {"<disk type='volume'><source pool='wide' volume='db'/><target dev='vda'/></disk>", cluster.MigrateAutomatic},
-		"a network":               {"<disk type='network'><source protocol='rbd' name='p/db'/><target dev='vda'/></disk>", cluster.MigrateAutomatic},
-		"a CD":                    {"<disk type='file' device='cdrom'><source file='/iso'/><target dev='sda'/><readonly/></disk>", cluster.MigrateAutomatic},
-		"none":                    {"", cluster.MigrateAutomatic},
+		"a file in no pool":       {"<disk type='file'><source file='/var/lib/db.img'/><target dev='vda'/></disk>", model.MigrateNever},
+		"a local pool":            {"<disk type='file'><source file='/fast/db.img'/><target dev='vda'/></disk>", model.MigrateNever},
+		"a volume of a local one": {"<disk type='volume'><source pool='fast' volume='db'/><target dev='vda'/></disk>", model.MigrateNever},
+		"a shared pool":           {"<disk type='file'><source file='/wide/db.img'/><target dev='vda'/></disk>", model.MigrateAutomatic},
+		"beside a shared pool":    {"<disk type='file'><source file='/wide/../fast/db.img'/><target dev='vda'/></disk>", model.MigrateNever},
+		"a volume of it":          {"<disk type='volume'><source pool='wide' volume='db'/><target dev='vda'/></disk>", model.MigrateAutomatic},
+		"a network": {
+			"<disk type='network'><source protocol='rbd' name='p/db'/><target dev='vda'/></disk>", model.MigrateAutomatic,
+		},
+		"a CD": {
+			"<disk type='file' device='cdrom'><source file='/iso'/><target dev='sda'/><readonly/></disk>", model.MigrateAutomatic,
+		},
+		"none": {"", model.MigrateAutomatic},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, obedient)
 				defer w.lose()
 				w.put(pools()...)
-				w.facts.change("n1", func(f *cluster.NodeFacts) {
-					f.Pools = []cluster.PoolFacts{{Name: "fast", Active: true, Path: "/fast"}, {Name: "wide", Active: true, Path: "/wide"}}
+				w.facts.change("n1", func(f *model.NodeFacts) {
+					f.Pools = []model.PoolFacts{{Name: "fast", Active: true, Path: "/fast"}, {Name: "wide", Active: true, Path: "/wide"}}
 				})
 				w.foreign("n1", uuidA, "db")
 				w.facts.describe(uuidA, document(uuidA, "db", c.devices))
 				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"})
-				if err != nil || rows[0].Problem != "" || (rows[0].Note == "") != (c.want == cluster.MigrateAutomatic) {
+				if err != nil || rows[0].Problem != "" || (rows[0].Note == "") != (c.want == model.MigrateAutomatic) {
 					t.Fatalf("%+v, %v", rows, err)
 				}
 				synctest.Wait()
@@ -251,7 +267,7 @@ func TestAllAreThoseThatRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		w.foreign("n1", uuidA, "db", func(d *cluster.Domain) { d.State = cluster.DomainShutoff })
+		w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State = model.DomainShutoff })
 		w.foreign("n1", uuidB, "web")
 		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"})
 		if err != nil || len(rows) != 1 || rows[0].Name != "web" || rows[0].Problem != "" {
@@ -262,17 +278,17 @@ func TestAllAreThoseThatRun(t *testing.T) {
 
 // A mark that somebody has taken away is written again, under a new epoch, and so is one where the VM runs by other hands.
 func TestAVMIsTakenBackByName(t *testing.T) {
-	for name, change := range map[string]func(w *world, vm cluster.VM){
-		"without its mark": func(w *world, vm cluster.VM) {
-			w.edit("n1", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+	for name, change := range map[string]func(w *world, vm model.VM){
+		"without its mark": func(w *world, vm model.VM) {
+			w.edit("n1", vm, func(d *model.Domain) { d.Managed, d.Epoch = false, 0 })
 		},
-		"beside its definition elsewhere": func(w *world, vm cluster.VM) {
-			w.shows("n2", vm, func(d *cluster.Domain) { d.State, d.Managed, d.Epoch = cluster.DomainShutoff, false, 0 })
-			w.edit("n1", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+		"beside its definition elsewhere": func(w *world, vm model.VM) {
+			w.shows("n2", vm, func(d *model.Domain) { d.State, d.Managed, d.Epoch = model.DomainShutoff, false, 0 })
+			w.edit("n1", vm, func(d *model.Domain) { d.Managed, d.Epoch = false, 0 })
 		},
-		"elsewhere, without its mark": func(w *world, vm cluster.VM) {
+		"elsewhere, without its mark": func(w *world, vm model.VM) {
 			w.facts.change("n1", without(vm.ID))
-			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed, d.Epoch = false, 0 })
+			w.shows("n2", vm, func(d *model.Domain) { d.Managed, d.Epoch = false, 0 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +299,7 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 				time.Sleep(time.Minute)
 				change(w, vm)
 				time.Sleep(time.Minute)
-				if w.vm("web1").Condition == "" {
+				if w.vm("web1").Condition.Text == "" {
 					t.Fatal("nobody was told")
 				}
 				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
@@ -292,7 +308,8 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				after := w.vm("web1")
-				if after.Epoch != vm.Epoch+1 || after.Condition != "" || after.Adopted || after.Holder == "" || w.facts.Facts(after.Holder, time.Now()).Domains == nil {
+				if after.Epoch != vm.Epoch+1 || after.Condition.Text != "" || after.Adopted || after.Holder == "" ||
+					w.facts.Facts(after.Holder, time.Now()).Domains == nil {
 					t.Errorf("vm %+v", after)
 				}
 			})
@@ -302,7 +319,7 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.on("n1", "web1", 1)
-		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		w.shows("n2", vm, nil)
 		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
 		if err != nil || !strings.Contains(rows[0].Problem, "node1 holds it, and has not shown") {
@@ -325,14 +342,14 @@ func TestAMarkThatSomebodyHasRaisedIsWrittenAgain(t *testing.T) {
 			synctest.Wait()
 			return rows[0]
 		}
-		w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 77 })
+		w.edit("n1", vm, func(d *model.Domain) { d.Epoch = 77 })
 		if row := adopt(); row.Problem != "" || row.Operation.Epoch != 78 {
 			t.Errorf("%+v", row)
 		}
 		if after := w.vm("web1"); after.Epoch != 78 || after.LastEpoch != 78 || after.Holder != "n1" {
 			t.Errorf("vm %+v", after)
 		}
-		w.edit("n1", vm, func(d *cluster.Domain) { d.Epoch = 1<<64 - 1 })
+		w.edit("n1", vm, func(d *model.Domain) { d.Epoch = 1<<64 - 1 })
 		if row := adopt(); !strings.Contains(row.Problem, "its mark has epoch") {
 			t.Errorf("%+v", row)
 		}
@@ -342,13 +359,15 @@ func TestAMarkThatSomebodyHasRaisedIsWrittenAgain(t *testing.T) {
 // The next step that a row names is one that works.
 func TestAVMThatCannotBeTakenBackSaysWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*cluster.Domain)
+		change  func(*model.Domain)
 		problem string
 		next    string
 	}{
-		"off":     {func(d *cluster.Domain) { d.State = cluster.DomainShutoff }, "it is off", "berth vm start web1"},
-		"renamed": {func(d *cluster.Domain) { d.Name, d.Epoch = "db1", 9 }, "it is VM web1 under another name", "virsh domrename db1 web1"},
-		"paused":  {func(d *cluster.Domain) { d.State, d.Reason, d.Epoch = cluster.DomainPaused, "user", 9 }, "it is paused (user)", "virsh resume web1"},
+		"off":     {func(d *model.Domain) { d.State = model.DomainShutoff }, "it is off", "berth vm start web1"},
+		"renamed": {func(d *model.Domain) { d.Name, d.Epoch = "db1", 9 }, "it is VM web1 under another name", "virsh domrename db1 web1"},
+		"paused": {
+			func(d *model.Domain) { d.State, d.Reason, d.Epoch = model.DomainPaused, "user", 9 }, "it is paused (user)", "virsh resume web1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -366,7 +385,7 @@ func TestAVMThatCannotBeTakenBackSaysWhatToDo(t *testing.T) {
 
 func wantNext(t *testing.T, err error, next string) {
 	t.Helper()
-	var refused *Error
+	var refused *lead.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.NextStep, next) {
 		t.Errorf("%v: want the next step %q", err, next)
 	}
@@ -377,7 +396,7 @@ func TestReleaseVM(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.on("n1", "web1", 1)
-		op, err := w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID, RequestID: "r", Caller: "operator/test"})
+		op, err := w.ReleaseVM(t.Context(), lifecycle.ReleaseVM{VM: vm.ID, RequestID: "r", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,13 +405,13 @@ func TestReleaseVM(t *testing.T) {
 			t.Errorf("%+v, %+v", done, w.Store.Snapshot().VMs())
 		}
 		shown := w.facts.Facts("n1", time.Now())
-		if d := shown.Domain(vm.ID); d == nil || d.Managed || d.State != cluster.DomainRunning {
+		if d := shown.Domain(vm.ID); d == nil || d.Managed || d.State != model.DomainRunning {
 			t.Errorf("its node shows %+v", d)
 		}
 		if events := w.told("vm.released"); len(events) != 1 {
 			t.Errorf("told %+v", events)
 		}
-		if again, err := w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID, RequestID: "r"}); err != nil || again.ID != op.ID {
+		if again, err := w.ReleaseVM(t.Context(), lifecycle.ReleaseVM{VM: vm.ID, RequestID: "r"}); err != nil || again.ID != op.ID {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
 		// And back: its epochs go on.
@@ -404,12 +423,12 @@ func TestReleaseVM(t *testing.T) {
 		if back := w.vm("web1"); back.Epoch != 2 || back.Holder != "n1" {
 			t.Errorf("back: %+v", back)
 		}
-		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		_, err = w.ReleaseVM(t.Context(), ReleaseVM{VM: vm.ID})
-		refusedAs(t, "stopped", err, Conflict, "does not run")
+		_, err = w.ReleaseVM(t.Context(), lifecycle.ReleaseVM{VM: vm.ID})
+		refusedAs(t, "stopped", err, lead.Conflict, "does not run")
 		wantNext(t, err, "berth vm delete web1")
 	})
 }
@@ -425,29 +444,32 @@ func TestResolveOperation(t *testing.T) {
 		}
 		before := vm.Revision
 		vm.Operation, vm.LastEpoch = op.ID, 2
-		w.store(state.Command{VMs: []cluster.VM{vm}, Operations: []operation.Operation{op}},
+		w.store(state.Command{VMs: []model.VM{vm}, Operations: []operation.Operation{op}},
 			state.Expectation{Table: state.VMs, ID: vm.ID, Revision: before}, state.Expectation{Table: state.Operations, ID: op.ID})
-		w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch, d.State = 2, cluster.DomainPaused })
+		w.shows("n2", vm, func(d *model.Domain) { d.Epoch, d.State = 2, model.DomainPaused })
 		resolve := func(keep string) error {
-			_, err := w.ResolveOperation(t.Context(), ResolveOperation{ID: "parked", Keep: keep, RequestID: "resolve " + keep, Caller: "operator/ann"})
+			_, err := w.ResolveOperation(
+				t.Context(), lifecycle.ResolveOperation{ID: "parked", Keep: keep, RequestID: "resolve " + keep, Caller: "operator/ann"},
+			)
 			return err
 		}
 		err := resolve("source")
-		refusedAs(t, "the target has it", err, Conflict, "node2 shows the copy that is not to be kept: it is paused there, epoch 2")
+		refusedAs(t, "the target has it", err, lead.Conflict, "node2 shows the copy that is not to be kept: it is paused there, epoch 2")
 		wantNext(t, err, "'virsh destroy web1' on node2")
-		refusedAs(t, "neither", resolve("none"), Conflict, "node1 shows the copy")
-		refusedAs(t, "a word", resolve("both"), Invalid, "not said")
-		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
-		refusedAs(t, "a silent source", resolve("target"), Conflict, "node1 does not tell")
-		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
+		refusedAs(t, "neither", resolve("none"), lead.Conflict, "node1 shows the copy")
+		refusedAs(t, "a word", resolve("both"), lead.Invalid, "not said")
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
+		refusedAs(t, "a silent source", resolve("target"), lead.Conflict, "node1 does not tell")
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Up })
 		w.facts.change("n1", without(vm.ID))
-		refusedAs(t, "a source that is gone", resolve("source"), Conflict, "node1 does not run the copy")
+		refusedAs(t, "a source that is gone", resolve("source"), lead.Conflict, "node1 does not run the copy")
 		if err := resolve("target"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		after, done := w.vm("web1"), w.operation("parked")
-		if done.Result != operation.Done || after.Holder != "n2" || after.Epoch != 3 || after.Operation != "" || done.ResolvedBy != "operator/ann" {
+		if done.Result != operation.Done || after.Holder != "n2" || after.Epoch != 3 || after.Operation != "" ||
+			done.ResolvedBy != "operator/ann" {
 			t.Errorf("%+v, %+v", done, after)
 		}
 		if events := w.told("operation.resolve"); len(events) != 1 || events[0].Caller != "operator/ann" ||
@@ -457,6 +479,6 @@ func TestResolveOperation(t *testing.T) {
 		if err := resolve("target"); err != nil {
 			t.Errorf("repeated: %v", err)
 		}
-		refusedAs(t, "once more", resolve("none"), Conflict, "has ended (done)")
+		refusedAs(t, "once more", resolve("none"), lead.Conflict, "has ended (done)")
 	})
 }

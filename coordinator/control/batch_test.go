@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
@@ -17,8 +19,11 @@ import (
 // added makes a stopped VM of so many GiB and returns its ID.
 func (w *world) added(name string, gib int) string {
 	w.Helper()
-	added, err := w.AddVM(w.Context(), AddVM{
-		Name: name, Spec: &cluster.VMSpec{Memory: units.Bytes(gib) * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "add " + name, Caller: "operator/test",
+	added, err := w.AddVM(w.Context(), lifecycle.AddVM{
+		Name: name, RequestID: "add " + name, Caller: "operator/test",
+		VM: &model.VM{Spec: model.VMSpec{
+			Memory: units.Bytes(gib) * units.GiB, VCPUs: 1, Kernel: "/vmlinuz",
+		}},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -27,11 +32,11 @@ func (w *world) added(name string, gib int) string {
 }
 
 // group is the record of an affinity group of the default cluster.
-func group(name string, settings map[string]string, vms []string, nodes ...string) cluster.Resource {
+func group(name string, settings map[string]string, vms []string, nodes ...string) model.Resource {
 	slices.Sort(vms)
-	return cluster.Resource{
-		ID: "group-" + name, Kind: cluster.KindGroup, Name: name, Settings: settings,
-		Members: map[string][]string{cluster.MembersVMs: vms, cluster.MembersNodes: nodes},
+	return model.Resource{
+		ID: "group-" + name, Kind: model.KindGroup, Name: name, Settings: settings,
+		Members: map[string][]string{model.MembersVMs: vms, model.MembersNodes: nodes},
 	}
 }
 
@@ -52,8 +57,10 @@ func TestSeveralVMsAreStartedOneRefusedOrNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		request := StartVMs{
-			VMs: []string{w.added("web2", 1), w.added("huge", 64), w.added("web1", 1), w.running("busy").ID, "nothing"}, RequestID: "all", Caller: "operator/test",
+		request := lifecycle.StartVMs{
+			VMs: []string{
+				w.added("web2", 1), w.added("huge", 64), w.added("web1", 1), w.running("busy").ID, "nothing",
+			}, RequestID: "all", Caller: "operator/test",
 		}
 		dry := request
 		dry.DryRun = true
@@ -70,10 +77,11 @@ func TestSeveralVMsAreStartedOneRefusedOrNot(t *testing.T) {
 		}
 		for i, want := range []struct {
 			name string
-			code Code
-		}{{"web2", ""}, {"huge", NoNodeFits}, {"web1", ""}, {"busy", Exists}, {"nothing", NotFound}} {
+			code lead.Code
+		}{{"web2", ""}, {"huge", lead.NoNodeFits}, {"web1", ""}, {"busy", lead.Exists}, {"nothing", lead.NotFound}} {
 			one := started[i]
-			if one.VMName != want.name || want.code == "" && (one.Err != nil || one.Operation.ID == "") || want.code != "" && !isCode(one.Err, want.code) {
+			if one.VMName != want.name || want.code == "" && (one.Err != nil || one.Operation.ID == "") || want.code != "" &&
+				!isCode(one.Err, want.code) {
 				t.Errorf("%s: %s, %v", one.VMName, one.Operation.ID, one.Err)
 			}
 		}
@@ -106,7 +114,7 @@ func TestWhatNobodySawBeginIsTakenUp(t *testing.T) {
 				cancel()
 			}
 		}
-		if _, err := w.StartVMs(gone, StartVMs{VMs: []string{web1}}); err == nil {
+		if _, err := w.StartVMs(gone, lifecycle.StartVMs{VMs: []string{web1}}); err == nil {
 			t.Fatal("the caller got an answer")
 		}
 		time.Sleep(followEvery)
@@ -129,7 +137,9 @@ func TestVMsThatBelongTogetherStartOnOneNode(t *testing.T) {
 		w.put(group("app", rules("vms positive!"), []string{small, large}))
 		w.put(group("too-big", rules("vms positive!"), []string{big1, big2}))
 		for _, dry := range []bool{true, false} {
-			started, err := w.StartVMs(t.Context(), StartVMs{VMs: []string{small, big1, large, big2}, DryRun: dry, RequestID: "all", Caller: "operator/test"})
+			started, err := w.StartVMs(
+				t.Context(), lifecycle.StartVMs{VMs: []string{small, big1, large, big2}, DryRun: dry, RequestID: "all", Caller: "operator/test"},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +149,7 @@ func TestVMsThatBelongTogetherStartOnOneNode(t *testing.T) {
 				}
 			}
 			for _, i := range []int{1, 3} {
-				if one := started[i]; !isCode(one.Err, NoNodeFits) {
+				if one := started[i]; !isCode(one.Err, lead.NoNodeFits) {
 					t.Errorf("dry %t: %s, which fits nowhere with its other half: %v", dry, one.VMName, one.Err)
 				}
 			}

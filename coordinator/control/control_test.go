@@ -17,10 +17,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -68,24 +72,25 @@ func (l *log) Barrier(context.Context) error { return nil }
 
 // nodes stand for the agents: script says what an order is answered with, and nil says nothing at all.
 type nodes struct {
-	mu      sync.Mutex
-	control *Control
-	facts   *facts
-	script  func(order operation.Order) *operation.Answer
-	orders  []operation.Order
-	away    map[string]bool
-	cancels int
-	takes   time.Duration // a migration
+	mu       sync.Mutex
+	control  *Control
+	facts    *facts
+	script   func(order operation.Order) *operation.Answer
+	orders   []operation.Order
+	away     map[string]bool
+	cancels  int
+	takes    time.Duration // a migration
+	refusing time.Duration // how long a node takes to refuse a VM
 
-	volumes map[string]string                  // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
-	tasks   []done                             // that were performed
-	task    func(node string, task Task) error // what becomes of a task; nil: it is done
+	volumes map[string]string                       // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
+	tasks   []done                                  // that were performed
+	task    func(node string, task lead.Task) error // what becomes of a task; nil: it is done
 }
 
 // done is a task that a node did, or refused to.
 type done struct {
 	node string
-	task Task
+	task lead.Task
 }
 
 func (n *nodes) Order(_ uint64, order operation.Order) bool {
@@ -129,23 +134,26 @@ func (n *nodes) keep(order operation.Order, outcome operation.Outcome) {
 }
 
 // at is where a volume is that a node works on.
-func at(node string, volume cluster.VolumeOrder) string {
+func at(node string, volume model.VolumeOrder) string {
 	if volume.Shared {
 		node = "shared"
 	}
 	return node + "/" + volume.PoolName + "/" + volume.Name
 }
 
-func (n *nodes) Perform(_ context.Context, node string, task Task) (TaskDone, error) {
+func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.TaskDone, error) {
+	if task.Refuse != nil {
+		time.Sleep(n.refusing)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.tasks = append(n.tasks, done{node, task})
 	if n.away[node] {
-		return TaskDone{}, fmt.Errorf("node %s does not answer", node)
+		return lead.TaskDone{}, fmt.Errorf("node %s does not answer", node)
 	}
 	if n.task != nil {
 		if err := n.task(node, task); err != nil {
-			return TaskDone{}, err
+			return lead.TaskDone{}, err
 		}
 	}
 	if done, err := n.facts.perform(node, task); done.DomainXML != "" || err != nil {
@@ -157,11 +165,11 @@ func (n *nodes) Perform(_ context.Context, node string, task Task) (TaskDone, er
 	if fetch := task.Fetch; fetch != nil {
 		content, err := io.ReadAll(fetch.Content)
 		if err != nil || len(content) != int(fetch.Size) {
-			return TaskDone{}, &TaskError{Code: "invalid", Message: fmt.Sprintf("%d bytes came: %v", len(content), err)}
+			return lead.TaskDone{}, &lead.TaskError{Code: "invalid", Message: fmt.Sprintf("%d bytes came: %v", len(content), err)}
 		}
 		n.volumes[at(node, fetch.Volume)] = fetch.Volume.DiskName
 	}
-	return TaskDone{}, nil
+	return lead.TaskDone{}, nil
 }
 
 // left are the volumes that are anywhere, by place and disk.
@@ -198,7 +206,7 @@ func (n *nodes) ordered(action operation.Action) []operation.Order {
 // facts stand for the inventory: every node is up and has 8 GiB, unless changed.
 type facts struct {
 	mu      sync.Mutex
-	nodes   map[string]cluster.NodeFacts
+	nodes   map[string]model.NodeFacts
 	xml     map[string]string // what domains are started with, by UUID
 	waiting bool              // for the first reports to a new leader
 	mirror  *state.Store      // nodes show what the records say; nil: what the test says
@@ -217,8 +225,8 @@ func (f *facts) Shown(uuid string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool {
 		facts := f.Facts(id, time.Now())
 		domain := facts.Domain(uuid)
-		return domain == nil || !facts.DomainsKnown || facts.Liveness == cluster.Unreachable || !domain.State.Holds() ||
-			domain.State == cluster.DomainPausedMigration
+		return domain == nil || !facts.DomainsKnown || facts.Liveness == model.Unreachable || !domain.State.Holds() ||
+			domain.State == model.DomainPausedMigration
 	})
 }
 
@@ -236,7 +244,7 @@ func (f *facts) Copied() []string {
 	return slices.Sorted(maps.Keys(shown))
 }
 
-func (f *facts) Facts(node string, now time.Time) cluster.NodeFacts {
+func (f *facts) Facts(node string, now time.Time) model.NodeFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one := f.nodes[node]
@@ -246,34 +254,34 @@ func (f *facts) Facts(node string, now time.Time) cluster.NodeFacts {
 		for _, vm := range f.mirror.Snapshot().VMsOn(node) {
 			one.Domains = append(one.Domains, domainOf(vm))
 		}
-		slices.SortFunc(one.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+		slices.SortFunc(one.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	}
 	return one
 }
 
-func domainOf(vm cluster.VM) cluster.Domain {
-	return cluster.Domain{
-		UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: 1, Managed: true, Epoch: vm.Epoch,
+func domainOf(vm model.VM) model.Domain {
+	return model.Domain{
+		UUID: vm.ID, Name: vm.Name, State: model.DomainRunning, Memory: vm.Spec.Memory, VCPUs: 1, Managed: true, Epoch: vm.Epoch,
 	}
 }
 
-func (f *facts) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
-	all := map[string]cluster.NodeFacts{}
+func (f *facts) View(snapshot *state.Snapshot, now time.Time) *view.View {
+	all := map[string]model.NodeFacts{}
 	for _, node := range snapshot.Nodes() {
 		all[node.ID] = f.Facts(node.ID, now)
 	}
-	var reservations []cluster.Reservation
+	var reservations []model.Reservation
 	for _, op := range snapshot.LiveOperations() {
 		if reservation, held := op.Reservation(); held {
 			reservations = append(reservations, reservation)
 		}
 	}
-	return cluster.NewView(now, snapshot.Index(), cluster.Records{
+	return view.New(now, snapshot.Index(), view.Records{
 		Clusters: snapshot.Clusters(), Groups: snapshot.Groups(), Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations,
-		Pools: snapshot.Resources(cluster.KindPool), Pods: snapshot.Resources(cluster.KindPod),
+		Pools: snapshot.Resources(model.KindPool), Pods: snapshot.Resources(model.KindPod),
 		Disks: slices.DeleteFunc(
-			append(snapshot.Resources(cluster.KindDisk), snapshot.Resources(cluster.KindImage)...),
-			func(r cluster.Resource) bool { return r.Volume == nil },
+			append(snapshot.Resources(model.KindDisk), snapshot.Resources(model.KindImage)...),
+			func(r model.Resource) bool { return r.Volume == nil },
 		),
 	}, all)
 }
@@ -285,20 +293,20 @@ func (f *facts) carryOut(order operation.Order) {
 		if domain := facts.Domain(order.VM); domain != nil {
 			arrived := *domain
 			arrived.Epoch = order.TargetEpoch
-			f.change(order.TargetNode, func(facts *cluster.NodeFacts) {
+			f.change(order.TargetNode, func(facts *model.NodeFacts) {
 				facts.Domains = append(facts.Domains, arrived)
-				slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+				slices.SortFunc(facts.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 			})
 		}
 	}
-	f.change(order.Node, func(facts *cluster.NodeFacts) {
-		at := slices.IndexFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == order.VM })
+	f.change(order.Node, func(facts *model.NodeFacts) {
+		at := slices.IndexFunc(facts.Domains, func(d model.Domain) bool { return d.UUID == order.VM })
 		switch {
 		case order.Action == operation.ActStart && at < 0:
-			facts.Domains = append(facts.Domains, cluster.Domain{
-				UUID: order.VM, Name: order.VMName, State: cluster.DomainRunning, Memory: order.Spec.Memory, VCPUs: 1, Managed: true, Epoch: order.Epoch,
+			facts.Domains = append(facts.Domains, model.Domain{
+				UUID: order.VM, Name: order.VMName, State: model.DomainRunning, Memory: order.Spec.Memory, VCPUs: 1, Managed: true, Epoch: order.Epoch,
 			})
-			slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+			slices.SortFunc(facts.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 		case at < 0:
 		case order.Action == operation.ActStop, order.Action == operation.ActMigrate:
 			facts.Domains = slices.Delete(facts.Domains, at, at+1)
@@ -312,16 +320,18 @@ func (f *facts) carryOut(order operation.Order) {
 }
 
 // perform does a task that is about a domain, as an agent does.
-func (f *facts) perform(node string, task Task) (done TaskDone, err error) {
-	f.change(node, func(facts *cluster.NodeFacts) {
-		of := func(uuid string) *cluster.Domain {
-			at := slices.IndexFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == uuid })
+func (f *facts) perform(node string, task lead.Task) (done lead.TaskDone, err error) {
+	f.change(node, func(facts *model.NodeFacts) {
+		of := func(uuid string) *model.Domain {
+			at := slices.IndexFunc(facts.Domains, func(d model.Domain) bool { return d.UUID == uuid })
 			if at < 0 {
-				return &cluster.Domain{State: cluster.DomainAbsent}
+				return &model.Domain{State: model.DomainAbsent}
 			}
 			return &facts.Domains[at]
 		}
-		refuse := func(code string) { err = &TaskError{Code: code, Message: "it cannot be done: " + code} }
+		refuse := func(code operation.ErrorCode) {
+			err = &lead.TaskError{Code: code, Message: "it cannot be done: " + string(code)}
+		}
 		switch {
 		case task.Refuse != nil:
 			if of(task.Refuse.VM).State.Holds() {
@@ -331,19 +341,19 @@ func (f *facts) perform(node string, task Task) (done TaskDone, err error) {
 			if domain := of(task.Suspend.VM); domain.Epoch != task.Suspend.Epoch {
 				refuse("other_epoch")
 			} else {
-				domain.State, domain.Reason = cluster.DomainPaused, "user"
+				domain.State, domain.Reason = model.DomainPaused, "user"
 			}
 		case task.Undefine != nil:
-			if domain := of(task.Undefine.VM); domain.State != cluster.DomainShutoff || domain.Epoch != task.Undefine.Epoch {
+			if domain := of(task.Undefine.VM); domain.State != model.DomainShutoff || domain.Epoch != task.Undefine.Epoch {
 				refuse("invalid_state")
 			} else {
-				facts.Domains = slices.DeleteFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == task.Undefine.VM })
+				facts.Domains = slices.DeleteFunc(facts.Domains, func(d model.Domain) bool { return d.UUID == task.Undefine.VM })
 			}
 		case task.Discard != nil:
-			if domain := of(task.Discard.VM); domain.Epoch == task.Discard.Epoch && domain.State == cluster.DomainRunning {
+			if domain := of(task.Discard.VM); domain.Epoch == task.Discard.Epoch && domain.State == model.DomainRunning {
 				refuse("invalid_state")
 			} else if domain.Epoch == task.Discard.Epoch {
-				facts.Domains = slices.DeleteFunc(facts.Domains, func(d cluster.Domain) bool { return d.UUID == task.Discard.VM })
+				facts.Domains = slices.DeleteFunc(facts.Domains, func(d model.Domain) bool { return d.UUID == task.Discard.VM })
 			}
 		case task.Describe != "":
 			if done.DomainXML = f.xml[task.Describe]; done.DomainXML == "" {
@@ -354,7 +364,7 @@ func (f *facts) perform(node string, task Task) (done TaskDone, err error) {
 	return done, err
 }
 
-func (f *facts) change(node string, change func(*cluster.NodeFacts)) {
+func (f *facts) change(node string, change func(*model.NodeFacts)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	one := f.nodes[node]
@@ -381,36 +391,42 @@ func (w *world) takes(d time.Duration) {
 type world struct {
 	*testing.T
 	*Control
-	log    *log
-	agents *nodes
-	facts  *facts
-	lose   func() // ends the leadership and waits
+	log     *log
+	agents  *nodes
+	facts   *facts
+	devices *devices
+	lose    func() // ends the leadership and waits
+
+	callsWait atomic.Bool
 }
 
 func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *world {
 	store := state.NewStore()
-	w := &world{T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}, volumes: map[string]string{}}, facts: &facts{nodes: map[string]cluster.NodeFacts{}}}
+	w := &world{
+		T: t, log: &log{store: store}, agents: &nodes{script: script, away: map[string]bool{}, volumes: map[string]string{}},
+		facts: &facts{nodes: map[string]model.NodeFacts{}}, devices: &devices{takes: 5 * time.Second},
+	}
 	w.agents.facts = w.facts
 	var random atomic.Uint64
-	w.Control = New(Config{
+	w.Control = New(Config{Config: lead.Config{
 		Store: store, Proposer: w.log, Agents: w.agents, Inventory: w.facts,
 		Logger: hclog.NewNullLogger(), Now: time.Now,
 		Random: func() uint64 { return random.Add(1) * 0x9e3779b97f4a7c15 },
-	})
+	}, Fences: w.devices, Plans: plans.Config{CallsWait: w.callsWait.Load}})
 	w.agents.control = w.Control
 	for i := 1; i <= 3; i++ {
 		id, name := fmt.Sprintf("n%d", i), fmt.Sprintf("node%d", i)
 		available, load := 8*units.GiB, 0.0
-		w.facts.nodes[id] = cluster.NodeFacts{
-			Liveness: cluster.Up, Boot: "b1", Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
+		w.facts.nodes[id] = model.NodeFacts{
+			Liveness: model.Up, Boot: "b1", Inventory: true, Memory: 8 * units.GiB, CPUs: 4, DomainsKnown: true, Telemetry: true,
 			Available: &available, Load1: &load, MigrationURI: "qemu+tls://" + name + "/system",
-			NetworksKnown: true, Networks: []string{"default"}, Bridges: []string{"br0"}, PoolsKnown: true, Pools: []cluster.PoolFacts{
+			NetworksKnown: true, Networks: []string{"default"}, Bridges: []string{"br0"}, PoolsKnown: true, Pools: []model.PoolFacts{
 				{Name: "fast", Active: true, Capacity: 100 * units.GiB, Available: 90 * units.GiB},
 				{Name: "wide", Active: true, Capacity: 100 * units.GiB, Available: 90 * units.GiB},
 			},
 		}
 		w.store(state.Command{
-			Nodes: []cluster.Node{{ID: id, Name: name, Cluster: cluster.DefaultCluster, EnrolledAt: time.Now()}},
+			Nodes: []model.Node{{ID: id, Name: name, Cluster: model.DefaultCluster, EnrolledAt: time.Now()}},
 		}, state.Expectation{Table: state.Nodes, ID: id})
 	}
 	w.lead(1)
@@ -420,7 +436,7 @@ func newWorld(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 // store stores records without control knowing.
 func (w *world) store(command state.Command, expect ...state.Expectation) {
 	w.Helper()
-	command.Key, command.Kind, command.At, command.Expect = w.newID(), "test", time.Now(), expect
+	command.Key, command.Kind, command.At, command.Expect = w.NewID(), "test", time.Now(), expect
 	result, err := w.log.Propose(context.Background(), command)
 	if err != nil || result.Refusal != nil {
 		w.Fatal(err, result.Refusal)
@@ -447,12 +463,19 @@ func (w *world) lead(term uint64) {
 	time.Sleep(between)
 }
 
-func (w *world) start(name string) (Started, error) {
-	return w.StartVM(w.Context(), StartVM{Name: name, Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "start " + name, Caller: "operator/test"})
+func (w *world) start(name string) (lifecycle.Started, error) {
+	return w.StartVM(
+		w.Context(),
+		lifecycle.StartVM{
+			Name: name, RequestID: "start " + name,
+			Caller: "operator/test",
+			VM:     &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}},
+		},
+	)
 }
 
 // running starts a VM and waits until it runs.
-func (w *world) running(name string) cluster.VM {
+func (w *world) running(name string) model.VM {
 	w.Helper()
 	started, err := w.start(name)
 	if err != nil {
@@ -469,14 +492,14 @@ func (w *world) running(name string) cluster.VM {
 }
 
 // show makes a VM's node show it.
-func (w *world) show(vm cluster.VM) { w.showing(vm.Holder, domainOf(vm)) }
+func (w *world) show(vm model.VM) { w.showing(vm.Holder, domainOf(vm)) }
 
 // showing makes a node show a domain, at once and in the place of one of the same UUID.
-func (w *world) showing(node string, domain cluster.Domain) {
-	w.facts.change(node, func(f *cluster.NodeFacts) {
-		f.Domains = slices.DeleteFunc(f.Domains, func(d cluster.Domain) bool { return d.UUID == domain.UUID })
+func (w *world) showing(node string, domain model.Domain) {
+	w.facts.change(node, func(f *model.NodeFacts) {
+		f.Domains = slices.DeleteFunc(f.Domains, func(d model.Domain) bool { return d.UUID == domain.UUID })
 		f.Domains = append(f.Domains, domain)
-		slices.SortFunc(f.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+		slices.SortFunc(f.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	})
 }
 
@@ -487,10 +510,10 @@ func (w *world) operation(id string) operation.Operation {
 
 // obedient agents do as they are told.
 func obedient(order operation.Order) *operation.Answer {
-	seen := operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}
+	seen := operation.Observation{State: model.DomainRunning, Epoch: order.Epoch}
 	switch order.Action {
 	case operation.ActStop, operation.ActMigrate, operation.ActDiscard:
-		seen.State = cluster.DomainAbsent
+		seen.State = model.DomainAbsent
 	}
 	return &operation.Answer{Outcome: operation.OutcomeDone, Seen: seen}
 }
@@ -500,7 +523,7 @@ func TestStartStopMigrate(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.running("web1")
-		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), RequestID: "m", Caller: "operator/test"})
+		moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other(vm.Holder), RequestID: "m", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -510,13 +533,13 @@ func TestStartStopMigrate(t *testing.T) {
 		if op.Result != operation.Done || after.Holder != moved.Operation.Target || after.Epoch <= vm.Epoch {
 			t.Fatalf("migration %+v, vm %+v", op, after)
 		}
-		stopped, err := w.StopVM(t.Context(), StopVM{VM: vm.ID, RequestID: "s", Caller: "operator/test"})
+		stopped, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID, RequestID: "s", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		after, _ = w.Store.Snapshot().VM(vm.ID)
-		if w.operation(stopped.ID).Result != operation.Done || after.Holder != "" || after.Desired != cluster.Stopped {
+		if w.operation(stopped.ID).Result != operation.Done || after.Holder != "" || after.Desired != model.Stopped {
 			t.Fatalf("after the stop: %+v", after)
 		}
 		var kinds []string
@@ -569,7 +592,10 @@ func TestAFailedNodeIsReplacedAndTheDecisionSaysSo(t *testing.T) {
 		w := newWorld(t, func(order operation.Order) *operation.Answer {
 			if failed == "" || failed == order.Node {
 				failed = order.Node
-				return &operation.Answer{Outcome: operation.OutcomeFailed, Code: "no_memory", Error: "cannot allocate", Seen: operation.Observation{State: cluster.DomainAbsent}}
+				return &operation.Answer{
+					Outcome: operation.OutcomeFailed, Code: "no_memory", Error: "cannot allocate",
+					Seen: operation.Observation{State: model.DomainAbsent},
+				}
 			}
 			return obedient(order)
 		})
@@ -588,7 +614,9 @@ func TestAFailedNodeIsReplacedAndTheDecisionSaysSo(t *testing.T) {
 func TestAStartThatFailsEverywhereLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(operation.Order) *operation.Answer {
-			return &operation.Answer{Outcome: operation.OutcomeFailed, Error: "no such kernel", Seen: operation.Observation{State: cluster.DomainAbsent}}
+			return &operation.Answer{
+				Outcome: operation.OutcomeFailed, Error: "no such kernel", Seen: operation.Observation{State: model.DomainAbsent},
+			}
 		})
 		defer w.lose()
 		started, err := w.start("web1")
@@ -610,9 +638,13 @@ func TestNoNodeFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		_, err := w.StartVM(t.Context(), StartVM{Name: "huge", Spec: &cluster.VMSpec{Memory: 64 * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "r"})
-		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Code != NoNodeFits || refusal.Decision == nil || len(refusal.Decision.Inputs.IDs) != 3 {
+		_, err := w.StartVM(
+			t.Context(), lifecycle.StartVM{
+				Name: "huge", RequestID: "r", VM: &model.VM{Spec: model.VMSpec{Memory: 64 * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}},
+			},
+		)
+		var refusal *lead.Error
+		if !errors.As(err, &refusal) || refusal.Code != lead.NoNodeFits || refusal.Decision == nil || len(refusal.Decision.Inputs.IDs) != 3 {
 			t.Fatalf("error %v", err)
 		}
 		if _, kept := w.Store.Snapshot().Decision(refusal.Decision.ID); !kept {
@@ -629,7 +661,9 @@ func TestADryRunChangesNothing(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		before := w.Store.Snapshot().Index()
-		started, err := w.StartVM(t.Context(), StartVM{Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, DryRun: true})
+		started, err := w.StartVM(
+			t.Context(), lifecycle.StartVM{Name: "web1", DryRun: true, VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}},
+		)
 		if err != nil || started.Decision.Winner == "" || started.Operation.ID != "" {
 			t.Fatalf("%+v, %v", started, err)
 		}
@@ -687,7 +721,7 @@ func TestANewLeaderTakesUpWhatTheOldOneLeft(t *testing.T) {
 		}
 		synctest.Wait()
 		w.lose()
-		if _, err := w.start("web2"); !isCode(err, NoLeader) {
+		if _, err := w.start("web2"); !isCode(err, lead.NoLeader) {
 			t.Errorf("a deposed leader answers %v", err)
 		}
 		silent = false
@@ -704,7 +738,7 @@ func TestANewLeaderTakesUpWhatTheOldOneLeft(t *testing.T) {
 	})
 }
 
-func isCode(err error, code Code) bool {
+func isCode(err error, code lead.Code) bool {
 	refusal, ok := isRefusal(err)
 	return ok && refusal.Code == code
 }
@@ -736,7 +770,7 @@ func TestAnAgentThatComesBackGetsItsOrder(t *testing.T) {
 }
 
 func TestADoubtfulMigrationIsJudgedByWhatBothNodesShow(t *testing.T) {
-	judgedWhen(t, "b1", func(op operation.Operation, vm cluster.VM, resumes []operation.Order) {
+	judgedWhen(t, "b1", func(op operation.Operation, vm model.VM, resumes []operation.Order) {
 		if op.Result != operation.Done || vm.Holder != op.Target {
 			t.Errorf("operation %+v, holder %s", op, vm.Holder)
 		}
@@ -748,15 +782,15 @@ func TestADoubtfulMigrationIsJudgedByWhatBothNodesShow(t *testing.T) {
 
 // Its guest may have run on there until the machine went down.
 func TestAMigrationWhoseSourceBootedAnewWaitsForAPerson(t *testing.T) {
-	judgedWhen(t, "b2", func(op operation.Operation, vm cluster.VM, resumes []operation.Order) {
-		if op.Result != operation.Parked || len(resumes) != 0 || !strings.HasPrefix(vm.Condition, "parked: the source's host went down") {
-			t.Errorf("operation %s %q, condition %q, resume orders %+v", op.Phase, op.Result, vm.Condition, resumes)
+	judgedWhen(t, "b2", func(op operation.Operation, vm model.VM, resumes []operation.Order) {
+		if op.Result != operation.Parked || len(resumes) != 0 || !strings.HasPrefix(vm.Condition.Text, "parked: the source's host went down") {
+			t.Errorf("operation %s %q, condition %q, resume orders %+v", op.Phase, op.Result, vm.Condition.Text, resumes)
 		}
 	})
 }
 
 // judgedWhen migrates a VM. The end goes unseen, the source shows it no more, under a boot, and the target has it paused.
-func judgedWhen(t *testing.T, boot string, check func(op operation.Operation, vm cluster.VM, resumes []operation.Order)) {
+func judgedWhen(t *testing.T, boot string, check func(op operation.Operation, vm model.VM, resumes []operation.Order)) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		w := newWorld(t, obedient)
@@ -766,25 +800,27 @@ func judgedWhen(t *testing.T, boot string, check func(op operation.Operation, vm
 		w.agents.script = func(order operation.Order) *operation.Answer {
 			switch {
 			case order.Action == operation.ActMigrate:
-				return &operation.Answer{Outcome: operation.OutcomeAmbiguous, Error: "libvirtd went away", Seen: operation.Observation{State: cluster.DomainUnknown}}
+				return &operation.Answer{
+					Outcome: operation.OutcomeAmbiguous, Error: "libvirtd went away", Seen: operation.Observation{State: model.DomainUnknown},
+				}
 			case order.Action == operation.ActInspect && order.Node == vm.Holder:
 				looks++
 				// The job is seen running twice before it ends.
-				seen := operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch, JobActive: true}
+				seen := operation.Observation{State: model.DomainRunning, Epoch: order.Epoch, JobActive: true}
 				if looks > 2 {
-					seen = operation.Observation{State: cluster.DomainAbsent}
-					w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Boot = boot })
+					seen = operation.Observation{State: model.DomainAbsent}
+					w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Boot = boot })
 				}
 				return &operation.Answer{Outcome: operation.OutcomeDone, Seen: seen}
 			case order.Action == operation.ActInspect:
-				return &operation.Answer{Outcome: operation.OutcomeDone, Seen: operation.Observation{State: cluster.DomainPaused, Epoch: order.Epoch}}
+				return &operation.Answer{Outcome: operation.OutcomeDone, Seen: operation.Observation{State: model.DomainPaused, Epoch: order.Epoch}}
 			default:
 				return obedient(order)
 			}
 		}
 		w.agents.mu.Unlock()
 		target := other(vm.Holder)
-		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: target, RequestID: "m"})
+		moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: target, RequestID: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -806,17 +842,20 @@ func TestACancelledMigrationLeavesTheVMWhereItIs(t *testing.T) {
 				if w.agents.cancels == 0 {
 					return nil
 				}
-				return &operation.Answer{Outcome: operation.OutcomeCancelled, Error: "cancelled", Seen: operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}}
+				return &operation.Answer{
+					Outcome: operation.OutcomeCancelled, Error: "cancelled",
+					Seen: operation.Observation{State: model.DomainRunning, Epoch: order.Epoch},
+				}
 			}
 			return obedient(order)
 		}
 		w.agents.mu.Unlock()
-		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), RequestID: "m"})
+		moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other(vm.Holder), RequestID: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); !isCode(err, Busy) {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); !isCode(err, lead.Busy) {
 			t.Errorf("a stop during the migration: %v", err)
 		}
 		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, "operator/test"); err != nil {
@@ -828,7 +867,7 @@ func TestACancelledMigrationLeavesTheVMWhereItIs(t *testing.T) {
 		if op.Result != operation.Failed || after.Holder != vm.Holder || after.Operation != "" {
 			t.Errorf("operation %+v, vm %+v", op, after)
 		}
-		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, ""); !isCode(err, Conflict) {
+		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, ""); !isCode(err, lead.Conflict) {
 			t.Errorf("cancelling what has ended: %v", err)
 		}
 	})
@@ -839,40 +878,40 @@ func TestRefusals(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.running("web1")
-		start := func(r StartVM) error {
+		start := func(r lifecycle.StartVM) error {
 			_, err := w.StartVM(t.Context(), r)
 			return err
 		}
-		migrate := func(r MigrateVM) error {
+		migrate := func(r lifecycle.MigrateVM) error {
 			_, err := w.MigrateVM(t.Context(), r)
 			return err
 		}
-		spec := func(memory units.Bytes, vcpus int) *cluster.VMSpec {
-			return &cluster.VMSpec{Memory: memory, VCPUs: vcpus, Kernel: "/vmlinuz"}
+		spec := func(memory units.Bytes, vcpus int) *model.VMSpec {
+			return &model.VMSpec{Memory: memory, VCPUs: vcpus, Kernel: "/vmlinuz"}
 		}
 		for _, c := range []struct {
 			name string
 			err  error
-			code Code
+			code lead.Code
 			says string
 		}{
-			{"a name twice", start(StartVM{Name: "web1", Spec: spec(units.GiB, 1)}), Exists, "runs already"},
-			{"nothing to start", start(StartVM{Name: "web9"}), NotFound, "no VM"},
-			{"a bad name", start(StartVM{Name: "../x", Spec: spec(units.GiB, 1)}), Invalid, "../x"},
-			{"negative memory", start(StartVM{Name: "a", Spec: spec(-1, 1)}), Invalid, "memory"},
-			{"absurd memory", start(StartVM{Name: "a", Spec: spec(units.Bytes(1)<<60, 1)}), Invalid, "memory"},
-			{"no vCPU", start(StartVM{Name: "a", Spec: spec(units.GiB, 0)}), Invalid, "vcpus"},
-			{"a UUID twice", start(StartVM{Name: "b", ID: vm.ID, Spec: spec(units.GiB, 1)}), Exists, "web1"},
-			{"an unknown VM", migrate(MigrateVM{VM: "nothing"}), NotFound, "no VM"},
-			{"to where it is", migrate(MigrateVM{VM: vm.ID, Node: vm.Holder}), Conflict, "already"},
+			{"a name twice", start(lifecycle.StartVM{Name: "web1", VM: &model.VM{Spec: *spec(units.GiB, 1)}}), lead.Exists, "runs already"},
+			{"nothing to start", start(lifecycle.StartVM{Name: "web9"}), lead.NotFound, "no VM"},
+			{"a bad name", start(lifecycle.StartVM{Name: "../x", VM: &model.VM{Spec: *spec(units.GiB, 1)}}), lead.Invalid, "../x"},
+			{"negative memory", start(lifecycle.StartVM{Name: "a", VM: &model.VM{Spec: *spec(-1, 1)}}), lead.Invalid, "memory"},
+			{"absurd memory", start(lifecycle.StartVM{Name: "a", VM: &model.VM{Spec: *spec(units.Bytes(1)<<60, 1)}}), lead.Invalid, "memory"},
+			{"no vCPU", start(lifecycle.StartVM{Name: "a", VM: &model.VM{Spec: *spec(units.GiB, 0)}}), lead.Invalid, "vcpus"},
+			{"a UUID twice", start(lifecycle.StartVM{Name: "b", VM: &model.VM{ID: vm.ID, Spec: *spec(units.GiB, 1)}}), lead.Exists, "web1"},
+			{"an unknown VM", migrate(lifecycle.MigrateVM{VM: "nothing"}), lead.NotFound, "no VM"},
+			{"to where it is", migrate(lifecycle.MigrateVM{VM: vm.ID, Node: vm.Holder}), lead.Conflict, "already"},
 		} {
 			refusal, ok := isRefusal(c.err)
 			if !ok || refusal.Code != c.code || !strings.Contains(refusal.Message, c.says) || refusal.NextStep == "" {
 				t.Errorf("%s: %v, next %q; want %s saying %q", c.name, c.err, refusal.NextStep, c.code, c.says)
 			}
 		}
-		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Liveness, f.LivenessReason = cluster.Unreachable, "silent for 40s" })
-		if err := migrate(MigrateVM{VM: vm.ID}); !isCode(err, Unavailable) {
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Liveness, f.LivenessReason = model.Unreachable, "silent for 40s" })
+		if err := migrate(lifecycle.MigrateVM{VM: vm.ID}); !isCode(err, lead.Unavailable) {
 			t.Errorf("from a silent node: %v", err)
 		}
 	})
@@ -885,7 +924,7 @@ func TestAStartWaitsForTheNodesOfANewLeader(t *testing.T) {
 		defer w.lose()
 		known := w.facts.nodes
 		w.facts.mu.Lock()
-		w.facts.nodes, w.facts.waiting = map[string]cluster.NodeFacts{}, true
+		w.facts.nodes, w.facts.waiting = map[string]model.NodeFacts{}, true
 		w.facts.mu.Unlock()
 		time.AfterFunc(time.Second, func() {
 			w.facts.mu.Lock()
@@ -894,10 +933,10 @@ func TestAStartWaitsForTheNodesOfANewLeader(t *testing.T) {
 		})
 		w.running("web1")
 		w.facts.mu.Lock()
-		w.facts.nodes, w.facts.waiting = map[string]cluster.NodeFacts{}, false
+		w.facts.nodes, w.facts.waiting = map[string]model.NodeFacts{}, false
 		w.facts.mu.Unlock()
-		if _, err := w.start("web2"); !isCode(err, NoNodeFits) {
-			t.Errorf("once the picture is whole: %v", err)
+		if _, err := w.start("web2"); !isCode(err, lead.NoNodeFits) {
+			t.Errorf("once all is known: %v", err)
 		}
 	})
 }
@@ -908,21 +947,21 @@ func TestAVMThatIsGoneCanBeStartedAgain(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.running("web1")
-		again := StartVM{Name: "web1", RequestID: "again"}
-		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
-		if _, err := w.StartVM(t.Context(), again); !isCode(err, Busy) {
+		again := lifecycle.StartVM{Name: "web1", RequestID: "again"}
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, lead.Busy) {
 			t.Fatalf("with a listing from before it was started: %v", err)
 		}
 		w.show(vm)
 		time.Sleep(time.Second)
-		if _, err := w.StartVM(t.Context(), again); !isCode(err, Exists) {
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, lead.Exists) {
 			t.Fatalf("while it runs: %v", err)
 		}
-		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
-		if _, err := w.StartVM(t.Context(), again); !isCode(err, Exists) {
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, lead.Exists) {
 			t.Fatalf("while nobody knows: %v", err)
 		}
-		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.DomainsKnown = true })
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.DomainsKnown = true })
 		if _, err := w.StartVM(t.Context(), again); err != nil {
 			t.Fatal(err)
 		}
@@ -933,8 +972,8 @@ func TestAVMThatIsGoneCanBeStartedAgain(t *testing.T) {
 	})
 }
 
-func isRefusal(err error) (*Error, bool) {
-	var refusal *Error
+func isRefusal(err error) (*lead.Error, bool) {
+	var refusal *lead.Error
 	ok := errors.As(err, &refusal)
 	return refusal, ok
 }

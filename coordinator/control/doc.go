@@ -1,9 +1,6 @@
-// Package control is what only the leader does: place, drive operations to their end, carry plans out, keep VMs well
-// placed, watch nodes.
+// Package control is what only the leader does. It begins the rooms with the leadership and ends them with it.
 //
-// Placer serialises decide-and-commit. Driver sends the orders that each live operation's record asks for and feeds the
-// agents' answers to operation.Step. Executor begins the moves of a plan, each decided anew when its turn comes. The
-// loops make a pass over each cluster every minute, and see what somebody else has stopped, moved or changed, and which VM runs twice. Images, sizes and deletions are
-// written down before agents work on volumes, so that repeating the request finishes them. All of them start from the
-// replicated state alone after a barrier, and stop when the leadership is lost.
+// What is here itself: the loops that see what somebody else has stopped, moved or changed and which VM runs twice, restarts of highly
+// available VMs, adoption, and the end of a quarantine. Single VMs are in lifecycle, plans of moves and the passes over each cluster in
+// plans, silent nodes in fencing, disks and images in volumes. All of it starts from the replicated state alone, after a barrier.
 package control

@@ -8,17 +8,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
+	"berth/coordinator/moving"
 	"berth/coordinator/operation"
 	"berth/shared/units"
 )
 
 // on starts a VM of so many GiB on a node and waits until it runs there.
-func (w *world) on(node, name string, gib int) cluster.VM {
+func (w *world) on(node, name string, gib int) model.VM {
 	w.Helper()
-	started, err := w.StartVM(w.Context(), StartVM{
+	started, err := w.StartVM(w.Context(), lifecycle.StartVM{
 		Name: name, Node: node, RequestID: "start " + name, Caller: "operator/test",
-		Spec: &cluster.VMSpec{Memory: units.Bytes(gib) * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"},
+		VM: &model.VM{Spec: model.VMSpec{Memory: units.Bytes(gib) * units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -32,9 +36,9 @@ func (w *world) on(node, name string, gib int) cluster.VM {
 	return vm
 }
 
-func (w *world) drain(node string) cluster.Plan {
+func (w *world) drain(node string) model.Plan {
 	w.Helper()
-	drained, err := w.DrainNode(w.Context(), DrainNode{Node: node, RequestID: "drain " + node, Caller: "operator/test"})
+	drained, err := w.DrainNode(w.Context(), plans.DrainNode{Node: node, RequestID: "drain " + node, Caller: "operator/test"})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -42,12 +46,12 @@ func (w *world) drain(node string) cluster.Plan {
 }
 
 // ended is the plan once it has ended, after at most so long.
-func (w *world) ended(id string, within time.Duration) cluster.Plan {
+func (w *world) ended(id string, within time.Duration) model.Plan {
 	w.Helper()
 	time.Sleep(within)
 	plan, _ := w.Store.Snapshot().Plan(id)
 	if plan.EndedAt.IsZero() {
-		w.Fatalf("after %s the plan is %s: %+v", within, plan.State, Moves(w.Store.Snapshot(), plan))
+		w.Fatalf("after %s the plan is %s: %+v", within, plan.State, moving.Moves(w.Store.Snapshot(), plan))
 	}
 	return plan
 }
@@ -63,14 +67,17 @@ func (w *world) moving() int {
 	return n
 }
 
-func results(plan cluster.Plan) string {
+func results(plan model.Plan) string {
 	var all []string
 	for _, move := range plan.Moves {
 		one := move.VMName + " " + move.Result
-		if move.Result == MoveMoved {
+		if move.Result == model.MoveMoved {
 			one += " to " + move.TargetName
 		}
-		all = append(all, one+because(move.Reason))
+		if move.Reason != "" {
+			one += " (" + move.Reason + ")"
+		}
+		all = append(all, one)
 	}
 	slices.Sort(all)
 	return strings.Join(all, "\n")
@@ -80,14 +87,14 @@ func TestADrainEmptiesTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		var vms []cluster.VM
+		var vms []model.VM
 		for i := range 4 {
 			vms = append(vms, w.on("n1", fmt.Sprintf("web%d", i), 1))
 		}
 		bystander := w.on("n2", "db", 1)
 		w.takes(10 * time.Second)
 		plan := w.drain("n1")
-		if plan.State != cluster.PlanRunning || plan.NodeName != "node1" || plan.Parallel != cluster.DefaultParallelMoves {
+		if plan.State != model.PlanRunning || plan.NodeName != "node1" || plan.Parallel != model.DefaultParallelMoves {
 			t.Errorf("plan %+v", plan)
 		}
 		node, _ := w.Store.Snapshot().Node("n1")
@@ -101,12 +108,12 @@ func TestADrainEmptiesTheNode(t *testing.T) {
 			}
 		}
 		plan = w.ended(plan.ID, 10*time.Second)
-		if plan.State != cluster.PlanDone || plan.Message != "4 moved" || len(plan.Moves) != 4 {
+		if plan.State != model.PlanDone || plan.Message != "4 moved" || len(plan.Moves) != 4 {
 			t.Errorf("plan is %s: %q\n%s", plan.State, plan.Message, results(plan))
 		}
 		for _, vm := range vms {
 			after := w.vm(vm.Name)
-			if after.Holder == "n1" || after.Holder == "" || after.MovedAt.IsZero() || after.Desired != cluster.Running {
+			if after.Holder == "n1" || after.Holder == "" || after.MovedAt.IsZero() || after.Desired != model.Running {
 				t.Errorf("vm %+v", after)
 			}
 			decision, _ := w.Store.Snapshot().Decision(after.Decision)
@@ -123,8 +130,8 @@ func TestADrainEmptiesTheNode(t *testing.T) {
 		if len(w.agents.ordered(operation.ActStop)) > 0 {
 			t.Error("a drain stopped a VM")
 		}
-		again, err := w.DrainNode(t.Context(), DrainNode{Node: "n1", RequestID: "drain n1", Caller: "operator/test"})
-		if err != nil || again.Plan.ID != plan.ID || again.Plan.State != cluster.PlanDone {
+		again, err := w.DrainNode(t.Context(), plans.DrainNode{Node: "n1", RequestID: "drain n1", Caller: "operator/test"})
+		if err != nil || again.Plan.ID != plan.ID || again.Plan.State != model.PlanDone {
 			t.Errorf("the same request again: %+v, %v", again.Plan, err)
 		}
 	})
@@ -142,7 +149,10 @@ func TestAFailedMoveGoesElsewhereAndIsGivenUpInTheEnd(t *testing.T) {
 				if order.VM == lucky.ID {
 					failed = order.TargetNode
 				}
-				return &operation.Answer{Outcome: operation.OutcomeFailed, Error: "no route", Seen: operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}}
+				return &operation.Answer{
+					Outcome: operation.OutcomeFailed, Error: "no route",
+					Seen: operation.Observation{State: model.DomainRunning, Epoch: order.Epoch},
+				}
 			}
 			return obedient(order)
 		}
@@ -150,13 +160,13 @@ func TestAFailedMoveGoesElsewhereAndIsGivenUpInTheEnd(t *testing.T) {
 		begun := time.Now()
 		plan := w.drain("n1")
 		time.Sleep(3 * time.Second)
-		for _, move := range Moves(w.Store.Snapshot(), plan) {
-			if move.State != MoveWaiting || move.Message != "no route" || move.Attempts != 1 {
+		for _, move := range moving.Moves(w.Store.Snapshot(), plan) {
+			if move.State != moving.Waiting || move.Message != "no route" || move.Attempts != 1 {
 				t.Errorf("after the first attempt %s is %s after %d: %q", move.VMName, move.State, move.Attempts, move.Message)
 			}
 		}
 		plan = w.ended(plan.ID, 27*time.Second)
-		if plan.State != cluster.PlanFailed || plan.Message != "1 moved; 1 failed: hopeless (no route)" {
+		if plan.State != model.PlanFailed || plan.Message != "1 moved; 1 failed: hopeless (no route)" {
 			t.Errorf("plan is %s: %q", plan.State, plan.Message)
 		}
 		if took := plan.EndedAt.Sub(begun); took < 20*time.Second {
@@ -168,7 +178,7 @@ func TestAFailedMoveGoesElsewhereAndIsGivenUpInTheEnd(t *testing.T) {
 		if after := w.vm(hopeless.Name); after.Holder != "n1" || after.Operation != "" {
 			t.Errorf("hopeless %+v", after)
 		}
-		if tried := w.Store.Snapshot().OperationsOfPlan(plan.ID); len(tried) != 2+maxMoveAttempts {
+		if tried := w.Store.Snapshot().OperationsOfPlan(plan.ID); len(tried) != 2+3 {
 			t.Errorf("%d operations", len(tried))
 		}
 	})
@@ -181,19 +191,22 @@ func TestWhatCannotMoveStaysAndIsListed(t *testing.T) {
 		pinned, paused := w.on("n1", "pinned", 1), w.on("n1", "paused", 1)
 		huge, small := w.on("n1", "huge", 4), w.on("n2", "small", 4)
 		w.on("n3", "other", 4)
-		w.record(pinned.ID, func(vm *cluster.VM) { vm.Migration = cluster.MigrateNever })
-		w.facts.change("n1", func(f *cluster.NodeFacts) {
+		w.record(pinned.ID, func(vm *model.VM) { vm.Migration = model.MigrateNever })
+		w.facts.change("n1", func(f *model.NodeFacts) {
 			for i := range f.Domains {
 				if f.Domains[i].UUID == paused.ID {
-					f.Domains[i].State, f.Domains[i].Reason = cluster.DomainPaused, "user"
+					f.Domains[i].State, f.Domains[i].Reason = model.DomainPaused, "user"
 				}
 			}
 		})
 		plan := w.ended(w.drain("n1").ID, time.Minute)
-		if plan.State != cluster.PlanDone {
+		if plan.State != model.PlanDone {
 			t.Errorf("plan is %s", plan.State)
 		}
-		for _, want := range []string{"huge stays (", `paused stays (VM "paused" is paused on node1 (user))`, "pinned stays (pinned may not be moved at all (migration never))"} {
+		for _, want := range []string{
+			"huge stays (", `paused stays (VM "paused" is paused on node1 (user))`,
+			"pinned stays (pinned may not be moved at all (migration never))",
+		} {
 			if !strings.Contains(results(plan), want) {
 				t.Errorf("no %q in\n%s", want, results(plan))
 			}
@@ -201,8 +214,8 @@ func TestWhatCannotMoveStaysAndIsListed(t *testing.T) {
 		if !strings.HasPrefix(plan.Message, "0 moved; 3 stay: ") {
 			t.Errorf("message %q", plan.Message)
 		}
-		for _, vm := range []cluster.VM{pinned, paused, huge, small} {
-			if after := w.vm(vm.Name); after.Holder != vm.Holder || after.Desired != cluster.Running {
+		for _, vm := range []model.VM{pinned, paused, huge, small} {
+			if after := w.vm(vm.Name); after.Holder != vm.Holder || after.Desired != model.Running {
 				t.Errorf("vm %+v", after)
 			}
 		}
@@ -233,13 +246,15 @@ func TestALateVMIsDrainedToo(t *testing.T) {
 			return obedient(order)
 		}
 		w.agents.mu.Unlock()
-		late, err := w.StartVM(t.Context(), StartVM{Name: "late", Node: "n1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}})
+		late, err := w.StartVM(
+			t.Context(), lifecycle.StartVM{Name: "late", Node: "n1", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan := w.drain("n1")
 		time.Sleep(time.Minute)
-		if plan, _ := w.Store.Snapshot().Plan(plan.ID); plan.State != cluster.PlanRunning {
+		if plan, _ := w.Store.Snapshot().Plan(plan.ID); plan.State != model.PlanRunning {
 			t.Fatalf("the drain ended before the VM came: %s", plan.Message)
 		}
 		w.agents.mu.Lock()
@@ -257,23 +272,23 @@ func TestALateVMIsDrainedToo(t *testing.T) {
 func TestACancelledDrainBeginsNothingMore(t *testing.T) {
 	for _, c := range []struct {
 		name, message string
-		cancel        func(*world, cluster.Plan) error
+		cancel        func(*world, model.Plan) error
 		moved         int
 	}{
-		{"cancelled", "cancelled by operator/test: 2 moved; 3 left where they are", func(w *world, plan cluster.Plan) error {
-			_, err := w.CancelPlan(w.Context(), CancelPlan{Plan: plan.ID, RequestID: "c", Caller: "operator/test"})
+		{"cancelled", "cancelled by operator/test: 2 moved; 3 left where they are", func(w *world, plan model.Plan) error {
+			_, err := w.CancelPlan(w.Context(), plans.CancelPlan{Plan: plan.ID, RequestID: "c", Caller: "operator/test"})
 			return err
 		}, 2},
-		{"aborted", "cancelled by operator/test: 0 moved; 5 left where they are", func(w *world, plan cluster.Plan) error {
-			_, err := w.CancelPlan(w.Context(), CancelPlan{Plan: plan.ID, Abort: true, Caller: "operator/test"})
+		{"aborted", "cancelled by operator/test: 0 moved; 5 left where they are", func(w *world, plan model.Plan) error {
+			_, err := w.CancelPlan(w.Context(), plans.CancelPlan{Plan: plan.ID, Abort: true, Caller: "operator/test"})
 			return err
 		}, 0},
-		{"undrained", "node1 takes VMs again: 2 moved; 3 left where they are", func(w *world, _ cluster.Plan) error {
-			_, err := w.UndrainNode(w.Context(), UndrainNode{Node: "n1", RequestID: "u", Caller: "operator/test"})
+		{"undrained", "node1 takes VMs again: 2 moved; 3 left where they are", func(w *world, _ model.Plan) error {
+			_, err := w.UndrainNode(w.Context(), plans.UndrainNode{Node: "n1", RequestID: "u", Caller: "operator/test"})
 			return err
 		}, 2},
-		{"out of maintenance", "node1 was taken out of maintenance: 2 moved; 3 left where they are", func(w *world, _ cluster.Plan) error {
-			w.node("n1", func(node *cluster.Node) { node.Maintenance = false })
+		{"out of maintenance", "node1 was taken out of maintenance: 2 moved; 3 left where they are", func(w *world, _ model.Plan) error {
+			w.node("n1", func(node *model.Node) { node.Maintenance = false })
 			return nil
 		}, 2},
 	} {
@@ -288,7 +303,10 @@ func TestACancelledDrainBeginsNothingMore(t *testing.T) {
 				w.agents.mu.Lock()
 				w.agents.script = func(order operation.Order) *operation.Answer {
 					if order.Action == operation.ActMigrate && w.agents.cancels > 0 {
-						return &operation.Answer{Outcome: operation.OutcomeCancelled, Error: "cancelled", Seen: operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}}
+						return &operation.Answer{
+							Outcome: operation.OutcomeCancelled, Error: "cancelled",
+							Seen: operation.Observation{State: model.DomainRunning, Epoch: order.Epoch},
+						}
 					}
 					if order.Action == operation.ActMigrate && c.moved == 0 {
 						return nil
@@ -305,14 +323,14 @@ func TestACancelledDrainBeginsNothingMore(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Second)
-				if plan, _ := w.Store.Snapshot().Plan(plan.ID); plan.State != cluster.PlanCancelled || !plan.EndedAt.IsZero() {
+				if plan, _ := w.Store.Snapshot().Plan(plan.ID); plan.State != model.PlanCancelled || !plan.EndedAt.IsZero() {
 					t.Errorf("while the moves still copy, the plan is %s, ended %s", plan.State, plan.EndedAt)
 				}
 				plan = w.ended(plan.ID, 2*time.Minute)
-				if plan.State != cluster.PlanCancelled || plan.Message != c.message {
+				if plan.State != model.PlanCancelled || plan.Message != c.message {
 					t.Errorf("plan is %s: %q, want %q", plan.State, plan.Message, c.message)
 				}
-				if _, err := w.CancelPlan(t.Context(), CancelPlan{Plan: plan.ID}); !isCode(err, Conflict) {
+				if _, err := w.CancelPlan(t.Context(), plans.CancelPlan{Plan: plan.ID}); !isCode(err, lead.Conflict) {
 					t.Errorf("cancelling what has ended: %v", err)
 				}
 			})
@@ -331,16 +349,16 @@ func TestANewLeaderGoesOnWithADrain(t *testing.T) {
 		plan := w.drain("n1")
 		time.Sleep(15 * time.Second) // two have moved, two copy
 		w.lose()
-		half := Moves(w.Store.Snapshot(), plan)
+		half := moving.Moves(w.Store.Snapshot(), plan)
 		w.lead(2)
 		defer w.lose()
 		plan = w.ended(plan.ID, time.Minute)
-		if plan.State != cluster.PlanDone || plan.Message != "5 moved" {
+		if plan.State != model.PlanDone || plan.Message != "5 moved" {
 			t.Errorf("plan is %s: %q", plan.State, plan.Message)
 		}
 		for _, before := range half {
-			now := Moves(w.Store.Snapshot(), plan)
-			at := slices.IndexFunc(now, func(m MoveNow) bool { return m.VM == before.VM })
+			now := moving.Moves(w.Store.Snapshot(), plan)
+			at := slices.IndexFunc(now, func(m moving.Move) bool { return m.VM == before.VM })
 			if before.Operation.ID != "" && now[at].Operation.ID != before.Operation.ID {
 				t.Errorf("%s was moved again", before.VMName)
 			}
@@ -357,33 +375,33 @@ func TestRefusalsOfPlans(t *testing.T) {
 		defer w.lose()
 		w.on("n1", "web1", 1)
 		w.takes(time.Hour)
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness, f.LivenessReason = cluster.Unreachable, "silent for 40s" })
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness, f.LivenessReason = model.Unreachable, "silent for 40s" })
 		running := w.drain("n1")
-		drain := func(r DrainNode) error { _, err := w.DrainNode(t.Context(), r); return err }
-		undrain := func(r UndrainNode) error { _, err := w.UndrainNode(t.Context(), r); return err }
-		apply := func(r ApplyPlan) error { _, err := w.ApplyPlan(t.Context(), r); return err }
-		propose := func(r ProposePlan) error { _, err := w.ProposePlan(t.Context(), r); return err }
-		_, discarded := w.DiscardPlan(t.Context(), DiscardPlan{Plan: running.ID})
-		_, unknown := w.CancelPlan(t.Context(), CancelPlan{Plan: "p9"})
+		drain := func(r plans.DrainNode) error { _, err := w.DrainNode(t.Context(), r); return err }
+		undrain := func(r plans.UndrainNode) error { _, err := w.UndrainNode(t.Context(), r); return err }
+		apply := func(r plans.ApplyPlan) error { _, err := w.ApplyPlan(t.Context(), r); return err }
+		propose := func(r plans.ProposePlan) error { _, err := w.ProposePlan(t.Context(), r); return err }
+		_, discarded := w.DiscardPlan(t.Context(), plans.DiscardPlan{Plan: running.ID})
+		_, unknown := w.CancelPlan(t.Context(), plans.CancelPlan{Plan: "p9"})
 		for _, c := range []struct {
 			name string
 			err  error
-			code Code
+			code lead.Code
 			says string
 		}{
-			{"a node that is not there", drain(DrainNode{Node: "n9"}), NotFound, `no node "n9"`},
-			{"twice", drain(DrainNode{Node: "n1"}), Conflict, "being drained already, by plan " + running.ID},
-			{"a silent node", drain(DrainNode{Node: "n3"}), Unavailable, "silent for 40s"},
-			{"too many at once", drain(DrainNode{Node: "n2", Parallel: 17}), Invalid, "17 moves at once: want 1 to 16"},
-			{"less than nothing", drain(DrainNode{Node: "n2", Bandwidth: -1}), Invalid, "bandwidth of -1"},
-			{"opening a node that is not there", undrain(UndrainNode{Node: "n9"}), NotFound, `no node "n9"`},
-			{"back to where nothing was", undrain(UndrainNode{Node: "n2", Return: true}), Conflict, "node2 was not drained"},
-			{"an unknown plan", apply(ApplyPlan{Plan: "p9"}), NotFound, `no plan "p9"`},
-			{"a plan that runs already", apply(ApplyPlan{Plan: running.ID}), Conflict, "is running"},
-			{"discarding a plan that runs", discarded, Conflict, "is running"},
-			{"cancelling an unknown plan", unknown, NotFound, `no plan "p9"`},
-			{"an unknown cluster", propose(ProposePlan{Cluster: "mars"}), NotFound, `no cluster "mars"`},
-			{"more moves than can be", propose(ProposePlan{Cluster: cluster.DefaultCluster, Most: 1001}), Invalid, "1001 moves"},
+			{"a node that is not there", drain(plans.DrainNode{Node: "n9"}), lead.NotFound, `no node "n9"`},
+			{"twice", drain(plans.DrainNode{Node: "n1"}), lead.Conflict, "being drained already, by plan " + running.ID},
+			{"a silent node", drain(plans.DrainNode{Node: "n3"}), lead.Unavailable, "silent for 40s"},
+			{"too many at once", drain(plans.DrainNode{Node: "n2", Parallel: 17}), lead.Invalid, "17 moves at once: want 1 to 16"},
+			{"less than nothing", drain(plans.DrainNode{Node: "n2", Bandwidth: -1}), lead.Invalid, "bandwidth of -1"},
+			{"opening a node that is not there", undrain(plans.UndrainNode{Node: "n9"}), lead.NotFound, `no node "n9"`},
+			{"back to where nothing was", undrain(plans.UndrainNode{Node: "n2", Return: true}), lead.Conflict, "node2 was not drained"},
+			{"an unknown plan", apply(plans.ApplyPlan{Plan: "p9"}), lead.NotFound, `no plan "p9"`},
+			{"a plan that runs already", apply(plans.ApplyPlan{Plan: running.ID}), lead.Conflict, "is running"},
+			{"discarding a plan that runs", discarded, lead.Conflict, "is running"},
+			{"cancelling an unknown plan", unknown, lead.NotFound, `no plan "p9"`},
+			{"an unknown cluster", propose(plans.ProposePlan{Cluster: "mars"}), lead.NotFound, `no cluster "mars"`},
+			{"more moves than can be", propose(plans.ProposePlan{Cluster: model.DefaultCluster, Most: 1001}), lead.Invalid, "1001 moves"},
 		} {
 			refusal, ok := isRefusal(c.err)
 			if !ok || refusal.Code != c.code || !strings.Contains(refusal.Message, c.says) || refusal.NextStep == "" {

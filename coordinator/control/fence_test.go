@@ -10,7 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
@@ -28,7 +32,7 @@ type devices struct {
 	most  int
 }
 
-func (d *devices) Off(ctx context.Context, device cluster.FenceDevice) error {
+func (d *devices) Off(ctx context.Context, device model.FenceDevice) error {
 	d.mu.Lock()
 	d.calls = append(d.calls, device.Arguments["plug"])
 	d.work++
@@ -51,7 +55,7 @@ func (d *devices) Off(ctx context.Context, device cluster.FenceDevice) error {
 	return fail
 }
 
-func (d *devices) On(context.Context, cluster.FenceDevice) (bool, error) { return d.on, d.fail }
+func (d *devices) On(context.Context, model.FenceDevice) (bool, error) { return d.on, d.fail }
 
 func (d *devices) asked() int {
 	d.mu.Lock()
@@ -62,37 +66,35 @@ func (d *devices) asked() int {
 // fencedWorld is a world whose nodes have fence devices, under boot b1.
 func fencedWorld(t *testing.T) (*world, *devices) {
 	w := newWorld(t, obedient)
-	d := &devices{takes: 5 * time.Second}
-	w.Fences = d
 	for _, node := range w.Store.Snapshot().Nodes() {
-		w.device(node.ID, cluster.FenceDevice{Method: cluster.FenceCommand, Program: "fence_x", Arguments: map[string]string{"plug": node.ID}})
-		w.facts.change(node.ID, func(f *cluster.NodeFacts) { f.Boot, f.HeardAt = "b1", time.Now() })
+		w.device(node.ID, model.FenceDevice{Method: model.FenceCommand, Program: "fence_x", Arguments: map[string]string{"plug": node.ID}})
+		w.facts.change(node.ID, func(f *model.NodeFacts) { f.Boot, f.HeardAt = "b1", time.Now() })
 	}
-	time.Sleep(2 * FenceGrace)
-	return w, d
+	time.Sleep(2 * evidence.FenceGrace)
+	return w, w.devices
 }
 
-func (w *world) device(id string, device cluster.FenceDevice) {
+func (w *world) device(id string, device model.FenceDevice) {
 	node, _ := w.Store.Snapshot().Node(id)
 	node.Fence = device
-	w.store(state.Command{Nodes: []cluster.Node{node}}, state.Expectation{Table: state.Nodes, ID: id, Revision: node.Revision})
+	w.store(state.Command{Nodes: []model.Node{node}}, state.Expectation{Table: state.Nodes, ID: id, Revision: node.Revision})
 }
 
 // available runs a VM that is to be highly available.
-func (w *world) available(name string) cluster.VM {
+func (w *world) available(name string) model.VM {
 	w.Helper()
 	vm := w.running(name)
 	vm, _ = w.Store.Snapshot().VM(vm.ID)
 	vm.HA = true
-	w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+	w.store(state.Command{VMs: []model.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
 	vm, _ = w.Store.Snapshot().VM(vm.ID)
 	return vm
 }
 
 // silence makes a node fall silent, as if it had been heard until now.
 func (w *world) silence(id string) {
-	w.facts.change(id, func(f *cluster.NodeFacts) {
-		f.Liveness, f.LivenessReason, f.HeardAt = cluster.Unreachable, "no session", time.Now()
+	w.facts.change(id, func(f *model.NodeFacts) {
+		f.Liveness, f.LivenessReason, f.HeardAt = model.Unreachable, "no session", time.Now()
 	})
 	w.agents.mu.Lock()
 	w.agents.away[id] = true
@@ -104,18 +106,18 @@ func (w *world) speak(id, boot string) {
 	w.agents.mu.Lock()
 	delete(w.agents.away, id)
 	w.agents.mu.Unlock()
-	w.facts.change(id, func(f *cluster.NodeFacts) {
-		f.Liveness, f.LivenessReason, f.HeardAt, f.Boot = cluster.Up, "", time.Now(), boot
+	w.facts.change(id, func(f *model.NodeFacts) {
+		f.Liveness, f.LivenessReason, f.HeardAt, f.Boot = model.Up, "", time.Now(), boot
 	})
 	w.AgentConnected(id)
 }
 
-func (w *world) host(id string) cluster.Node {
+func (w *world) host(id string) model.Node {
 	node, _ := w.Store.Snapshot().Node(id)
 	return node
 }
 
-func (w *world) guest(id string) cluster.VM {
+func (w *world) guest(id string) model.VM {
 	vm, _ := w.Store.Snapshot().VM(id)
 	return vm
 }
@@ -137,7 +139,7 @@ func TestAVMWithHARestartsOnceItsNodeIsProvenOff(t *testing.T) {
 		defer w.lose()
 		vm, plain := w.available("web1"), w.running("plain")
 		if plain.Holder != vm.Holder { // both on the node that dies
-			moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, Node: vm.Holder, RequestID: "m", Caller: "operator/test"})
+			moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: plain.ID, Node: vm.Holder, RequestID: "m", Caller: "operator/test"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,12 +151,12 @@ func TestAVMWithHARestartsOnceItsNodeIsProvenOff(t *testing.T) {
 		dead := vm.Holder
 		silent := time.Now()
 		w.silence(dead)
-		time.Sleep(cluster.DefaultFenceAfter - time.Second)
+		time.Sleep(model.DefaultFenceAfter - time.Second)
 		if d.asked() != 0 {
 			t.Fatal("the device was asked before the node was silent for long enough")
 		}
 		time.Sleep(3 * time.Second)
-		if node := w.host(dead); node.Fencing.Phase != cluster.FencingAsked || node.Fencing.Boot != "b1" || w.guest(vm.ID).Holder != dead {
+		if node := w.host(dead); node.Fencing.Phase != model.FencingAsked || node.Fencing.Boot != "b1" || w.guest(vm.ID).Holder != dead {
 			t.Fatalf("while the device is asked: %+v, the VM is held by %q", node.Fencing, w.guest(vm.ID).Holder)
 		}
 		time.Sleep(d.takes)
@@ -166,7 +168,7 @@ func TestAVMWithHARestartsOnceItsNodeIsProvenOff(t *testing.T) {
 		}
 		after := w.guest(vm.ID)
 		op := w.Store.Snapshot().Operations()[0]
-		if after.Restarts != 1 || !op.Restart || after.Epoch <= vm.Epoch || after.Condition != "" {
+		if after.Restarts != 1 || !op.Restart || after.Epoch <= vm.Epoch || after.Condition.Text != "" {
 			t.Errorf("after the restart: %+v, operation %+v", after, op)
 		}
 		if took := op.EndedAt.Sub(w.host(dead).Fencing.EndedAt); took > time.Minute {
@@ -174,7 +176,9 @@ func TestAVMWithHARestartsOnceItsNodeIsProvenOff(t *testing.T) {
 		} else {
 			t.Logf("GOAL row 19: restarted %s after the proof (virtual time) | wanted 60 s at most | met", took)
 		}
-		if left := w.guest(plain.ID); left.Holder != "" || left.Desired != cluster.Running || !strings.Contains(left.Condition, "proven to be off") {
+		if left := w.guest(plain.ID); left.Holder != "" || left.Desired != model.Running || !strings.Contains(
+			left.Condition.Text, "proven to be off",
+		) {
 			t.Errorf("the other VM of the node: %+v", left)
 		}
 		if d.asked() != 1 {
@@ -199,7 +203,7 @@ func TestSilenceIsNotDeath(t *testing.T) {
 			t.Fatalf("after two hours of silence: %+v", after)
 		}
 		node := w.host(vm.Holder)
-		if n := d.asked(); n < 20 || n > 40 || d.most != 1 || node.Fencing.Phase != cluster.FencingFailed || node.Fencing.Attempt < 20 {
+		if n := d.asked(); n < 20 || n > 40 || d.most != 1 || node.Fencing.Phase != model.FencingFailed || node.Fencing.Attempt < 20 {
 			t.Errorf("the device was asked %d times, at most %d at once: %+v", n, d.most, node.Fencing)
 		}
 		if verdict, held := w.FenceHeld(node.ID); !held || !strings.Contains(verdict.Why, "it says that it is on") {
@@ -207,7 +211,7 @@ func TestSilenceIsNotDeath(t *testing.T) {
 		}
 		w.speak(node.ID, "b1")
 		time.Sleep(time.Minute)
-		if after := w.host(node.ID); after.Fencing != (cluster.Fencing{}) {
+		if after := w.host(node.ID); after.Fencing != (model.Fencing{}) {
 			t.Errorf("once it is heard again: %+v", after.Fencing)
 		}
 		if starts := w.agents.ordered(operation.ActStart); len(starts) != 1 {
@@ -219,23 +223,23 @@ func TestSilenceIsNotDeath(t *testing.T) {
 
 func TestOtherwiseNothingIsAsked(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(w *world, vm cluster.VM)
+		prepare func(w *world, vm model.VM)
 		says    string // alarm; empty: there is none
 	}{
-		"no VM with HA": {prepare: func(w *world, vm cluster.VM) {
+		"no VM with HA": {prepare: func(w *world, vm model.VM) {
 			vm.HA = false
-			w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+			w.store(state.Command{VMs: []model.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
 			w.silence(vm.Holder)
 		}},
-		"most nodes": {prepare: func(w *world, vm cluster.VM) {
+		"most nodes": {prepare: func(w *world, vm model.VM) {
 			w.silence(vm.Holder)
 			w.silence(other(vm.Holder))
 		}, says: "2 of 3 nodes are silent"},
-		"no device": {prepare: func(w *world, vm cluster.VM) {
-			w.device(vm.Holder, cluster.FenceDevice{})
+		"no device": {prepare: func(w *world, vm model.VM) {
+			w.device(vm.Holder, model.FenceDevice{})
 			w.silence(vm.Holder)
 		}, says: "nothing can prove"},
-		"a quarantine": {prepare: func(w *world, vm cluster.VM) {
+		"a quarantine": {prepare: func(w *world, vm model.VM) {
 			w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored"}})
 			w.silence(vm.Holder)
 		}},
@@ -283,7 +287,7 @@ func TestTwoLeadersNeverAskADeviceAtOnce(t *testing.T) {
 		w.facts.mu.Unlock()
 		w.lead(2)
 		defer w.lose()
-		time.Sleep(2*cluster.DefaultFenceTimeout + 5*time.Second)
+		time.Sleep(2*model.DefaultFenceTimeout + 5*time.Second)
 		if d.asked() != 1 || w.host(vm.Holder).Fencing != asked {
 			t.Fatalf("asked %d times while the call of the old leader may be at work: %+v", d.asked(), w.host(vm.Holder).Fencing)
 		}
@@ -310,10 +314,10 @@ func TestANewBootBringsANodeBack(t *testing.T) {
 		if w.host(dead).Fencing.Boot != "b1" {
 			t.Fatalf("%+v", w.host(dead).Fencing)
 		}
-		w.facts.change(dead, func(f *cluster.NodeFacts) { f.Domains = nil })
+		w.facts.change(dead, func(f *model.NodeFacts) { f.Domains = nil })
 		w.speak(dead, "b2")
 		time.Sleep(10 * time.Second)
-		if after := w.host(dead); after.Fencing != (cluster.Fencing{}) || after.Boot != "b2" || w.Contradicted(dead) != "" {
+		if after := w.host(dead); after.Fencing != (model.Fencing{}) || after.Boot != "b2" || w.Contradicted(dead) != "" {
 			t.Errorf("after it has booted anew: %+v", after)
 		}
 	})
@@ -329,20 +333,21 @@ func TestANodeThatBootsAnewWhileItIsFencedIsNotOff(t *testing.T) {
 		vm := w.available("web1")
 		dead := vm.Holder
 		w.silence(dead)
-		for w.host(dead).Fencing.Phase != cluster.FencingAsked {
+		for w.host(dead).Fencing.Phase != model.FencingAsked {
 			time.Sleep(time.Second)
 		}
-		w.facts.change(dead, func(f *cluster.NodeFacts) { f.Domains = nil })
+		w.facts.change(dead, func(f *model.NodeFacts) { f.Domains = nil })
 		w.speak(dead, "b2")
 		time.Sleep(10 * time.Second)
-		started, err := w.StartVM(t.Context(), StartVM{
-			Name: "new", Node: dead, Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "new", HA: true,
+		started, err := w.StartVM(t.Context(), lifecycle.StartVM{
+			Name: "new", Node: dead, RequestID: "new",
+			VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, HA: true},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Minute)
-		if after := w.host(dead); after.Fencing != (cluster.Fencing{}) || after.Boot != "b2" || d.asked() != 1 {
+		if after := w.host(dead); after.Fencing != (model.Fencing{}) || after.Boot != "b2" || d.asked() != 1 {
 			t.Errorf("the node counts as off: %+v", after)
 		}
 		if after := w.guest(started.VM.ID); after.Holder != dead || after.Restarts != 0 {
@@ -351,7 +356,7 @@ func TestANodeThatBootsAnewWhileItIsFencedIsNotOff(t *testing.T) {
 
 		d.takes = 5 * time.Second
 		d.off = func() { w.speak(dead, "b3") }
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: dead, Force: true, Caller: "ann"}); !isCode(err, Conflict) || d.asked() != 2 {
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: dead, Force: true, Caller: "ann"}); !isCode(err, lead.Conflict) || d.asked() != 2 {
 			t.Errorf("switched off by force, and on again by itself: %v after %d calls", err, d.asked())
 		}
 	})
@@ -368,11 +373,11 @@ func TestAProofEndsWithTheNextBoot(t *testing.T) {
 		for !w.isFenced(dead) {
 			time.Sleep(time.Second)
 		}
-		if !w.isOff(w.Store.Snapshot(), dead) {
+		if !w.IsOff(w.Store.Snapshot(), dead) {
 			t.Error("it does not count as off")
 		}
-		w.facts.change(dead, func(f *cluster.NodeFacts) { f.Liveness, f.HeardAt, f.Boot = cluster.Up, time.Now(), "b2" })
-		if !w.isFenced(dead) || w.isOff(w.Store.Snapshot(), dead) {
+		w.facts.change(dead, func(f *model.NodeFacts) { f.Liveness, f.HeardAt, f.Boot = model.Up, time.Now(), "b2" })
+		if !w.isFenced(dead) || w.IsOff(w.Store.Snapshot(), dead) {
 			t.Error("it counts as off, and answers under another boot")
 		}
 		w.silence(dead)
@@ -388,9 +393,12 @@ func TestANodeThatWasNeverHeardComesBackWithItsNextBoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := fencedWorld(t)
 		defer w.lose()
-		w.store(state.Command{Nodes: []cluster.Node{{ID: "n9", Name: "n9", Cluster: cluster.DefaultCluster}}}, state.Expectation{Table: state.Nodes, ID: "n9"})
-		w.facts.change("n9", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: "n9", ConfirmedOff: true, Caller: "ann"}); err != nil || !w.isFenced("n9") {
+		w.store(
+			state.Command{Nodes: []model.Node{{ID: "n9", Name: "n9", Cluster: model.DefaultCluster}}},
+			state.Expectation{Table: state.Nodes, ID: "n9"},
+		)
+		w.facts.change("n9", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: "n9", ConfirmedOff: true, Caller: "ann"}); err != nil || !w.isFenced("n9") {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -401,7 +409,7 @@ func TestANodeThatWasNeverHeardComesBackWithItsNextBoot(t *testing.T) {
 		}
 		w.speak("n9", "b2")
 		time.Sleep(10 * time.Second)
-		if after := w.host("n9"); after.Fencing != (cluster.Fencing{}) || after.Boot != "b2" {
+		if after := w.host("n9"); after.Fencing != (model.Fencing{}) || after.Boot != "b2" {
 			t.Errorf("after it has booted anew: %+v", after)
 		}
 	})
@@ -410,12 +418,12 @@ func TestANodeThatWasNeverHeardComesBackWithItsNextBoot(t *testing.T) {
 // A leader that stood still after it had written down that a device is asked does not ask it then: the next one may be at it.
 func TestADeviceIsNotAskedLate(t *testing.T) {
 	at := time.Now()
-	f := NewFencer(at, func() string { return "id" })
-	_, node, free := f.Ask(cluster.Node{ID: "n1"}, berth, "it is silent", at)
-	if early := f.TooLate(&node, at.Add(fenceHaste)); !free || early != "" {
+	f := fencing.NewFencer(at, func() string { return "id" })
+	_, node, free := f.Ask(model.Node{ID: "n1"}, lead.Berth, "it is silent", at)
+	if early := f.TooLate(&node, at.Add(5*time.Second)); !free || early != "" {
 		t.Errorf("free %t, too early: %s", free, early)
 	}
-	if late := f.TooLate(&node, at.Add(fenceHaste+time.Second)); !strings.Contains(late, "stood still for 6s") {
+	if late := f.TooLate(&node, at.Add(6*time.Second)); !strings.Contains(late, "stood still for 6s") {
 		t.Errorf("late: %q", late)
 	}
 }
@@ -428,7 +436,7 @@ func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {
 		defer w.lose()
 		vm, plain := w.available("web1"), w.running("plain")
 		if plain.Holder != vm.Holder {
-			if _, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, Node: vm.Holder, RequestID: "m"}); err != nil {
+			if _, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: plain.ID, Node: vm.Holder, RequestID: "m"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -446,24 +454,26 @@ func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {
 		if node := w.host(dead); !node.Fenced() || w.Contradicted(dead) == "" {
 			t.Fatalf("it counts again: %+v", node.Fencing)
 		}
-		if seen := w.observed(w.Store.Snapshot(), dead, plain.ID); seen.State != cluster.DomainRunning {
-			t.Errorf("of a VM that it shows is seen %+v", seen)
+		if facts := w.facts.Facts(dead, time.Now()); w.IsOff(w.Store.Snapshot(), dead) || facts.Domain(plain.ID) == nil {
+			t.Errorf("what it shows does not count: %+v", facts.Domains)
 		}
-		if _, err := w.StartVM(t.Context(), StartVM{Name: "plain", RequestID: "again"}); !isCode(err, Conflict) {
+		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "plain", RequestID: "again"}); !isCode(err, lead.Conflict) {
 			t.Errorf("a VM that it shows: %v", err)
 		}
-		started, err := w.StartVM(t.Context(), StartVM{Name: "new", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "new"})
+		started, err := w.StartVM(
+			t.Context(), lifecycle.StartVM{Name: "new", RequestID: "new", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}},
+		)
 		if err != nil || started.Operation.Target == dead {
 			t.Errorf("a new VM is started on %s: %v", started.Operation.Target, err)
 		}
 		left := w.guest(plain.ID)
 		left.HA = true
-		w.store(state.Command{VMs: []cluster.VM{left}}, state.Expectation{Table: state.VMs, ID: left.ID, Revision: left.Revision})
+		w.store(state.Command{VMs: []model.VM{left}}, state.Expectation{Table: state.VMs, ID: left.ID, Revision: left.Revision})
 		time.Sleep(time.Hour)
-		if after := w.guest(plain.ID); after.Holder != "" || !strings.Contains(after.Condition, "shows a copy of it") {
+		if after := w.guest(plain.ID); after.Holder != "" || !strings.Contains(after.Condition.Text, "shows a copy of it") {
 			t.Errorf("restarted beside its copy: %+v", after)
 		}
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: dead, ConfirmedOff: true}); !isCode(err, Conflict) {
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: dead, ConfirmedOff: true}); !isCode(err, lead.Conflict) {
 			t.Errorf("fenced once more: %v", err)
 		}
 	})
@@ -474,25 +484,25 @@ func TestFencingByHand(t *testing.T) {
 		w, d := fencedWorld(t)
 		defer w.lose()
 		vm := w.running("web1")
-		fence := func(r FenceNode) (cluster.Node, error) {
+		fence := func(r fencing.FenceNode) (model.Node, error) {
 			r.Node, r.Caller = vm.Holder, "operator/test"
 			return w.FenceNode(t.Context(), r)
 		}
-		if _, err := fence(FenceNode{}); !isCode(err, Conflict) || !strings.Contains(err.Error(), "VM web1 would lose its power") {
+		if _, err := fence(fencing.FenceNode{}); !isCode(err, lead.Conflict) || !strings.Contains(err.Error(), "VM web1 would lose its power") {
 			t.Errorf("a node that is up: %v", err)
 		}
-		if _, err := fence(FenceNode{ConfirmedOff: true, Force: true}); !isCode(err, Conflict) {
+		if _, err := fence(fencing.FenceNode{ConfirmedOff: true, Force: true}); !isCode(err, lead.Conflict) {
 			t.Errorf("a node that is up, said to be off: %v", err)
 		}
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: "n9"}); !isCode(err, NotFound) {
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: "n9"}); !isCode(err, lead.NotFound) {
 			t.Errorf("no node: %v", err)
 		}
 		w.silence(vm.Holder)
 		d.fail = errors.New("no route to host")
-		if _, err := fence(FenceNode{}); !isCode(err, Unavailable) || !strings.Contains(err.Error(), "no route to host") {
+		if _, err := fence(fencing.FenceNode{}); !isCode(err, lead.Unavailable) || !strings.Contains(err.Error(), "no route to host") {
 			t.Errorf("no proof: %v", err)
 		}
-		if _, err := w.NodePower(t.Context(), vm.Holder); !isCode(err, Unavailable) {
+		if _, err := w.NodePower(t.Context(), vm.Holder); !isCode(err, lead.Unavailable) {
 			t.Errorf("its power state: %v", err)
 		}
 		if w.guest(vm.ID).Holder == "" {
@@ -502,7 +512,7 @@ func TestFencingByHand(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 3 { // as one: the device is asked once
 			wait.Go(func() {
-				if node, err := fence(FenceNode{}); err != nil || !node.Fenced() || node.Fencing.Caller != "operator/test" {
+				if node, err := fence(fencing.FenceNode{}); err != nil || !node.Fenced() || node.Fencing.Caller != "operator/test" {
 					t.Errorf("fenced: %+v, %v", node.Fencing, err)
 				}
 			})
@@ -526,13 +536,13 @@ func TestAnOperatorsWord(t *testing.T) {
 		w, d := fencedWorld(t)
 		defer w.lose()
 		vm := w.available("web1")
-		w.device(vm.Holder, cluster.FenceDevice{Method: cluster.FenceManual})
+		w.device(vm.Holder, model.FenceDevice{Method: model.FenceManual})
 		w.silence(vm.Holder)
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder}); !isCode(err, Conflict) {
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder}); !isCode(err, lead.Conflict) {
 			t.Errorf("without a device: %v", err)
 		}
-		node, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, ConfirmedOff: true, Caller: "operator/test"})
-		if err != nil || !node.Fenced() || node.Fencing.Method != cluster.FenceManual {
+		node, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder, ConfirmedOff: true, Caller: "operator/test"})
+		if err != nil || !node.Fenced() || node.Fencing.Method != model.FenceManual {
 			t.Fatalf("%+v, %v", node.Fencing, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -548,8 +558,8 @@ func TestANodeThatIsUpIsSwitchedOffByForce(t *testing.T) {
 		w, d := fencedWorld(t)
 		defer w.lose()
 		vm := w.available("web1")
-		d.off = func() { w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.HeardAt = time.Now() }) } // its session is open still
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, Force: true}); err != nil {
+		d.off = func() { w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.HeardAt = time.Now() }) } // its session is open still
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder, Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -563,8 +573,8 @@ func TestAWatchdogProvesByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := fencedWorld(t)
 		vm := w.available("web1")
-		w.device(vm.Holder, cluster.FenceDevice{Method: cluster.FenceWatchdog})
-		w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Watchdog, f.HeardAt = 30*time.Second, time.Now() })
+		w.device(vm.Holder, model.FenceDevice{Method: model.FenceWatchdog})
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Watchdog, f.HeardAt = 30*time.Second, time.Now() })
 		time.Sleep(5 * time.Second)
 		if w.host(vm.Holder).Watchdog != 0 {
 			t.Fatalf("armed by no lease of this leader: %+v", w.host(vm.Holder))
@@ -576,11 +586,11 @@ func TestAWatchdogProvesByTime(t *testing.T) {
 		}
 		w.Leased(vm.Holder, true)
 		w.silence(vm.Holder)
-		time.Sleep(LeaseDuration)
+		time.Sleep(evidence.LeaseDuration)
 		w.lose()
 		w.lead(2) // which does not know when the last lease was given, and so counts from now
 		defer w.lose()
-		time.Sleep(LeaseDuration + 30*time.Second + WatchdogMargin - 2*time.Second)
+		time.Sleep(evidence.LeaseDuration + 30*time.Second + evidence.WatchdogMargin - 2*time.Second)
 		if w.isFenced(vm.Holder) {
 			t.Fatal("it is proven off before its watchdog must have fired")
 		}
@@ -599,14 +609,14 @@ func TestRestartsThatDoNotHelpComeToRest(t *testing.T) {
 		gone := func() { // as the evidence of a living node would have it
 			vm := w.guest(vm.ID)
 			for _, id := range []string{"n1", "n2", "n3"} {
-				w.facts.change(id, func(f *cluster.NodeFacts) {
-					f.Domains = slices.DeleteFunc(f.Domains, func(d cluster.Domain) bool { return d.UUID == vm.ID })
+				w.facts.change(id, func(f *model.NodeFacts) {
+					f.Domains = slices.DeleteFunc(f.Domains, func(d model.Domain) bool { return d.UUID == vm.ID })
 				})
 			}
-			vm.Holder, vm.Condition = "", "it crashed"
-			w.store(state.Command{VMs: []cluster.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+			vm.Holder, vm.Condition.Text = "", "it crashed"
+			w.store(state.Command{VMs: []model.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
 		}
-		for i := range MaxRestarts {
+		for i := range evidence.MaxRestarts {
 			gone()
 			time.Sleep(10 * time.Second)
 			if after := w.guest(vm.ID); after.Holder == "" || after.Restarts != i+1 {
@@ -614,16 +624,16 @@ func TestRestartsThatDoNotHelpComeToRest(t *testing.T) {
 			}
 		}
 		gone()
-		time.Sleep(RestartWindow / 2)
-		if after := w.guest(vm.ID); after.Holder != "" || !strings.Contains(after.Condition, "it was restarted 3 times") {
+		time.Sleep(evidence.RestartWindow / 2)
+		if after := w.guest(vm.ID); after.Holder != "" || !strings.Contains(after.Condition.Text, "it was restarted 3 times") {
 			t.Fatalf("after the last: %+v", after)
 		}
-		time.Sleep(RestartWindow)
+		time.Sleep(evidence.RestartWindow)
 		if after := w.guest(vm.ID); after.Holder == "" || after.Restarts != 1 {
 			t.Fatalf("after its rest: %+v", after)
 		}
 		gone()
-		if _, err := w.StartVM(t.Context(), StartVM{Name: "web1", RequestID: "by hand"}); err != nil {
+		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1", RequestID: "by hand"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -639,7 +649,7 @@ func TestAVMThatFitsNowhereIsNamedAndTriedAgain(t *testing.T) {
 		defer w.lose()
 		vm := w.available("web1")
 		for _, id := range []string{"n1", "n2", "n3"} {
-			w.facts.change(id, func(f *cluster.NodeFacts) {
+			w.facts.change(id, func(f *model.NodeFacts) {
 				if id != vm.Holder {
 					f.Memory = units.GiB
 				}
@@ -648,7 +658,7 @@ func TestAVMThatFitsNowhereIsNamedAndTriedAgain(t *testing.T) {
 		w.silence(vm.Holder)
 		time.Sleep(30 * time.Minute)
 		after := w.guest(vm.ID)
-		if after.Holder != "" || !strings.HasPrefix(after.Condition, "it cannot be restarted: ") {
+		if after.Holder != "" || !strings.HasPrefix(after.Condition.Text, "it cannot be restarted: ") {
 			t.Fatalf("%+v", after)
 		}
 		if alarms := strings.Count(w.toldOf("vm/web1"), "vm.not-restarted"); alarms != 1 {
@@ -657,25 +667,25 @@ func TestAVMThatFitsNowhereIsNamedAndTriedAgain(t *testing.T) {
 		if n := len(w.Store.Snapshot().Decisions(100)); n > 3 {
 			t.Errorf("%d decisions are kept of one VM that fits nowhere", n)
 		}
-		w.facts.change(other(vm.Holder), func(f *cluster.NodeFacts) { f.Memory = 8 * units.GiB })
+		w.facts.change(other(vm.Holder), func(f *model.NodeFacts) { f.Memory = 8 * units.GiB })
 		time.Sleep(time.Minute)
-		if after := w.guest(vm.ID); after.Holder != other(vm.Holder) || after.Condition != "" {
+		if after := w.guest(vm.ID); after.Holder != other(vm.Holder) || after.Condition.Text != "" {
 			t.Errorf("once there is room: %+v", after)
 		}
 	})
 }
 
 func TestTheLargestVMIsRestartedFirst(t *testing.T) {
-	vms := []cluster.VM{
-		{ID: "a", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 1}},
-		{ID: "b", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 3}},
-		{ID: "c", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 2}, Holder: "n1"},
-		{ID: "d", HA: true, Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: 2}},
-		{ID: "e", Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 2}},
-		{ID: "f", HA: true, Desired: cluster.Running, Operation: "o", Spec: cluster.VMSpec{Memory: 2}},
-		{ID: "g", HA: true, Desired: cluster.Running, Spec: cluster.VMSpec{Memory: 3}},
+	vms := []model.VM{
+		{ID: "a", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 1}},
+		{ID: "b", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 3}},
+		{ID: "c", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 2}, Holder: "n1"},
+		{ID: "d", HA: true, Desired: model.Stopped, Spec: model.VMSpec{Memory: 2}},
+		{ID: "e", Desired: model.Running, Spec: model.VMSpec{Memory: 2}},
+		{ID: "f", HA: true, Desired: model.Running, Operation: "o", Spec: model.VMSpec{Memory: 2}},
+		{ID: "g", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 3}},
 	}
-	ready, _ := Restartable(vms, time.Now())
+	ready, _ := evidence.Restartable(vms, time.Now())
 	var ids []string
 	for i := range ready {
 		ids = append(ids, ready[i].ID)

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
@@ -21,37 +23,6 @@ const (
 	// askLimit bounds one question to an agent, or one small task.
 	askLimit = 10 * time.Second
 )
-
-// Follower remembers what the last look has found about VMs: what two looks show alike is believed. It is not safe for
-// concurrent use.
-type Follower struct {
-	before map[string]string // in words by VM ID
-}
-
-// Found is what has become of a VM beside Berth.
-type Found struct {
-	VM cluster.VM
-	Finding
-}
-
-// Look is what this look and the last one have found alike, of VMs that no operation works on.
-func (f *Follower) Look(p Picture) []Found {
-	var all []Found
-	now := map[string]string{}
-	shown, unheard := p.everything()
-	for _, vm := range p.VMs() {
-		if vm.Operation != "" {
-			continue
-		}
-		finding := Beside(vm, p.sighting(vm, shown[vm.ID], unheard))
-		now[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
-		if f.before[vm.ID] == now[vm.ID] {
-			all = append(all, Found{vm, finding})
-		}
-	}
-	f.before = now
-	return all
-}
 
 // besider keeps what is being done about VMs beside the loops that found it: one thing at a time for each.
 type besider struct {
@@ -84,7 +55,7 @@ func (b *besider) once(name string, do func()) {
 func (c *Control) follow(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
-	var follower Follower
+	var follower evidence.Follower
 	var beside besider
 	defer beside.work.Wait()
 	for {
@@ -95,125 +66,71 @@ func (c *Control) follow(ctx context.Context) {
 		}
 		c.takeUp()
 		snapshot := c.Store.Snapshot()
-		if quarantined(snapshot) != nil {
-			follower = Follower{}
+		if lead.Quarantined(snapshot) != nil {
+			follower = evidence.Follower{}
 			continue
 		}
-		picture := c.picture(snapshot)
-		c.discard(ctx, picture, &beside)
-		for _, found := range follower.Look(picture) {
+		moment := c.Moment(snapshot)
+		c.discard(ctx, moment, &beside)
+		for _, found := range follower.Look(moment) {
 			c.settle(ctx, found.VM, found.Finding, &beside)
 		}
 	}
 }
 
-// everything is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
-func (p Picture) everything() (shown map[string][]Copy, unheard []string) {
-	shown = map[string][]Copy{}
-	nodes := p.Nodes()
-	slices.SortFunc(nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
-	for i := range nodes {
-		node := &nodes[i]
-		facts := p.Facts(node.ID)
-		speaks := facts.Liveness == cluster.Up
-		switch {
-		case node.Fenced() && !speaks:
-			continue
-		case node.Fenced(), !speaks, !facts.Inventory, !facts.DomainsKnown: // one that speaks although it is off is not believed
-			unheard = append(unheard, node.Name)
-			continue
-		}
-		for _, domain := range facts.Domains {
-			shown[domain.UUID] = append(shown[domain.UUID], Copy{Node: node.ID, Name: node.Name, Domain: domain})
-		}
-	}
-	return shown, unheard
-}
-
-func (p Picture) sighting(vm cluster.VM, copies []Copy, unheard []string) Sighting {
-	seen := Sighting{Unheard: unheard}
-	for i := range copies {
-		if !isLeft(&vm, copies[i].Node, &copies[i].Domain) {
-			seen.Copies = append(seen.Copies, copies[i])
-		}
-	}
-	if vm.Holder != "" {
-		seen.Holder, seen.HolderLacks = nodeName(p.Snapshot, vm.Holder), p.lacks(vm)
-		if node, known := p.Node(vm.Holder); known {
-			seen.Astray = strayed(p.Snapshot, vm, node)
-		}
-	}
-	return seen
-}
-
-// lacks tells whether the node that should run the VM positively does not: its agent listed all domains after the VM was
-// started, and it was not among them.
-func (p Picture) lacks(vm cluster.VM) bool {
-	facts := p.Facts(vm.Holder)
-	if facts.Liveness != cluster.Up || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) || !facts.InventoryAt.After(vm.MovedAt) {
-		return false
-	}
-	for _, domain := range facts.Domains {
-		if domain.UUID == vm.ID && domain.State.Holds() {
-			return false
-		}
-	}
-	return true
-}
-
 // settle does what follows from what two looks have shown.
-func (c *Control) settle(ctx context.Context, vm cluster.VM, finding Finding, beside *besider) {
+func (c *Control) settle(ctx context.Context, vm model.VM, finding evidence.Finding, beside *besider) {
 	for _, left := range finding.Leftovers {
 		beside.once("undefine "+left.Node+" "+vm.ID, func() { c.undefine(ctx, vm, left) })
 	}
 	switch finding.Verdict {
-	case AsRecorded:
-		stopped := vm.Holder == "" && vm.Desired == cluster.Running // it says why until the VM is started or left off
-		if besides(vm.Condition) && !stopped {
-			c.note(ctx, vm, "", cluster.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
+	case evidence.AsRecorded:
+		stopped := vm.Holder == "" && vm.Desired == model.Running // it says why until the VM is started or left off
+		if evidence.IsOutOfBand(vm.Condition) && !stopped {
+			c.note(ctx, vm, model.Condition{}, model.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
 		}
-	case OutOfBand:
-		if vm.Condition != finding.Condition && (vm.Condition == "" || besides(vm.Condition)) {
-			c.note(ctx, vm, finding.Condition, cluster.Event{Kind: "vm.out-of-band", Message: strings.TrimPrefix(finding.Condition, outOfBand)})
+	case evidence.OutOfBand:
+		if !vm.Condition.Same(finding.Condition) && (vm.Condition.Is(model.NoCondition) || evidence.IsOutOfBand(vm.Condition)) {
+			c.note(ctx, vm, finding.Condition, model.Event{Kind: "vm.out-of-band", Message: finding.Why})
 		}
-	case StoppedHere:
+	case evidence.StoppedHere:
 		beside.once(vm.ID, func() {
 			if c.refused(ctx, vm) {
-				c.stoppedBeside(ctx, vm, finding.Condition)
+				c.stoppedBeside(ctx, vm, finding)
 			}
 		})
-	case MovedAway:
+	case evidence.MovedAway:
 		beside.once(vm.ID, func() {
 			if c.refused(ctx, vm) {
 				c.takeOver(ctx, vm, finding.Node)
 			}
 		})
-	case CameBack:
+	case evidence.CameBack:
 		beside.once(vm.ID, func() { c.takeOver(ctx, vm, finding.Node) })
 	}
 }
 
 // note writes a VM's condition, and tells of it.
-func (c *Control) note(ctx context.Context, vm cluster.VM, condition string, event cluster.Event) {
+func (c *Control) note(ctx context.Context, vm model.VM, condition model.Condition, event model.Event) {
 	vm.Condition = condition
 	c.keepBeside(ctx, vm, event)
 }
 
-func (c *Control) keepBeside(ctx context.Context, vm cluster.VM, event cluster.Event) {
-	event.At, event.Subject, event.Caller = c.Now(), "vm/"+vm.Name, berth
-	c.try(ctx, state.Command{
-		Key: c.newID(), Kind: "follow vm", Caller: berth, At: event.At,
+func (c *Control) keepBeside(ctx context.Context, vm model.VM, event model.Event) {
+	event.At, event.Subject, event.Caller = c.Now(), "vm/"+vm.Name, lead.Berth
+	c.Try(ctx, state.Command{
+		Key: c.NewID(), Kind: "follow vm", Caller: lead.Berth, At: event.At,
 		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}},
-		VMs:    []cluster.VM{vm}, Events: []cluster.Event{event},
+		VMs:    []model.VM{vm}, Events: []model.Event{event},
 	})
 }
 
 // refused has the holder of a VM refuse it for good, if it is not there. Only then is its absence evidence: no order that is
 // still on its way can bring it back.
-func (c *Control) refused(ctx context.Context, vm cluster.VM) bool {
+func (c *Control) refused(ctx context.Context, vm model.VM) bool {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	_, err := c.Agents.Perform(limited, vm.Holder, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	_, err := c.Agents.Perform(limited, vm.Holder, lead.Task{Refuse: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
 	if err != nil && ctx.Err() == nil {
 		c.Logger.Info("a VM that its node does not show is not refused there", "vm", vm.Name, "error", err)
 	}
@@ -221,18 +138,19 @@ func (c *Control) refused(ctx context.Context, vm cluster.VM) bool {
 }
 
 // stoppedBeside takes a VM from its holder, which has refused it. What is wanted of it stays.
-func (c *Control) stoppedBeside(ctx context.Context, vm cluster.VM, condition string) {
-	vm.Holder, vm.Condition = "", condition
-	c.keepBeside(ctx, vm, cluster.Event{Kind: "vm.stopped-out-of-band", Message: strings.TrimPrefix(condition, outOfBand)})
+func (c *Control) stoppedBeside(ctx context.Context, vm model.VM, finding evidence.Finding) {
+	vm.Holder, vm.Condition = "", finding.Condition
+	c.keepBeside(ctx, vm, model.Event{Kind: "vm.stopped-out-of-band", Message: finding.Why})
 }
 
 // takeOverPause is between two tries to take a VM over where it runs: what the node has refused it refuses again.
 const takeOverPause = time.Minute
 
 // takeOver gives a VM that runs on another node than recorded a new epoch there.
-func (c *Control) takeOver(ctx context.Context, vm cluster.VM, node string) {
+func (c *Control) takeOver(ctx context.Context, vm model.VM, node string) {
 	for _, op := range c.Store.Snapshot().Operations() {
-		if op.VM == vm.ID && op.Kind == operation.Adopt && op.Result == operation.Failed && op.Caller == berth && c.Now().Sub(op.EndedAt) < takeOverPause {
+		if op.VM == vm.ID && op.Kind == operation.Adopt && op.Result == operation.Failed && op.Caller == lead.Berth &&
+			c.Now().Sub(op.EndedAt) < takeOverPause {
 			return
 		}
 	}
@@ -241,7 +159,7 @@ func (c *Control) takeOver(ctx context.Context, vm cluster.VM, node string) {
 		if !known || now.Revision != vm.Revision {
 			return adoption{}, errMovedOn
 		}
-		return adoption{vm: now, node: node, caller: berth}, nil
+		return adoption{vm: now, node: node, caller: lead.Berth}, nil
 	})
 	if err != nil && !errors.Is(err, errMovedOn) && ctx.Err() == nil {
 		c.Logger.Warn("a VM that somebody has moved could not be followed", "vm", vm.Name, "error", err)
@@ -252,36 +170,22 @@ func (c *Control) takeOver(ctx context.Context, vm cluster.VM, node string) {
 var errMovedOn = errors.New("the VM's record has changed")
 
 // undefine removes a definition of a VM on a node that does not have it.
-func (c *Control) undefine(ctx context.Context, vm cluster.VM, left Copy) {
+func (c *Control) undefine(ctx context.Context, vm model.VM, left evidence.Copy) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	if _, err := c.Agents.Perform(limited, left.Node, Task{Undefine: &CopyOf{VM: vm.ID, Epoch: left.Domain.Epoch}}); err != nil {
+	if _, err := c.Agents.Perform(limited, left.Node, lead.Task{Undefine: &lead.CopyOf{VM: vm.ID, Epoch: left.Domain.Epoch}}); err != nil {
 		if ctx.Err() == nil {
 			c.Logger.Warn("a definition that is left of a VM could not be removed", "vm", vm.Name, "node", left.Name, "error", err)
 		}
 		return
 	}
-	c.try(ctx, state.Command{
-		Key: c.newID(), Kind: "follow vm", Caller: berth, At: c.Now(),
-		Events: []cluster.Event{{
-			At: c.Now(), Kind: "vm.undefined", Subject: "vm/" + vm.Name, Caller: berth,
+	c.Try(ctx, state.Command{
+		Key: c.NewID(), Kind: "follow vm", Caller: lead.Berth, At: c.Now(),
+		Events: []model.Event{{
+			At: c.Now(), Kind: "vm.undefined", Subject: "vm/" + vm.Name, Caller: lead.Berth,
 			Message: fmt.Sprintf("its definition on %s is removed: it is another node's", left.Name),
 		}},
 	})
-}
-
-// strayed says which disk of a VM is recorded on another node's local pool than the one that has the VM: nobody but who moved
-// it knows what its content is now. Empty: none is.
-func strayed(snapshot *state.Snapshot, vm cluster.VM, node cluster.Node) string {
-	for _, id := range vm.Disks {
-		disk, _ := snapshot.Resource(id)
-		if disk.Volume == nil || len(disk.Volume.Nodes) == 0 || slices.Contains(disk.Volume.Nodes, node.ID) {
-			continue
-		}
-		return fmt.Sprintf("somebody else moved it to %s, and its disk %s is recorded on %s: move it back there before it is stopped",
-			node.Name, disk.Name, nodeName(snapshot, disk.Volume.Nodes[0]))
-	}
-	return ""
 }
 
 const (
@@ -309,7 +213,7 @@ func (c *Control) watchCopies(ctx context.Context) {
 			continue
 		}
 		snapshot := c.Store.Snapshot()
-		if quarantined(snapshot) != nil {
+		if lead.Quarantined(snapshot) != nil {
 			continue
 		}
 		for _, uuid := range copied {
@@ -331,65 +235,65 @@ func (c *Control) part(ctx context.Context, uuid string) {
 	if op, works := snapshot.LiveOperationOf(uuid); works {
 		live = &op
 	}
-	condition, suspend := Twice(vm, live, c.copiesOf(snapshot, uuid))
-	if condition == "" || len(suspend) > 0 && live == nil && c.holderLetGo(ctx, vm) {
+	why, suspend := evidence.Twice(vm, live, c.copiesOf(snapshot, uuid))
+	if why == "" || len(suspend) > 0 && live == nil && c.holderLetGo(ctx, vm) {
 		return
 	}
 	// Once a copy that somebody has let run is paused again, it looks like one that is to be discarded.
-	if over := resumed(&vm, suspend); len(over) > 0 && !c.keepDiscards(ctx, vm, over, cluster.Event{}) {
+	if over := evidence.Resumed(&vm, suspend); len(over) > 0 && !c.keepDiscards(ctx, vm, over, model.Event{}) {
 		return // the next look tries again
 	}
 	var suspending sync.WaitGroup
 	for _, one := range suspend {
 		suspending.Go(func() { c.suspend(ctx, vm, one) })
 	}
-	if now, known := c.Store.Snapshot().VM(uuid); known && now.Condition != condition {
-		c.note(ctx, now, condition, cluster.Event{Kind: "vm.runs-twice", Message: strings.TrimPrefix(condition, runsTwice)})
+	if now, known := c.Store.Snapshot().VM(uuid); known && !now.Condition.Same(evidence.TwiceCondition(why)) {
+		c.note(ctx, now, evidence.TwiceCondition(why), model.Event{Kind: "vm.runs-twice", Message: why})
 	}
 	suspending.Wait()
 }
 
 // holderLetGo asks the holder once more: what looks like two copies is one that somebody has moved if the news of the source
 // trails. A holder that does not answer counts as one that runs it.
-func (c *Control) holderLetGo(ctx context.Context, vm cluster.VM) bool {
+func (c *Control) holderLetGo(ctx context.Context, vm model.VM) bool {
 	if vm.Holder == "" {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, holderLimit)
 	defer cancel()
-	_, err := c.Agents.Perform(limited, vm.Holder, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	_, err := c.Agents.Perform(limited, vm.Holder, lead.Task{Refuse: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
 	return err == nil
 }
 
 // copiesOf are the copies of a VM on the nodes that show it now, by the nodes' names.
-func (c *Control) copiesOf(snapshot *state.Snapshot, uuid string) []Copy {
-	var copies []Copy
+func (c *Control) copiesOf(snapshot *state.Snapshot, uuid string) []evidence.Copy {
+	var copies []evidence.Copy
 	for _, id := range c.Inventory.Shown(uuid) {
 		facts := c.Inventory.Facts(id, c.Now())
 		if domain := facts.Domain(uuid); domain != nil && facts.DomainsKnown {
-			copies = append(copies, Copy{Node: id, Name: nodeName(snapshot, id), Domain: *domain})
+			copies = append(copies, evidence.Copy{Node: id, Name: lead.NodeName(snapshot, id), Domain: *domain})
 		}
 	}
-	slices.SortFunc(copies, func(a, b Copy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(copies, func(a, b evidence.Copy) int { return strings.Compare(a.Name, b.Name) })
 	return copies
 }
 
-func (c *Control) suspend(ctx context.Context, vm cluster.VM, one Copy) {
+func (c *Control) suspend(ctx context.Context, vm model.VM, one evidence.Copy) {
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	epoch := one.Domain.Epoch
-	if _, err := c.Agents.Perform(limited, one.Node, Task{Suspend: &CopyOf{VM: vm.ID, Epoch: epoch}}); err != nil {
+	if _, err := c.Agents.Perform(limited, one.Node, lead.Task{Suspend: &lead.CopyOf{VM: vm.ID, Epoch: epoch}}); err != nil {
 		if ctx.Err() == nil {
 			c.Logger.Error("a copy of a VM runs beside the holder's and could not be suspended", "vm", vm.Name, "node", one.Name, "error", err)
 		}
 		return
 	}
 	// Until its node shows it suspended, every look finds it, and suspends it again: that is told once.
-	c.try(ctx, state.Command{
+	c.Try(ctx, state.Command{
 		Key:  fmt.Sprintf("suspended %s %s %d", vm.ID, one.Node, one.Domain.Since.UnixNano()),
-		Kind: "follow vm", Caller: berth, At: c.Now(),
-		Events: []cluster.Event{{
-			At: c.Now(), Kind: "vm.copy-suspended", Subject: "vm/" + vm.Name, Caller: berth,
+		Kind: "follow vm", Caller: lead.Berth, At: c.Now(),
+		Events: []model.Event{{
+			At: c.Now(), Kind: "vm.copy-suspended", Subject: "vm/" + vm.Name, Caller: lead.Berth,
 			Message: fmt.Sprintf("the copy on %s, epoch %d, is suspended; its memory is as it was", one.Name, epoch),
 		}},
 	})

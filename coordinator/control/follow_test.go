@@ -7,13 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
 
 // shows makes another node show the VM, changed as the test says.
-func (w *world) shows(node string, vm cluster.VM, change func(*cluster.Domain)) {
+func (w *world) shows(node string, vm model.VM, change func(*model.Domain)) {
 	domain := domainOf(vm)
 	if change != nil {
 		change(&domain)
@@ -21,8 +23,8 @@ func (w *world) shows(node string, vm cluster.VM, change func(*cluster.Domain)) 
 	w.showing(node, domain)
 }
 
-func (w *world) told(kind string) []cluster.Event {
-	return slices.DeleteFunc(w.Store.Snapshot().Events(0), func(e cluster.Event) bool { return e.Kind != kind })
+func (w *world) told(kind string) []model.Event {
+	return slices.DeleteFunc(w.Store.Snapshot().Events(0), func(e model.Event) bool { return e.Kind != kind })
 }
 
 func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
@@ -32,13 +34,13 @@ func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 		before := w.on("n1", "web1", 1)
 		time.Sleep(time.Minute)
 		// While virsh migrates, both show it; the target's copy is paused.
-		w.shows("n2", before, func(d *cluster.Domain) { d.State = cluster.DomainPaused })
+		w.shows("n2", before, func(d *model.Domain) { d.State = model.DomainPaused })
 		time.Sleep(time.Minute)
-		if after := w.vm("web1"); after.Holder != "n1" || after.Condition != "" {
+		if after := w.vm("web1"); after.Holder != "n1" || after.Condition.Text != "" {
 			t.Fatalf("while it is moved: %+v", after)
 		}
 		w.facts.change("n1", without(before.ID))
-		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Domains[0].State = cluster.DomainRunning })
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Domains[0].State = model.DomainRunning })
 		moved := time.Now()
 		time.Sleep(3 * followEvery)
 		after := w.vm("web1")
@@ -46,14 +48,17 @@ func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 			t.Errorf("vm %+v", after)
 		}
 		events := w.told("vm.moved-elsewhere")
-		if len(events) != 1 || events[0].Message != "was moved from node1 to node2 by somebody else; epoch 2 from now on" || events[0].Subject != "vm/web1" {
+		if len(events) != 1 || events[0].Message != "was moved from node1 to node2 by somebody else; epoch 2 from now on" ||
+			events[0].Subject != "vm/web1" {
 			t.Errorf("told %+v", events)
 		}
 		// The node that had it refuses it for good, and orders go to the new one, with the epoch that the domain has there.
-		if refused := w.agents.performed(func(t Task) bool { return t.Refuse != nil }); len(refused) != 1 || refused[0].node != "n1" || refused[0].task.Refuse.Epoch != 1 {
+		if refused := w.agents.performed(
+			func(t lead.Task) bool { return t.Refuse != nil },
+		); len(refused) != 1 || refused[0].node != "n1" || refused[0].task.Refuse.Epoch != 1 {
 			t.Errorf("refused by %+v", refused)
 		}
-		if _, err := w.StopVM(t.Context(), StopVM{VM: before.ID}); err != nil {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: before.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -66,37 +71,37 @@ func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 	const gone = "out of band: node1 does not run it any more, and "
 	for name, c := range map[string]struct {
-		change    func(*world, cluster.VM)
+		change    func(*world, model.VM)
 		condition string // how it begins
 	}{
-		"the holder is silent": {func(w *world, vm cluster.VM) {
-			w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		"the holder is silent": {func(w *world, vm model.VM) {
+			w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 			w.shows("n2", vm, nil)
 		}, ""},
-		"the holder could not list": {func(w *world, vm cluster.VM) {
-			w.facts.change("n1", func(f *cluster.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
+		"the holder could not list": {func(w *world, vm model.VM) {
+			w.facts.change("n1", func(f *model.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
 			w.shows("n2", vm, nil)
 		}, ""},
-		"the holder is back with nothing, and has not listed": {func(w *world, _ cluster.VM) {
-			w.facts.change("n1", func(f *cluster.NodeFacts) { f.Domains, f.Inventory = nil, false })
+		"the holder is back with nothing, and has not listed": {func(w *world, _ model.VM) {
+			w.facts.change("n1", func(f *model.NodeFacts) { f.Domains, f.Inventory = nil, false })
 		}, ""},
-		"another epoch": {func(w *world, vm cluster.VM) {
+		"another epoch": {func(w *world, vm model.VM) {
 			w.facts.change("n1", without(vm.ID))
-			w.shows("n2", vm, func(d *cluster.Domain) { d.Epoch++ })
+			w.shows("n2", vm, func(d *model.Domain) { d.Epoch++ })
 		}, gone + "it is running on node2 (epoch 2)"},
-		"not Berth's mark": {func(w *world, vm cluster.VM) {
+		"not Berth's mark": {func(w *world, vm model.VM) {
 			w.facts.change("n1", without(vm.ID))
-			w.shows("n2", vm, func(d *cluster.Domain) { d.Managed = false })
+			w.shows("n2", vm, func(d *model.Domain) { d.Managed = false })
 		}, gone + "it is running on node2 (without Berth's mark)"},
-		"paused elsewhere": {func(w *world, vm cluster.VM) {
+		"paused elsewhere": {func(w *world, vm model.VM) {
 			w.facts.change("n1", without(vm.ID))
-			w.shows("n2", vm, func(d *cluster.Domain) { d.State = cluster.DomainPaused })
+			w.shows("n2", vm, func(d *model.Domain) { d.State = model.DomainPaused })
 		}, gone + "it is paused on node2 (epoch 1)"},
-		"another node is silent, and may have it": {func(w *world, vm cluster.VM) {
+		"another node is silent, and may have it": {func(w *world, vm model.VM) {
 			w.facts.change("n1", without(vm.ID))
-			w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+			w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		}, gone + "node3, where somebody may have moved it, cannot be asked"},
-		"only for a moment": {func(w *world, vm cluster.VM) {
+		"only for a moment": {func(w *world, vm model.VM) {
 			time.Sleep(followEvery - time.Duration(time.Now().UnixNano())%followEvery - time.Second)
 			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, nil)
@@ -104,30 +109,30 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 			w.facts.change("n2", without(vm.ID))
 			w.show(vm)
 		}, ""},
-		"its node does not refuse it": {func(w *world, vm cluster.VM) {
-			w.agents.does(func(_ string, task Task) error {
+		"its node does not refuse it": {func(w *world, vm model.VM) {
+			w.agents.does(func(_ string, task lead.Task) error {
 				if task.Refuse != nil {
-					return &TaskError{Code: "busy", Message: "a start of the VM may still take effect"}
+					return &lead.TaskError{Code: "busy", Message: "a start of the VM may still take effect"}
 				}
 				return nil
 			})
 			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, nil)
 		}, ""},
-		"its node does not refuse what is gone": {func(w *world, vm cluster.VM) {
-			w.agents.does(func(_ string, task Task) error {
+		"its node does not refuse what is gone": {func(w *world, vm model.VM) {
+			w.agents.does(func(_ string, task lead.Task) error {
 				if task.Refuse != nil {
-					return &TaskError{Code: "busy", Message: "a start of the VM may still take effect"}
+					return &lead.TaskError{Code: "busy", Message: "a start of the VM may still take effect"}
 				}
 				return nil
 			})
 			w.facts.change("n1", without(vm.ID))
 		}, ""},
-		"an operation works on it": {func(w *world, vm cluster.VM) {
+		"an operation works on it": {func(w *world, vm model.VM) {
 			w.agents.mu.Lock()
 			w.agents.script = func(operation.Order) *operation.Answer { return nil }
 			w.agents.mu.Unlock()
-			if _, err := w.StopVM(w.Context(), StopVM{VM: vm.ID}); err != nil {
+			if _, err := w.StopVM(w.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
 				w.Fatal(err)
 			}
 			w.facts.change("n1", without(vm.ID))
@@ -143,8 +148,9 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 				c.change(w, vm)
 				time.Sleep(time.Minute)
 				after := w.vm("web1")
-				if after.Holder != "n1" || after.Epoch != vm.Epoch || !strings.HasPrefix(after.Condition, c.condition) || (after.Condition == "") != (c.condition == "") || !after.MovedAt.IsZero() {
-					t.Errorf("holder %s, epoch %d, condition %q", after.Holder, after.Epoch, after.Condition)
+				if after.Holder != "n1" || after.Epoch != vm.Epoch || !strings.HasPrefix(after.Condition.Text, c.condition) ||
+					(after.Condition.Text == "") != (c.condition == "") || !after.MovedAt.IsZero() {
+					t.Errorf("holder %s, epoch %d, condition %q", after.Holder, after.Epoch, after.Condition.Text)
 				}
 				if events := w.told("vm.out-of-band"); c.condition != "" && len(events) != 1 {
 					t.Errorf("told %+v", events)
@@ -160,7 +166,7 @@ func TestNothingIsFollowedInAQuarantine(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.on("n1", "web1", 1)
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
 		w.facts.change("n1", without(vm.ID))
 		w.shows("n2", vm, nil)
@@ -183,8 +189,8 @@ func TestAVMThatWasMovedAwayFromItsLocalDiskIsToldOf(t *testing.T) {
 		w.shows(other(vm.Holder), vm, nil)
 		time.Sleep(6 * followEvery)
 		after := w.vm("web1")
-		if after.Holder != other(vm.Holder) || !strings.Contains(after.Condition, "its disk web1-root is recorded on node") {
-			t.Errorf("on %s: %q", after.Holder, after.Condition)
+		if after.Holder != other(vm.Holder) || !strings.Contains(after.Condition.Text, "its disk web1-root is recorded on node") {
+			t.Errorf("on %s: %q", after.Holder, after.Condition.Text)
 		}
 		if disk := w.disk("web1-root"); !slices.Equal(disk.Volume.Nodes, []string{vm.Holder}) {
 			t.Errorf("its disk is on %v", disk.Volume.Nodes)

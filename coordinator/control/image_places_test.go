@@ -6,7 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/volumes"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -15,14 +18,14 @@ import (
 func provided(t *testing.T) *world {
 	w := spacious(t, obedient)
 	for pool, in := range map[string]string{"p-east": "c1", "p-west": "c3"} {
-		w.put(cluster.Resource{ID: pool, Kind: cluster.KindPool, Name: pool, Links: map[string]string{"cluster": in}, Settings: map[string]string{
-			cluster.SettingScope: string(cluster.PoolShared), cluster.SettingPoolSource: "wide",
+		w.put(model.Resource{ID: pool, Kind: model.KindPool, Name: pool, Links: map[string]string{"cluster": in}, Settings: map[string]string{
+			model.SettingScope: string(model.PoolShared), model.SettingPoolSource: "wide",
 		}})
 	}
 	return w
 }
 
-func importedAs(pool, request string) ImportImage {
+func importedAs(pool, request string) volumes.ImportImage {
 	asked := imported(pool)
 	asked.RequestID = request
 	return asked
@@ -33,21 +36,22 @@ func TestAnImageInSeveralPoolsLetsItsVMsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := provided(t)
 		defer w.lose()
-		var image cluster.Resource
+		var image model.Resource
 		for i, pool := range []string{"p-east", "p-west", "p-west"} { // the third is the second again
 			var err error
 			if image, err = w.ImportImage(t.Context(), importedAs(pool, fmt.Sprint("import ", min(i, 1)))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if len(image.Copies) != 1 || image.Volume.Pool != "p-east" || image.Copies[0].Pool != "p-west" || image.Copies[0].Doomed || image.Copies[0].Checksum != "abc" {
+		if len(image.Copies) != 1 || image.Volume.Pool != "p-east" || image.Copies[0].Pool != "p-west" || image.Copies[0].Doomed ||
+			image.Copies[0].Checksum != "abc" {
 			t.Fatalf("%+v and %+v", image.Volume, image.Copies)
 		}
 		w.wantLeft("shared debian", "shared debian")
 		for i := range 4 {
 			request := small(fmt.Sprint("web", i))
-			request.Spec.Kernel = ""
-			request.Root = &cluster.Resource{Kind: cluster.KindDisk, Name: request.Name + "-root", Links: map[string]string{"image": image.ID}}
+			request.VM.Spec.Kernel = ""
+			request.Root = &model.Resource{Kind: model.KindDisk, Name: request.Name + "-root", Links: map[string]string{"image": image.ID}}
 			w.must(request)
 			synctest.Wait()
 		}
@@ -63,21 +67,21 @@ func TestAnImageInSeveralPoolsLetsItsVMsSpread(t *testing.T) {
 		if in["p-east"] != 2 || in["p-west"] != 2 {
 			t.Errorf("disks by pool: %v", in)
 		}
-		refusedAs(t, "of disks", w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}), Conflict, "is a copy of it")
+		refusedAs(t, "of disks", w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}), lead.Conflict, "is a copy of it")
 		for i := range 4 {
 			vm := w.vm(fmt.Sprint("web", i))
 			w.show(vm)
-			if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
+			if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
-			if _, err := w.DeleteVM(t.Context(), DeleteVM{VM: vm.ID}); err != nil {
+			w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
+			if _, err := w.DeleteVM(t.Context(), lifecycle.DeleteVM{VM: vm.ID}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}); err != nil {
+		if err := w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}); err != nil {
 			t.Fatal(err)
 		}
 		w.wantLeft()
@@ -99,10 +103,10 @@ func TestAFurtherPlaceOfAnImageThatFails(t *testing.T) {
 		other := importedAs("p-west", "other")
 		other.Checksum = "def"
 		_, err = w.ImportImage(t.Context(), other)
-		refusedAs(t, "another file", err, Exists, `image "debian" is another file: qcow2, SHA-256 abc`)
+		refusedAs(t, "another file", err, lead.Exists, `image "debian" is another file: qcow2, SHA-256 abc`)
 
 		fails := func(answer error, silent bool) {
-			w.agents.task = func(node string, task Task) error {
+			w.agents.task = func(node string, task lead.Task) error {
 				if task.Fetch == nil {
 					return nil
 				}
@@ -110,9 +114,9 @@ func TestAFurtherPlaceOfAnImageThatFails(t *testing.T) {
 				return answer
 			}
 		}
-		fails(&TaskError{Code: "no_space", Message: "the disk is full"}, false)
+		fails(&lead.TaskError{Code: "no_space", Message: "the disk is full"}, false)
 		_, err = w.ImportImage(t.Context(), importedAs("p-west", "full"))
-		refusedAs(t, "a full pool", err, Conflict, "the disk is full")
+		refusedAs(t, "a full pool", err, lead.Conflict, "the disk is full")
 		if image := w.image(); len(image.Copies) != 0 || image.Volume.Doomed || image.Volume.Name != first.Volume.Name {
 			t.Errorf("left %+v and %+v", image.Volume, image.Copies)
 		}
@@ -120,46 +124,49 @@ func TestAFurtherPlaceOfAnImageThatFails(t *testing.T) {
 
 		fails(errors.New("the session ended"), true)
 		_, err = w.ImportImage(t.Context(), importedAs("p-west", "silent"))
-		refusedAs(t, "a silent node", err, Unavailable, "the session ended")
+		refusedAs(t, "a silent node", err, lead.Unavailable, "the session ended")
 		image := w.image()
 		if len(image.Copies) != 1 || !image.Copies[0].Doomed || image.Volume.Doomed {
 			t.Fatalf("left %+v and %+v", image.Volume, image.Copies)
 		}
 		west := small("west")
-		west.VDC, west.Within = "", "c3"
-		west.Root = &cluster.Resource{Kind: cluster.KindDisk, Name: "west-root", Links: map[string]string{"image": image.ID}}
+		west.VM.VDC, west.VM.Within = "", "c3"
+		west.Root = &model.Resource{Kind: model.KindDisk, Name: "west-root", Links: map[string]string{"image": image.ID}}
 		_, err = w.StartVM(t.Context(), west)
-		refusedAs(t, "a disk of half an image", err, NoNodeFits, "has not got image debian")
+		refusedAs(t, "a disk of half an image", err, lead.NoNodeFits, "has not got image debian")
 		w.agents.task, w.agents.away = nil, map[string]bool{}
 		if image, err = w.ImportImage(t.Context(), importedAs("p-west", "again")); err != nil || image.Copies[0].Doomed {
 			t.Fatalf("%+v, %v", image.Copies, err)
 		}
 
 		// A deletion that a silent node breaks off leaves nothing that can be used, and is finished by doing it again.
-		w.agents.task = func(node string, _ Task) error {
+		w.agents.task = func(node string, _ lead.Task) error {
 			if node == "n5" || node == "n6" {
 				return errors.New("the session ended")
 			}
 			return nil
 		}
-		refusedAs(t, "a silent node", w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}), Unavailable, "the session ended")
+		refusedAs(t, "a silent node", w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}), lead.Unavailable, "the session ended")
 		if image := w.image(); !image.Volume.Doomed || !image.Copies[0].Doomed {
 			t.Errorf("left %+v and %+v", image.Volume, image.Copies)
 		}
 		// The first place is begun anew and fails: the other one, which nobody has removed yet, stays written down.
-		fails(&TaskError{Code: "no_space", Message: "the disk is full"}, false)
+		fails(&lead.TaskError{Code: "no_space", Message: "the disk is full"}, false)
 		_, err = w.ImportImage(t.Context(), importedAs("p-east", "anew"))
-		refusedAs(t, "a full pool", err, Conflict, "the disk is full")
+		refusedAs(t, "a full pool", err, lead.Conflict, "the disk is full")
 		further := image.Copies[0]
-		if image := w.image(); image.Volume.Pool != "p-west" || image.Volume.Name != further.Name || !image.Volume.Doomed || len(image.Copies) != 0 {
+		if image := w.image(); image.Volume.Pool != "p-west" || image.Volume.Name != further.Name || !image.Volume.Doomed ||
+			len(image.Copies) != 0 {
 			t.Errorf("left %+v and %+v", image.Volume, image.Copies)
 		}
 		w.wantLeft("shared debian")
 		w.agents.task = nil
-		if image, err = w.ImportImage(t.Context(), importedAs("p-west", "finish")); err != nil || image.Volume.Name != further.Name || image.Volume.Doomed {
+		if image, err = w.ImportImage(
+			t.Context(), importedAs("p-west", "finish"),
+		); err != nil || image.Volume.Name != further.Name || image.Volume.Doomed {
 			t.Errorf("%+v, %v", image.Volume, err)
 		}
-		if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}); err != nil {
+		if err := w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}); err != nil {
 			t.Fatal(err)
 		}
 		w.wantLeft()

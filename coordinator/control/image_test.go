@@ -9,21 +9,23 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/volumes"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/shared/units"
 )
 
 // imported asks for an image of 2 GiB that is a file of eight bytes.
-func imported(pool string) ImportImage {
-	return ImportImage{
+func imported(pool string) volumes.ImportImage {
+	return volumes.ImportImage{
 		Name: "debian", Pool: pool, Format: "qcow2", Size: 8, Capacity: 2 * units.GiB, Checksum: "abc", RequestID: "i", Caller: "operator/test",
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(make([]byte, 8))), nil },
 	}
 }
 
-func (w *world) image() cluster.Resource {
-	found, _ := w.Store.Snapshot().ResourceByName(cluster.KindImage, "debian")
+func (w *world) image() model.Resource {
+	found, _ := w.Store.Snapshot().ResourceByName(model.KindImage, "debian")
 	return found
 }
 
@@ -48,26 +50,27 @@ func TestAnImageComesToEveryNodeOfALocalPoolAndOnceIntoASharedOne(t *testing.T) 
 			other := imported(pool)
 			other.RequestID = "j"
 			_, err = w.ImportImage(t.Context(), other)
-			refusedAs(t, "another request", err, Exists, "imported already")
+			refusedAs(t, "another request", err, lead.Exists, "imported already")
 
 			request := disked(pool)
 			request.Root.Links = map[string]string{"image": image.ID}
 			request.Root.Settings = nil
 			w.must(request)
 			synctest.Wait()
-			if order := w.agents.ordered(operation.ActStart)[0]; order.Volumes[0].BackingName != image.Volume.Name || order.Volumes[0].Capacity != 2*units.GiB {
+			if order := w.agents.ordered(operation.ActStart)[0]; order.Volumes[0].BackingName != image.Volume.Name ||
+				order.Volumes[0].Capacity != 2*units.GiB {
 				t.Errorf("%s: made as %+v", pool, order.Volumes[0])
 			}
-			refusedAs(t, "of a disk", w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}), Conflict, `disk "web1-root" is a copy of it`)
+			refusedAs(t, "of a disk", w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}), lead.Conflict, `disk "web1-root" is a copy of it`)
 		})
 	}
 }
 
 func TestAnImportThatFailsLeavesNothing(t *testing.T) {
-	broken := func(node string) func(string, Task) error {
-		return func(at string, task Task) error {
+	broken := func(node string) func(string, lead.Task) error {
+		return func(at string, task lead.Task) error {
 			if at == node && task.Fetch != nil {
-				return &TaskError{Code: "no_space", Message: "the disk is full"}
+				return &lead.TaskError{Code: "no_space", Message: "the disk is full"}
 			}
 			return nil
 		}
@@ -78,15 +81,15 @@ func TestAnImportThatFailsLeavesNothing(t *testing.T) {
 		w.put(pools()...)
 		w.agents.task = broken("n2")
 		_, err := w.ImportImage(t.Context(), imported("p-fast"))
-		refusedAs(t, "on the second node", err, Conflict, "node node2: the disk is full")
+		refusedAs(t, "on the second node", err, lead.Conflict, "node node2: the disk is full")
 		if image := w.image(); image.ID != "" {
 			t.Errorf("left %+v", image)
 		}
 		w.wantLeft()
 		// One that was declared before stays declared.
-		w.put(cluster.Resource{ID: "i1", Kind: cluster.KindImage, Name: "debian"})
+		w.put(model.Resource{ID: "i1", Kind: model.KindImage, Name: "debian"})
 		_, err = w.ImportImage(t.Context(), imported("p-fast"))
-		refusedAs(t, "of one that is declared", err, Conflict, "the disk is full")
+		refusedAs(t, "of one that is declared", err, lead.Conflict, "the disk is full")
 		if image := w.image(); image.ID != "i1" || image.Volume != nil {
 			t.Errorf("left %+v", image)
 		}
@@ -104,7 +107,7 @@ func TestAnImportInDoubtIsFinishedOrRemoved(t *testing.T) {
 			w := newWorld(t, obedient)
 			defer w.lose()
 			w.put(pools()...)
-			w.agents.task = func(node string, task Task) error {
+			w.agents.task = func(node string, task lead.Task) error {
 				if node == "n2" && task.Fetch != nil {
 					w.agents.away["n2"] = true
 					return errors.New("the session ended")
@@ -114,7 +117,7 @@ func TestAnImportInDoubtIsFinishedOrRemoved(t *testing.T) {
 			large := imported("p-fast")
 			large.Capacity = 60 * units.GiB // its room is taken once
 			_, err := w.ImportImage(t.Context(), large)
-			refusedAs(t, "in doubt", err, Unavailable, "the session ended")
+			refusedAs(t, "in doubt", err, lead.Unavailable, "the session ended")
 			image := w.image()
 			if image.Volume == nil || !image.Volume.Doomed {
 				t.Fatalf("left %+v", image.Volume)
@@ -128,9 +131,9 @@ func TestAnImportInDoubtIsFinishedOrRemoved(t *testing.T) {
 			other := imported("p-fast")
 			other.Checksum = "def"
 			_, err = w.ImportImage(t.Context(), other)
-			refusedAs(t, "another file", err, Conflict, "another file or pool")
+			refusedAs(t, "another file", err, lead.Conflict, "another file or pool")
 			if !finish {
-				if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID}); err != nil {
+				if err := w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}); err != nil {
 					t.Fatal(err)
 				}
 				w.wantLeft()
@@ -146,25 +149,25 @@ func TestAnImportInDoubtIsFinishedOrRemoved(t *testing.T) {
 
 func TestImagesThatNoPoolCanTakeAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*world, *ImportImage)
-		code   Code
+		change func(*world, *volumes.ImportImage)
+		code   lead.Code
 		saying string
 	}{
-		"no pool":    {func(_ *world, r *ImportImage) { r.Pool = "nope" }, NotFound, "no storage pool"},
-		"name":       {func(_ *world, r *ImportImage) { r.Name = "a b" }, Invalid, "name"},
-		"too large":  {func(_ *world, r *ImportImage) { r.Capacity = 200 * units.GiB }, Conflict, "100 GiB in all"},
-		"no size":    {func(_ *world, r *ImportImage) { r.Capacity = 0 }, Invalid, "as a guest sees it"},
-		"large file": {func(_ *world, r *ImportImage) { r.Size, r.Capacity = 95*units.GiB, 96*units.GiB }, Conflict, "90 GiB free"},
-		"vanished": {func(w *world, _ *ImportImage) {
+		"no pool":    {func(_ *world, r *volumes.ImportImage) { r.Pool = "nope" }, lead.NotFound, "no storage pool"},
+		"name":       {func(_ *world, r *volumes.ImportImage) { r.Name = "a b" }, lead.Invalid, "name"},
+		"too large":  {func(_ *world, r *volumes.ImportImage) { r.Capacity = 200 * units.GiB }, lead.Conflict, "100 GiB in all"},
+		"no size":    {func(_ *world, r *volumes.ImportImage) { r.Capacity = 0 }, lead.Invalid, "as a guest sees it"},
+		"large file": {func(_ *world, r *volumes.ImportImage) { r.Size, r.Capacity = 95*units.GiB, 96*units.GiB }, lead.Conflict, "90 GiB free"},
+		"vanished": {func(w *world, _ *volumes.ImportImage) {
 			for _, node := range []string{"n1", "n2", "n3"} {
-				w.facts.change(node, func(f *cluster.NodeFacts) { f.Pools = nil })
+				w.facts.change(node, func(f *model.NodeFacts) { f.Pools = nil })
 			}
-		}, Unavailable, "no node of cluster default"},
-		"full": {func(w *world, _ *ImportImage) {
-			w.facts.change("n3", func(f *cluster.NodeFacts) {
-				f.Pools = []cluster.PoolFacts{{Name: "fast", Active: true, Capacity: units.TiB}}
+		}, lead.Unavailable, "no node of cluster default"},
+		"full": {func(w *world, _ *volumes.ImportImage) {
+			w.facts.change("n3", func(f *model.NodeFacts) {
+				f.Pools = []model.PoolFacts{{Name: "fast", Active: true, Capacity: units.TiB}}
 			})
-		}, Conflict, "pool fast of node3 is full"},
+		}, lead.Conflict, "pool fast of node3 is full"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, obedient)
@@ -187,8 +190,8 @@ func TestAnImageGoesWhereThePoolIs(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		w.put(pools()...)
-		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Pools = nil })
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Pools = nil })
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		image, err := w.ImportImage(t.Context(), imported("p-fast"))
 		if err != nil || !slices.Equal(image.Volume.Nodes, []string{"n1"}) {
 			t.Errorf("%+v, %v", image.Volume, err)
@@ -197,16 +200,16 @@ func TestAnImageGoesWhereThePoolIs(t *testing.T) {
 		again := imported("p-fast")
 		again.RequestID = "again"
 		_, err = w.ImportImage(t.Context(), again)
-		refusedAs(t, "while nobody else has the pool", err, Exists, "every node of pool fast that answers has it")
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
-		w.agents.task = func(_ string, task Task) error {
+		refusedAs(t, "while nobody else has the pool", err, lead.Exists, "every node of pool fast that answers has it")
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Up })
+		w.agents.task = func(_ string, task lead.Task) error {
 			if task.Fetch == nil {
 				return nil
 			}
-			return &TaskError{Code: "no_space", Message: "the disk is full"}
+			return &lead.TaskError{Code: "no_space", Message: "the disk is full"}
 		}
 		_, err = w.ImportImage(t.Context(), again)
-		refusedAs(t, "to one that is full", err, Conflict, "node node3: the disk is full")
+		refusedAs(t, "to one that is full", err, lead.Conflict, "node node3: the disk is full")
 		if image := w.image(); image.Volume.Doomed || !slices.Equal(image.Volume.Nodes, []string{"n1"}) {
 			t.Errorf("%+v", image.Volume)
 		}
@@ -215,12 +218,14 @@ func TestAnImageGoesWhereThePoolIs(t *testing.T) {
 		other := again
 		other.Checksum = "def"
 		_, err = w.ImportImage(t.Context(), other)
-		refusedAs(t, "another file", err, Exists, `image "debian" is another file: qcow2, SHA-256 abc`)
-		if image, err = w.ImportImage(t.Context(), again); err != nil || !slices.Equal(image.Volume.Nodes, []string{"n1", "n3"}) || image.Volume.Doomed {
+		refusedAs(t, "another file", err, lead.Exists, `image "debian" is another file: qcow2, SHA-256 abc`)
+		if image, err = w.ImportImage(t.Context(), again); err != nil || !slices.Equal(
+			image.Volume.Nodes, []string{"n1", "n3"},
+		) || image.Volume.Doomed {
 			t.Errorf("%+v, %v", image.Volume, err)
 		}
 		w.wantLeft("n1 debian", "n3 debian")
-		if err := w.DeleteImage(t.Context(), DeleteImage{Image: image.ID, RequestID: "d"}); err != nil {
+		if err := w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID, RequestID: "d"}); err != nil {
 			t.Fatal(err)
 		}
 		w.wantLeft()
@@ -236,8 +241,9 @@ func TestAnImageThatComesIsLeftAlone(t *testing.T) {
 		request := imported("p-wide")
 		request.Open = func() (io.ReadCloser, error) {
 			_, err := w.ImportImage(context.Background(), imported("p-wide"))
-			refusedAs(t, "a second import", err, Busy, "is being worked on")
-			refusedAs(t, "a deletion", w.DeleteImage(context.Background(), DeleteImage{Image: w.image().ID}), Busy, "is being worked on")
+			refusedAs(t, "a second import", err, lead.Busy, "is being worked on")
+			refusedAs(t, "a deletion", w.DeleteImage(context.Background(), volumes.DeleteImage{Image: w.image().ID}), lead.Busy, "is being "+
+				"worked on")
 			return imported("p-wide").Open()
 		}
 		if _, err := w.ImportImage(t.Context(), request); err != nil {

@@ -8,24 +8,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
-	"berth/coordinator/estate"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
+	"berth/coordinator/moving"
 	"berth/coordinator/operation"
+	"berth/coordinator/schema"
 )
 
-// evening gives the world a cluster with the settings, whose policy evens VMs out by count: more than two on a node are
-// many, and two fewer make a target.
+// evened gives the world a cluster with the settings. Its policy balances by the number of VMs: a node with more than two gives VMs
+// away, and a node takes one if it has two fewer.
 func (w *world) evened(settings map[string]string) {
 	w.Helper()
-	w.put(cluster.Resource{
-		ID: "policy-even", Kind: cluster.KindPolicy, Name: "even",
-		Settings: map[string]string{estate.SettingGate: "off", estate.SettingBalancer: "even-vm-count"},
+	w.put(model.Resource{
+		ID: "policy-even", Kind: model.KindPolicy, Name: "even",
+		Settings: map[string]string{schema.SettingGate: "off", schema.SettingBalancer: "even-vm-count"},
 		Lists: map[string][]string{
-			estate.ListWeighers: {"vm-count=1"}, estate.ListParameters: {"HighVMCount=2", "MigrationThreshold=2"},
+			schema.ListWeighers: {"vm-count=1"}, schema.ListParameters: {"HighVMCount=2", "MigrationThreshold=2"},
 		},
 	})
 	record := defaultCluster(settings)
-	record.Links = map[string]string{estate.LinkPolicy: "policy-even"}
+	record.Links = map[string]string{schema.LinkPolicy: "policy-even"}
 	w.put(record)
 	w.mirrored()
 }
@@ -38,8 +42,8 @@ func (w *world) counts() string {
 	return strings.Join(counts, "/")
 }
 
-func (w *world) plans(kind cluster.PlanKind, states ...cluster.PlanState) []cluster.Plan {
-	return slices.DeleteFunc(w.Store.Snapshot().Plans(), func(p cluster.Plan) bool {
+func (w *world) plans(kind model.PlanKind, states ...model.PlanState) []model.Plan {
+	return slices.DeleteFunc(w.Store.Snapshot().Plans(), func(p model.Plan) bool {
 		return p.Kind != kind || len(states) > 0 && !slices.Contains(states, p.State)
 	})
 }
@@ -51,12 +55,12 @@ func TestAutomaticBalancingEndsAndNeverMovesAVMTwice(t *testing.T) {
 		for i := range 6 {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
-		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
+		w.evened(map[string]string{model.SettingBalancing: "automatic"})
 		w.takes(5 * time.Second)
 		w.lose()
 		w.lead(2)
 		time.Sleep(59 * time.Second)
-		if _, looked := w.LastPass(cluster.DefaultCluster); looked || w.counts() != "6/0/0" {
+		if _, looked := w.LastPass(model.DefaultCluster); looked || w.counts() != "6/0/0" {
 			t.Fatalf("a new leader began at once: %s", w.counts())
 		}
 		for range 20 {
@@ -68,12 +72,12 @@ func TestAutomaticBalancingEndsAndNeverMovesAVMTwice(t *testing.T) {
 		if w.counts() != "2/2/2" {
 			t.Errorf("VMs are %s", w.counts())
 		}
-		plans, moved := w.plans(cluster.PlanBalance), map[string]bool{}
+		plans, moved := w.plans(model.PlanBalance), map[string]bool{}
 		if len(plans) != 4 {
 			t.Errorf("%d plans", len(plans))
 		}
 		for _, plan := range plans {
-			if plan.State != cluster.PlanDone || plan.Caller != "berth" || len(plan.Moves) != 1 || moved[plan.Moves[0].VM] || plan.Reason == "" {
+			if plan.State != model.PlanDone || plan.Caller != "berth" || len(plan.Moves) != 1 || moved[plan.Moves[0].VM] || plan.Reason == "" {
 				t.Errorf("plan %+v", plan)
 			}
 			moved[plan.Moves[0].VM] = true
@@ -81,7 +85,7 @@ func TestAutomaticBalancingEndsAndNeverMovesAVMTwice(t *testing.T) {
 				t.Errorf("predicted %v from %v, observed %v at %s", plan.Predicted, plan.Before, plan.Observed, plan.ObservedAt)
 			}
 		}
-		if last, _ := w.LastPass(cluster.DefaultCluster); last.Idle == "" || time.Since(last.At) > time.Minute {
+		if last, _ := w.LastPass(model.DefaultCluster); last.Idle == "" || time.Since(last.At) > time.Minute {
 			t.Errorf("the last pass: %+v", last)
 		}
 		before := len(w.agents.ordered(operation.ActMigrate))
@@ -100,10 +104,10 @@ func TestACoolDownSurvivesAChangeOfLeader(t *testing.T) {
 		for i := range 3 {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
-		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
+		w.evened(map[string]string{model.SettingBalancing: "automatic"})
 		time.Sleep(3 * time.Minute)
-		plans := w.plans(cluster.PlanBalance)
-		if len(plans) != 1 || plans[0].Moves[0].Result != MoveMoved {
+		plans := w.plans(model.PlanBalance)
+		if len(plans) != 1 || plans[0].Moves[0].Result != model.MoveMoved {
 			t.Fatalf("plans %+v", plans)
 		}
 		moved := w.vm(plans[0].Moves[0].VMName)
@@ -112,13 +116,13 @@ func TestACoolDownSurvivesAChangeOfLeader(t *testing.T) {
 		for i := range 4 { // its node has the most VMs now, and only it may be moved
 			name := fmt.Sprintf("fixed%d", i)
 			w.on(moved.Holder, name, 1)
-			w.record(w.vm(name).ID, func(vm *cluster.VM) { vm.Migration = cluster.MigrateManual })
+			w.record(w.vm(name).ID, func(vm *model.VM) { vm.Migration = model.MigrateManual })
 		}
 		for w.vm(moved.Name).MovedAt.Equal(moved.MovedAt) && time.Since(moved.MovedAt) < time.Hour {
 			time.Sleep(time.Minute)
 		}
-		if rested := w.vm(moved.Name).MovedAt.Sub(moved.MovedAt); rested < cluster.DefaultCooldown || rested > cluster.DefaultCooldown+5*time.Minute {
-			t.Errorf("it was moved again after %s, want %s", rested, cluster.DefaultCooldown)
+		if rested := w.vm(moved.Name).MovedAt.Sub(moved.MovedAt); rested < model.DefaultCooldown || rested > model.DefaultCooldown+5*time.Minute {
+			t.Errorf("it was moved again after %s, want %s", rested, model.DefaultCooldown)
 		}
 	})
 }
@@ -130,83 +134,47 @@ func TestManualBalancingProposesUntilSomebodySaysSo(t *testing.T) {
 		for i := range 4 {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
-		w.evened(map[string]string{cluster.SettingBalancing: "manual"})
+		w.evened(map[string]string{model.SettingBalancing: "manual"})
 		time.Sleep(5 * time.Minute)
-		waiting := w.plans(cluster.PlanBalance)
-		if len(waiting) != 1 || waiting[0].State != cluster.PlanProposed || w.moving() > 0 || w.counts() != "4/0/0" {
+		waiting := w.plans(model.PlanBalance)
+		if len(waiting) != 1 || waiting[0].State != model.PlanProposed || w.moving() > 0 || w.counts() != "4/0/0" {
 			t.Fatalf("after five passes: %+v, VMs %s", waiting, w.counts())
 		}
 		w.lose()
 		w.lead(2) // the proposal is in the record: the next leader keeps it
 		time.Sleep(5 * time.Minute)
-		if now := w.plans(cluster.PlanBalance); len(now) != 1 || now[0].ID != waiting[0].ID || now[0].State != cluster.PlanProposed {
+		if now := w.plans(model.PlanBalance); len(now) != 1 || now[0].ID != waiting[0].ID || now[0].State != model.PlanProposed {
 			t.Errorf("after a change of leader: %+v", now)
 		}
-		if moves := Moves(w.Store.Snapshot(), waiting[0]); len(moves) != 1 || moves[0].State != MoveWaiting {
+		if moves := moving.Moves(w.Store.Snapshot(), waiting[0]); len(moves) != 1 || moves[0].State != moving.Waiting {
 			t.Errorf("moves %+v", moves)
 		}
-		running, err := w.ApplyPlan(t.Context(), ApplyPlan{Plan: waiting[0].ID, RequestID: "a", Caller: "operator/test"})
-		if err != nil || running.State != cluster.PlanRunning {
+		running, err := w.ApplyPlan(t.Context(), plans.ApplyPlan{Plan: waiting[0].ID, RequestID: "a", Caller: "operator/test"})
+		if err != nil || running.State != model.PlanRunning {
 			t.Fatalf("%+v, %v", running, err)
 		}
 		done := w.ended(running.ID, 30*time.Second)
-		if done.State != cluster.PlanDone || done.Moves[0].Result != MoveMoved {
+		if done.State != model.PlanDone || done.Moves[0].Result != model.MoveMoved {
 			t.Errorf("plan %+v", done)
 		}
-		if again, err := w.ApplyPlan(t.Context(), ApplyPlan{Plan: waiting[0].ID, RequestID: "a", Caller: "operator/test"}); err != nil || again.State != cluster.PlanDone {
+		if again, err := w.ApplyPlan(
+			t.Context(), plans.ApplyPlan{Plan: waiting[0].ID, RequestID: "a", Caller: "operator/test"},
+		); err != nil || again.State != model.PlanDone {
 			t.Errorf("the same request again: %+v, %v", again, err)
 		}
 		time.Sleep(2 * time.Minute)
-		next := w.plans(cluster.PlanBalance, cluster.PlanProposed)
+		next := w.plans(model.PlanBalance, model.PlanProposed)
 		if len(next) != 1 {
 			t.Fatalf("the next proposal: %+v", next)
 		}
-		if _, err := w.DiscardPlan(t.Context(), DiscardPlan{Plan: next[0].ID, Caller: "operator/test"}); err != nil {
+		if _, err := w.DiscardPlan(t.Context(), plans.DiscardPlan{Plan: next[0].ID, Caller: "operator/test"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Minute)
-		if again := w.plans(cluster.PlanBalance, cluster.PlanProposed); slices.ContainsFunc(again, func(p cluster.Plan) bool { return sameVMs(&p, &next[0]) }) {
+		if again := w.plans(model.PlanBalance, model.PlanProposed); slices.ContainsFunc(
+			again, func(p model.Plan) bool { return p.Moves[0].VM == next[0].Moves[0].VM },
+		) {
 			t.Errorf("what was discarded is proposed again: %+v", again)
-		}
-	})
-}
-
-// Which of several VMs is the least busy one changes all the time. Whoever is about to apply a proposal finds it there.
-func TestAProposalStaysWhileAnotherOneWouldDoTheSame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, obedient)
-		defer w.lose()
-		a, b, pinned := w.on("n1", "a", 1), w.on("n1", "b", 1), w.on("n1", "pinned", 1)
-		c := w.on("n2", "c", 1)
-		w.record(pinned.ID, func(vm *cluster.VM) { vm.Migration = cluster.MigrateNever })
-		snapshot := w.Store.Snapshot()
-		fleet, err := w.fleet(snapshot, w.Inventory.View(snapshot, w.Now()), cluster.DefaultCluster)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan := func(vm cluster.VM, target string, predicted float64) *cluster.Plan {
-			move := cluster.Move{VM: vm.ID, Source: vm.Holder, Target: target}
-			return &cluster.Plan{Kind: cluster.PlanBalance, Moves: []cluster.Move{move}, Before: 2, Predicted: predicted}
-		}
-		grouped := plan(b, "n2", 1)
-		grouped.Group = "apart"
-		for _, test := range []struct {
-			why        string
-			old, found *cluster.Plan
-			good       bool
-		}{
-			{"the same", plan(a, "n2", 1), plan(a, "n2", 1), true},
-			{"another target, drawn among equals", plan(a, "n2", 1), plan(a, "n3", 1), true},
-			{"another VM of the same node", plan(a, "n2", 1), plan(b, "n3", 1+1e-15), true},
-			{"another VM, whose move does more", plan(a, "n2", 1), plan(b, "n3", 0.5), false},
-			{"a VM of another node", plan(a, "n3", 1), plan(c, "n3", 1), false},
-			{"for another group", plan(a, "n2", 1), grouped, false},
-			{"a VM that may no longer move", plan(pinned, "n2", 1), plan(a, "n2", 1), false},
-			{"a target that is gone", plan(a, "n9", 1), plan(a, "n2", 1), false},
-		} {
-			if good := stillGood(fleet, test.old, test.found); good != test.good {
-				t.Errorf("%s: still good is %t", test.why, good)
-			}
 		}
 	})
 }
@@ -218,25 +186,25 @@ func TestAProposalThatIsOutOfDateGoes(t *testing.T) {
 		for i := range 4 {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
-		w.evened(map[string]string{cluster.SettingBalancing: "manual"})
-		mine, err := w.ProposePlan(t.Context(), ProposePlan{Cluster: cluster.DefaultCluster, RequestID: "p", Caller: "operator/test"})
-		if err != nil || mine.State != cluster.PlanProposed || len(mine.Moves) != 2 {
+		w.evened(map[string]string{model.SettingBalancing: "manual"})
+		mine, err := w.ProposePlan(t.Context(), plans.ProposePlan{Cluster: model.DefaultCluster, RequestID: "p", Caller: "operator/test"})
+		if err != nil || mine.State != model.PlanProposed || len(mine.Moves) != 2 {
 			t.Fatalf("%+v, %v", mine, err)
 		}
-		tried, err := w.ProposePlan(t.Context(), ProposePlan{Cluster: cluster.DefaultCluster, Most: 1, DryRun: true, Caller: "operator/test"})
+		tried, err := w.ProposePlan(t.Context(), plans.ProposePlan{Cluster: model.DefaultCluster, Most: 1, DryRun: true, Caller: "operator/test"})
 		if err != nil || tried.ID != "" || len(tried.Moves) != 1 {
 			t.Errorf("tried out: %+v, %v", tried, err)
 		}
 		time.Sleep(5 * time.Minute)
-		if now := w.plans(cluster.PlanBalance); len(now) != 1 || now[0].ID != mine.ID {
+		if now := w.plans(model.PlanBalance); len(now) != 1 || now[0].ID != mine.ID {
 			t.Fatalf("the loop did not leave the proposal alone: %+v", now)
 		}
-		if _, err := w.StopVM(t.Context(), StopVM{VM: mine.Moves[0].VM}); err != nil {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: mine.Moves[0].VM}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		gone, _ := w.Store.Snapshot().Plan(mine.ID)
-		if want := "out of date: " + mine.Moves[0].VMName + " is no longer on node1"; gone.State != cluster.PlanDiscarded || gone.Message != want {
+		if want := "out of date: " + mine.Moves[0].VMName + " is no longer on node1"; gone.State != model.PlanDiscarded || gone.Message != want {
 			t.Errorf("plan is %s: %q, want %q", gone.State, gone.Message, want)
 		}
 	})
@@ -249,7 +217,7 @@ func TestABrokenRuleIsToldAndRepaired(t *testing.T) {
 				w := newWorld(t, obedient)
 				defer w.lose()
 				vm := w.on("n1", "db", 1)
-				w.evened(map[string]string{cluster.SettingEnforcement: mode})
+				w.evened(map[string]string{model.SettingEnforcement: mode})
 				w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
 				time.Sleep(70 * time.Second)
 				record, _ := w.Store.Snapshot().Resource("group-licensed")
@@ -258,15 +226,17 @@ func TestABrokenRuleIsToldAndRepaired(t *testing.T) {
 					t.Errorf("told %+v", told)
 				}
 				time.Sleep(3 * time.Minute)
-				repairs, holds := w.plans(cluster.PlanRepair), w.told("group.holds")
-				last, _ := w.LastPass(cluster.DefaultCluster)
+				repairs, holds := w.plans(model.PlanRepair), w.told("group.holds")
+				last, _ := w.LastPass(model.DefaultCluster)
 				switch mode {
 				case "automatic":
-					if w.vm("db").Holder != "n2" || len(repairs) != 1 || repairs[0].State != cluster.PlanDone || repairs[0].Group != record.ID || len(holds) != 1 {
+					if w.vm("db").Holder != "n2" || len(repairs) != 1 || repairs[0].State != model.PlanDone ||
+						repairs[0].Group != record.ID || len(holds) != 1 {
 						t.Errorf("db is on %s, repairs %+v, told %+v", w.vm("db").Holder, repairs, holds)
 					}
 				case "manual":
-					if w.vm("db").Holder != "n1" || len(repairs) != 1 || repairs[0].State != cluster.PlanProposed || len(holds) != 0 || record.BrokenSince.IsZero() {
+					if w.vm("db").Holder != "n1" || len(repairs) != 1 || repairs[0].State != model.PlanProposed || len(holds) != 0 ||
+						record.BrokenSince.IsZero() {
 						t.Errorf("db is on %s, repairs %+v, broken since %s", w.vm("db").Holder, repairs, record.BrokenSince)
 					}
 				default:
@@ -284,24 +254,24 @@ func TestAClusterWhereSomethingMovesIsLeftAlone(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm, other := w.on("n1", "db", 1), w.on("n3", "web1", 1)
-		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
+		w.evened(map[string]string{model.SettingBalancing: "automatic"})
 		w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
 		w.takes(10 * time.Minute)
-		if _, err := w.MigrateVM(t.Context(), MigrateVM{VM: other.ID, Node: "n2"}); err != nil {
+		if _, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: other.ID, Node: "n2"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		last, _ := w.LastPass(cluster.DefaultCluster)
+		last, _ := w.LastPass(model.DefaultCluster)
 		if want := `VM "web1" migrates from node3 to node2`; last.Idle != want || last.Unrepaired["group-licensed"] != want {
 			t.Errorf("the last pass %+v", last)
 		}
-		if w.moving() != 1 || len(w.plans(cluster.PlanRepair)) > 0 {
+		if w.moving() != 1 || len(w.plans(model.PlanRepair)) > 0 {
 			t.Error("another move began")
 		}
 		w.takes(0)
 		time.Sleep(8 * time.Minute)
 		if w.vm("db").Holder != "n2" {
-			t.Errorf("db is on %s: %+v", w.vm("db").Holder, w.plans(cluster.PlanRepair))
+			t.Errorf("db is on %s: %+v", w.vm("db").Holder, w.plans(model.PlanRepair))
 		}
 	})
 }
@@ -312,23 +282,23 @@ func TestNothingIsMovedWhileManyNodesAreSilent(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.on("n1", "db", 1)
-		w.evened(map[string]string{cluster.SettingBalancing: "automatic"})
+		w.evened(map[string]string{model.SettingBalancing: "automatic"})
 		w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
-		heard := func(liveness cluster.Liveness) {
+		heard := func(liveness model.Liveness) {
 			for _, node := range []string{"n1", "n3"} {
-				w.facts.change(node, func(f *cluster.NodeFacts) { f.Liveness = liveness })
+				w.facts.change(node, func(f *model.NodeFacts) { f.Liveness = liveness })
 			}
 		}
-		heard(cluster.Suspect)
+		heard(model.Suspect)
 		time.Sleep(5 * time.Minute)
-		last, _ := w.LastPass(cluster.DefaultCluster)
-		if !strings.HasPrefix(last.Idle, "2 of 3 nodes are silent at once") || len(w.plans(cluster.PlanRepair)) > 0 {
-			t.Errorf("the last pass %+v, plans %+v", last, w.plans(cluster.PlanRepair))
+		last, _ := w.LastPass(model.DefaultCluster)
+		if !strings.HasPrefix(last.Idle, "2 of 3 nodes are silent at once") || len(w.plans(model.PlanRepair)) > 0 {
+			t.Errorf("the last pass %+v, plans %+v", last, w.plans(model.PlanRepair))
 		}
-		heard(cluster.Up)
+		heard(model.Up)
 		time.Sleep(8 * time.Minute)
 		if w.vm("db").Holder != "n2" {
-			t.Errorf("db is on %s: %+v", w.vm("db").Holder, w.plans(cluster.PlanRepair))
+			t.Errorf("db is on %s: %+v", w.vm("db").Holder, w.plans(model.PlanRepair))
 		}
 	})
 }
@@ -379,9 +349,9 @@ func TestADrainPartsVMsIfThePolicyLetsIt(t *testing.T) {
 			w := newWorld(t, obedient)
 			defer w.lose()
 			a, b, c := w.on("n1", "a", 1), w.on("n2", "b", 1), w.on("n3", "c", 1)
-			w.evened(map[string]string{cluster.SettingEnforcement: "off"})
+			w.evened(map[string]string{model.SettingEnforcement: "off"})
 			policy, _ := w.Store.Snapshot().Resource("policy-even")
-			policy.Settings[estate.SettingDrainIgnores] = ignores
+			policy.Settings[schema.SettingDrainIgnores] = ignores
 			w.put(policy)
 			w.put(group("apart", rules("vms negative!"), []string{a.ID, b.ID, c.ID}))
 			plan := w.ended(w.drain("n1").ID, 2*time.Minute)
@@ -403,22 +373,24 @@ func TestANodeThatIsUndrainedGetsItsVMsBack(t *testing.T) {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
 		w.on("n2", "db", 1)
-		w.evened(map[string]string{cluster.SettingBalancing: "off"})
+		w.evened(map[string]string{model.SettingBalancing: "off"})
 		w.ended(w.drain("n1").ID, time.Minute)
 		if len(w.Store.Snapshot().VMsOn("n1")) > 0 {
 			t.Fatal("the node is not empty")
 		}
-		tried, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, DryRun: true, Caller: "operator/test"})
+		tried, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true, DryRun: true, Caller: "operator/test"})
 		if node, _ := w.Store.Snapshot().Node("n1"); err != nil || tried.ID != "" || len(tried.Moves) == 0 || !node.Maintenance {
 			t.Fatalf("tried out: %+v, %v", tried, err)
 		}
-		request := UndrainNode{Node: "n1", Return: true, RequestID: "u", Caller: "operator/test"}
+		request := plans.UndrainNode{Node: "n1", Return: true, RequestID: "u", Caller: "operator/test"}
 		plan, err := w.UndrainNode(t.Context(), request)
-		if err != nil || plan.Kind != cluster.PlanReturn || plan.State != cluster.PlanRunning {
+		if err != nil || plan.Kind != model.PlanReturn || plan.State != model.PlanRunning {
 			t.Fatalf("%+v, %v", plan, err)
 		}
 		plan = w.ended(plan.ID, time.Minute)
-		if node, _ := w.Store.Snapshot().Node("n1"); node.Maintenance || len(w.Store.Snapshot().VMsOn("n1")) == 0 || plan.State != cluster.PlanDone {
+		if node, _ := w.Store.Snapshot().Node("n1"); node.Maintenance || len(
+			w.Store.Snapshot().VMsOn("n1"),
+		) == 0 || plan.State != model.PlanDone {
 			t.Errorf("maintenance %t, VMs %s, plan %s: %s", node.Maintenance, w.counts(), plan.State, plan.Message)
 		}
 		if _, moved := w.Store.Snapshot().VMByName("db"); !moved || w.vm("db").Holder != "n2" {
@@ -428,7 +400,7 @@ func TestANodeThatIsUndrainedGetsItsVMsBack(t *testing.T) {
 		if err != nil || again.ID != plan.ID {
 			t.Errorf("the same request again: %+v, %v", again, err)
 		}
-		if _, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true}); !isCode(err, Conflict) {
+		if _, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true}); !isCode(err, lead.Conflict) {
 			t.Errorf("once they are back: %v", err)
 		}
 	})
@@ -442,30 +414,32 @@ func TestADrainEndsTheReturn(t *testing.T) {
 		for i := range 3 {
 			w.on("n1", fmt.Sprintf("web%d", i), 1)
 		}
-		w.evened(map[string]string{cluster.SettingBalancing: "off"})
+		w.evened(map[string]string{model.SettingBalancing: "off"})
 		w.ended(w.drain("n1").ID, time.Minute)
 		w.takes(20 * time.Second)
-		back, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, Caller: "operator/test"})
+		back, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true, Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if _, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true}); !isCode(err, Conflict) || !strings.Contains(err.Error(), back.ID) {
+		if _, err := w.UndrainNode(
+			t.Context(), plans.UndrainNode{Node: "n1", Return: true},
+		); !isCode(err, lead.Conflict) || !strings.Contains(err.Error(), back.ID) {
 			t.Errorf("twice: %v", err)
 		}
-		drained, err := w.DrainNode(t.Context(), DrainNode{Node: "n1", Caller: "operator/test"})
+		drained, err := w.DrainNode(t.Context(), plans.DrainNode{Node: "n1", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		back = w.ended(back.ID, 30*time.Second)
-		if back.State != cluster.PlanCancelled || !strings.HasPrefix(back.Message, "node1 is drained again: ") {
+		if back.State != model.PlanCancelled || !strings.HasPrefix(back.Message, "node1 is drained again: ") {
 			t.Errorf("the return is %s: %q", back.State, back.Message)
 		}
 		w.ended(drained.Plan.ID, 2*time.Minute)
 		if left := w.Store.Snapshot().VMsOn("n1"); len(left) > 0 {
 			t.Errorf("%d VMs are on the node", len(left))
 		}
-		if again, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, DryRun: true}); err != nil || len(again.Moves) != 3 {
+		if again, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true, DryRun: true}); err != nil || len(again.Moves) != 3 {
 			t.Errorf("what would come back: %+v, %v", again.Moves, err)
 		}
 	})

@@ -5,7 +5,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -20,10 +23,10 @@ func TestARestoredStateIsComparedWithTheNodesFirst(t *testing.T) {
 		elsewhere := other(moved.Holder)
 		w.facts.change(moved.Holder, without(moved.ID))
 		w.facts.change(gone.Holder, without(gone.ID))
-		w.facts.change(elsewhere, func(f *cluster.NodeFacts) {
-			f.Domains = append(f.Domains, cluster.Domain{UUID: moved.ID, State: cluster.DomainRunning, Managed: true, Epoch: 7})
+		w.facts.change(elsewhere, func(f *model.NodeFacts) {
+			f.Domains = append(f.Domains, model.Domain{UUID: moved.ID, State: model.DomainRunning, Managed: true, Epoch: 7})
 		})
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		if _, err := w.log.Propose(t.Context(), state.Command{
 			Key: "restore", Kind: "restore", At: time.Now(), Meta: map[string]string{state.MetaQuarantine: "restored from a backup"},
 		}); err != nil {
@@ -31,19 +34,19 @@ func TestARestoredStateIsComparedWithTheNodesFirst(t *testing.T) {
 		}
 		w.lead(2)
 		time.Sleep(time.Minute)
-		if _, err := w.start("new"); !isCode(err, Unavailable) {
+		if _, err := w.start("new"); !isCode(err, lead.Unavailable) {
 			t.Errorf("a start while a node is away: %v", err)
 		}
-		if _, err := w.StopVM(t.Context(), StopVM{VM: same.ID}); !isCode(err, Unavailable) {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: same.ID}); !isCode(err, lead.Unavailable) {
 			t.Errorf("a stop while a node is away: %v", err)
 		}
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Up })
 		time.Sleep(time.Minute)
 		snapshot := w.Store.Snapshot()
 		if after, _ := snapshot.VM(moved.ID); after.Holder != elsewhere || after.Epoch != 7 {
 			t.Errorf("moved: %+v", after)
 		}
-		if after, _ := snapshot.VM(gone.ID); after.Holder != "" || after.Condition == "" {
+		if after, _ := snapshot.VM(gone.ID); after.Holder != "" || after.Condition.Text == "" {
 			t.Errorf("gone: %+v", after)
 		}
 		if after, _ := snapshot.VM(same.ID); after.Revision != same.Revision {
@@ -74,20 +77,22 @@ func TestAQuarantineEndsWithoutANodeThatIsOff(t *testing.T) {
 		if w.Store.Snapshot().Meta(state.MetaQuarantine) == "" {
 			t.Fatal("silence ended it")
 		}
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, Force: true, Caller: "operator/admin"}); !isCode(err, Unavailable) {
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder, Force: true, Caller: "operator/admin"}); !isCode(err, lead.Unavailable) {
 			t.Errorf("a node is switched off in a quarantine: %v", err)
 		}
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: other(vm.Holder), ConfirmedOff: true, Caller: "operator/admin"}); !isCode(err, Conflict) {
+		if _, err := w.FenceNode(
+			t.Context(), fencing.FenceNode{Node: other(vm.Holder), ConfirmedOff: true, Caller: "operator/admin"},
+		); !isCode(err, lead.Conflict) {
 			t.Errorf("a node that answers is said to be off: %v", err)
 		}
-		if _, err := w.FenceNode(t.Context(), FenceNode{Node: vm.Holder, ConfirmedOff: true, Caller: "operator/admin"}); err != nil {
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder, ConfirmedOff: true, Caller: "operator/admin"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		if reason := w.Store.Snapshot().Meta(state.MetaQuarantine); reason != "" {
 			t.Errorf("it lasts: %s", reason)
 		}
-		if after := w.guest(vm.ID); after.Holder != "" || after.Condition == "" {
+		if after := w.guest(vm.ID); after.Holder != "" || after.Condition.Text == "" {
 			t.Errorf("a VM of a node that is off: %+v", after)
 		}
 	})
@@ -98,13 +103,13 @@ func TestAQuarantineWaitsForOrdersThatAreStillWorkedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer func() { w.lose() }()
-		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Working = []string{"op"} })
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Working = []string{"op"} })
 		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
 		time.Sleep(time.Minute)
 		if w.Store.Snapshot().Meta(state.MetaQuarantine) == "" {
 			t.Error("it ended while a node was at work on an order")
 		}
-		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Working = nil })
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Working = nil })
 		time.Sleep(time.Minute)
 		if w.Store.Snapshot().Meta(state.MetaQuarantine) != "" {
 			t.Error("it lasts")
@@ -112,9 +117,9 @@ func TestAQuarantineWaitsForOrdersThatAreStillWorkedOn(t *testing.T) {
 	})
 }
 
-func without(vm string) func(*cluster.NodeFacts) {
-	return func(f *cluster.NodeFacts) {
-		var left []cluster.Domain
+func without(vm string) func(*model.NodeFacts) {
+	return func(f *model.NodeFacts) {
+		var left []model.Domain
 		for _, domain := range f.Domains {
 			if domain.UUID != vm {
 				left = append(left, domain)
@@ -133,12 +138,12 @@ func TestPlansOfABackupAreShelved(t *testing.T) {
 		w.takes(time.Hour)
 		drain := w.drain("n1")
 		w.lose()
-		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}, Plans: []cluster.Plan{{
-			ID: "proposal", Kind: cluster.PlanBalance, State: cluster.PlanProposed, Cluster: cluster.DefaultCluster, CreatedAt: time.Now(),
+		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}, Plans: []model.Plan{{
+			ID: "proposal", Kind: model.PlanBalance, State: model.PlanProposed, Cluster: model.DefaultCluster, CreatedAt: time.Now(),
 		}}}, state.Expectation{Table: state.Plans, ID: "proposal"})
 		w.lead(2)
 		time.Sleep(time.Minute)
-		for id, want := range map[string]cluster.PlanState{drain.ID: cluster.PlanCancelled, "proposal": cluster.PlanDiscarded} {
+		for id, want := range map[string]model.PlanState{drain.ID: model.PlanCancelled, "proposal": model.PlanDiscarded} {
 			plan, _ := w.Store.Snapshot().Plan(id)
 			if plan.State != want || plan.EndedAt.IsZero() || plan.Message != "the state was restored from a backup" {
 				t.Errorf("plan %+v", plan)
@@ -153,15 +158,15 @@ func TestADiskThatMayHaveBeenMadeSinceTheBackupIsNotMadeAnew(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer func() { w.lose() }()
 		w.put(pools()...)
-		if _, err := w.AddVM(t.Context(), AddVM(disked("p-wide"))); err != nil {
+		if _, err := w.AddVM(t.Context(), lifecycle.AddVM(disked("p-wide"))); err != nil {
 			t.Fatal(err)
 		}
 		w.lose()
 		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
 		w.lead(2)
 		time.Sleep(time.Minute)
-		_, err := w.StartVM(t.Context(), StartVM{Name: "web1"})
-		refusedAs(t, "a start", err, Conflict, `disk "web1-root" of VM "web1" was not made yet when the backup was taken`)
+		_, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"})
+		refusedAs(t, "a start", err, lead.Conflict, `disk "web1-root" of VM "web1" was not made yet when the backup was taken`)
 		later := disked("p-wide")
 		later.Name, later.Root.Name, later.RequestID = "web2", "web2-root", "start web2"
 		w.must(later)

@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
 )
 
 // VMs that are better off where they are by now stay there, and the plan ends with that as the reason.
@@ -17,16 +18,16 @@ func TestWhatIsBetterOffElsewhereDoesNotComeBack(t *testing.T) {
 		w.on("n1", "web", 1)
 		w.ended(w.drain("n1").ID, 30*time.Second)
 		w.show(w.vm("web"))
-		if _, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", RequestID: "open", Caller: "operator/test"}); err != nil {
+		if _, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", RequestID: "open", Caller: "operator/test"}); err != nil {
 			t.Fatal(err)
 		}
 		w.on("n1", "big", 4)
-		plan, err := w.UndrainNode(t.Context(), UndrainNode{Node: "n1", Return: true, RequestID: "back", Caller: "operator/test"})
+		plan, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true, RequestID: "back", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan = w.ended(plan.ID, 5*time.Second)
-		if plan.State != cluster.PlanDone || !strings.HasPrefix(results(plan), "web stays (it is better where it is") {
+		if plan.State != model.PlanDone || !strings.HasPrefix(results(plan), "web stays (it is better where it is") {
 			t.Errorf("plan is %s: %q\n%s", plan.State, plan.Message, results(plan))
 		}
 		if web := w.vm("web"); web.Holder == "n1" {

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/plans"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
@@ -19,12 +22,14 @@ import (
 func spacious(t *testing.T, script func(operation.Order) *operation.Answer) *world {
 	w := newWorld(t, script)
 	w.put(
-		cluster.Resource{ID: "z", Kind: cluster.KindZone, Name: "z"},
-		cluster.Resource{ID: "east", Kind: cluster.KindPod, Name: "east", Links: map[string]string{"zone": "z"}},
-		cluster.Resource{ID: "west", Kind: cluster.KindPod, Name: "west", Links: map[string]string{"zone": "z"}},
-		cluster.Resource{ID: "o", Kind: cluster.KindOffer, Name: "apart", Settings: map[string]string{"for": "vm", cluster.SettingPlanner: "user-dispersing"}},
-		cluster.Resource{ID: "c-acme", Kind: cluster.KindCustomer, Name: "acme"},
-		cluster.Resource{ID: "v", Kind: cluster.KindVDC, Name: "acme", Links: map[string]string{"customer": "c-acme", "zone": "z"}},
+		model.Resource{ID: "z", Kind: model.KindZone, Name: "z"},
+		model.Resource{ID: "east", Kind: model.KindPod, Name: "east", Links: map[string]string{"zone": "z"}},
+		model.Resource{ID: "west", Kind: model.KindPod, Name: "west", Links: map[string]string{"zone": "z"}},
+		model.Resource{
+			ID: "o", Kind: model.KindOffer, Name: "apart", Settings: map[string]string{"for": "vm", model.SettingPlanner: "user-dispersing"},
+		},
+		model.Resource{ID: "c-acme", Kind: model.KindCustomer, Name: "acme"},
+		model.Resource{ID: "v", Kind: model.KindVDC, Name: "acme", Links: map[string]string{"customer": "c-acme", "zone": "z"}},
 	)
 	for i := 1; i <= 4; i++ {
 		pod := "east"
@@ -32,7 +37,7 @@ func spacious(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 			pod = "west"
 		}
 		name := fmt.Sprintf("c%d", i)
-		w.put(cluster.Resource{ID: name, Kind: cluster.KindCluster, Name: name, Links: map[string]string{"pod": pod}})
+		w.put(model.Resource{ID: name, Kind: model.KindCluster, Name: name, Links: map[string]string{"pod": pod}})
 	}
 	template := w.facts.nodes["n1"]
 	for i := 1; i <= 8; i++ {
@@ -42,17 +47,23 @@ func spacious(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 		facts.Available = &available
 		w.facts.nodes[id] = facts
 		if i <= 3 {
-			w.node(id, func(node *cluster.Node) { node.Cluster = in })
+			w.node(id, func(node *model.Node) { node.Cluster = in })
 			continue
 		}
-		w.store(state.Command{Nodes: []cluster.Node{{ID: id, Name: fmt.Sprintf("node%d", i), Cluster: in}}}, state.Expectation{Table: state.Nodes, ID: id})
+		w.store(
+			state.Command{Nodes: []model.Node{{ID: id, Name: fmt.Sprintf("node%d", i), Cluster: in}}},
+			state.Expectation{Table: state.Nodes, ID: id},
+		)
 	}
 	return w
 }
 
-func small(name string) StartVM {
-	return StartVM{
-		Name: name, Spec: &cluster.VMSpec{Memory: 256 * units.MiB, VCPUs: 1, Kernel: "/vmlinuz"}, VDC: "v", Offer: "o", RequestID: "start " + name,
+func small(name string) lifecycle.StartVM {
+	return lifecycle.StartVM{
+		Name: name, RequestID: "start " + name,
+		VM: &model.VM{
+			Spec: model.VMSpec{Memory: 256 * units.MiB, VCPUs: 1, Kernel: "/vmlinuz"}, VDC: "v", Offer: "o",
+		},
 	}
 }
 
@@ -74,9 +85,9 @@ func TestTwentyStartsAtOnceSpreadEvenly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := Spread{
-			VMs: 20, Zones: SpreadLevel{Used: 1, Total: 1, Most: 20, Least: 20}, Pods: SpreadLevel{Used: 2, Total: 2, Most: 10, Least: 10},
-			Clusters: SpreadLevel{Used: 4, Total: 4, Most: 5, Least: 5}, Nodes: SpreadLevel{Used: 8, Total: 8, Most: 3, Least: 2},
+		want := plans.Spread{
+			VMs: 20, Zones: plans.SpreadLevel{Used: 1, Total: 1, Most: 20, Least: 20}, Pods: plans.SpreadLevel{Used: 2, Total: 2, Most: 10, Least: 10},
+			Clusters: plans.SpreadLevel{Used: 4, Total: 4, Most: 5, Least: 5}, Nodes: plans.SpreadLevel{Used: 8, Total: 8, Most: 3, Least: 2},
 		}
 		if spread != want {
 			t.Errorf("spread %+v\nwant   %+v", spread, want)
@@ -91,7 +102,7 @@ func TestAVMComesBackToItsLastNodeUnlessThatCannotTakeIt(t *testing.T) {
 		w.must(small("web1"))
 		synctest.Wait()
 		last := w.vm("web1").Holder
-		if _, err := w.StopVM(t.Context(), StopVM{VM: w.vm("web1").ID}); err != nil {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: w.vm("web1").ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -101,12 +112,12 @@ func TestAVMComesBackToItsLastNodeUnlessThatCannotTakeIt(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		again := w.must(StartVM{Name: "web1", DryRun: true})
+		again := w.must(lifecycle.StartVM{Name: "web1", DryRun: true})
 		if again.Decision.Winner != last {
 			t.Errorf("started on %s, ran on %s last", again.Decision.Winner, last)
 		}
-		w.node(last, func(node *cluster.Node) { node.Maintenance = true })
-		if again := w.must(StartVM{Name: "web1"}); again.Operation.Target == last || again.Operation.Target == "" {
+		w.node(last, func(node *model.Node) { node.Maintenance = true })
+		if again := w.must(lifecycle.StartVM{Name: "web1"}); again.Operation.Target == last || again.Operation.Target == "" {
 			t.Errorf("started on %q, which is in maintenance", again.Operation.Target)
 		}
 	})
@@ -129,14 +140,14 @@ func TestAStartFailsOverToAnotherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := spacious(t, func(order operation.Order) *operation.Answer {
 			if order.Node == "n1" || order.Node == "n2" {
-				return answers(operation.ActStart, operation.OutcomeFailed, cluster.DomainAbsent)(order)
+				return answers(operation.ActStart, operation.OutcomeFailed, model.DomainAbsent)(order)
 			}
 			return obedient(order)
 		})
 		defer w.lose()
 		for _, name := range []string{"c2", "c3", "c4"} { // then c1 comes first
 			request := small("pad-" + name)
-			request.Within = name
+			request.VM.Within = name
 			w.must(request)
 		}
 		synctest.Wait()
@@ -182,12 +193,12 @@ func TestSpreadTellsOfNobodyElse(t *testing.T) {
 		w := spacious(t, obedient)
 		defer w.lose()
 		_, err := w.Spread("nobody")
-		refusedAs(t, "nobody", err, NotFound, "no customer")
-		if spread, err := w.Spread("c-acme"); err != nil || spread.VMs != 0 || spread.Nodes != (SpreadLevel{Total: 8}) {
+		refusedAs(t, "nobody", err, lead.NotFound, "no customer")
+		if spread, err := w.Spread("c-acme"); err != nil || spread.VMs != 0 || spread.Nodes != (plans.SpreadLevel{Total: 8}) {
 			t.Errorf("%+v, %v", spread, err)
 		}
-		w.node("n8", func(node *cluster.Node) { node.Maintenance = true })
-		w.put(cluster.Resource{ID: "v2", Kind: cluster.KindVDC, Name: "other", Links: map[string]string{"customer": "c-acme", "cluster": "c1"}})
+		w.node("n8", func(node *model.Node) { node.Maintenance = true })
+		w.put(model.Resource{ID: "v2", Kind: model.KindVDC, Name: "other", Links: map[string]string{"customer": "c-acme", "cluster": "c1"}})
 		if spread, _ := w.Spread("acme"); spread.Nodes.Total != 7 || spread.Clusters.Total != 4 {
 			t.Errorf("%+v", spread)
 		}
@@ -201,24 +212,27 @@ func TestAConsoleIsOfAVMThatRuns(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.running("web1")
-		refusedAs(t, "none", w.Console(t.Context(), "nope", false, noStream{}), NotFound, "no VM")
+		refusedAs(t, "none", w.Console(t.Context(), "nope", false, noStream{}), lead.NotFound, "no VM")
 		if err := w.Console(t.Context(), vm.ID, true, noStream{}); err != nil {
 			t.Fatal(err)
 		}
-		if one := w.agents.tasks[0]; one.node != vm.Holder || one.task.Console.VM != vm.ID || one.task.Console.Epoch != vm.Epoch || !one.task.Console.Force {
+		if one := w.agents.tasks[0]; one.node != vm.Holder || one.task.Console.VM != vm.ID || one.task.Console.Epoch != vm.Epoch ||
+			!one.task.Console.Force {
 			t.Errorf("%s does %+v", one.node, one.task.Console)
 		}
-		w.agents.task = func(string, Task) error { return &TaskError{Code: "busy", Message: "somebody else has the console"} }
+		w.agents.task = func(string, lead.Task) error {
+			return &lead.TaskError{Code: "busy", Message: "somebody else has the console"}
+		}
 		err := w.Console(t.Context(), vm.ID, false, noStream{})
-		refusedAs(t, "taken", err, Busy, "somebody else has the console")
-		var refused *Error
+		refusedAs(t, "taken", err, lead.Busy, "somebody else has the console")
+		var refused *lead.Error
 		if errors.As(err, &refused); !strings.Contains(refused.NextStep, "--force") {
 			t.Errorf("next: %s", refused.NextStep)
 		}
-		if _, err := w.StopVM(t.Context(), StopVM{VM: vm.ID}); err != nil {
+		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		refusedAs(t, "stopped", w.Console(t.Context(), vm.ID, false, noStream{}), Conflict, "does not run")
+		refusedAs(t, "stopped", w.Console(t.Context(), vm.ID, false, noStream{}), lead.Conflict, "does not run")
 	})
 }

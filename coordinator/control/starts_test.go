@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/shared/units"
 )
@@ -33,13 +34,13 @@ func (w *world) finish(vm string) {
 	w.facts.carryOut(operation.Order{Node: op.Target, Action: operation.ActStart, VM: vm, VMName: op.VMName, Epoch: op.Epoch})
 	w.Answered(operation.Answer{
 		Operation: op.ID, Node: op.Target, Step: op.Step, Outcome: operation.OutcomeDone,
-		Seen: operation.Observation{State: cluster.DomainRunning, Epoch: op.Epoch},
+		Seen: operation.Observation{State: model.DomainRunning, Epoch: op.Epoch},
 	})
 	synctest.Wait()
 }
 
 // lastOf is the last event of a kind.
-func (w *world) lastOf(kind string) (last cluster.Event) {
+func (w *world) lastOf(kind string) (last model.Event) {
 	for _, event := range w.told(kind) {
 		last = event
 	}
@@ -59,26 +60,26 @@ func TestANodeStartsAFewVMsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := crowd(t, silent)
 		defer func() { w.lose() }()
-		var requests []StartVM
+		var requests []lifecycle.StartVM
 		for i := range 10 {
 			request := wanted(fmt.Sprintf("vm%d", i), 256*units.MiB)
 			request.Node = "n1"
 			requests = append(requests, request)
 		}
 		started := w.ask(requests...)
-		started = append(started, w.ask(func() StartVM { r := wanted("late", 256*units.MiB); r.Node = "n1"; return r }())...)
+		started = append(started, w.ask(func() lifecycle.StartVM { r := wanted("late", 256*units.MiB); r.Node = "n1"; return r }())...)
 		synctest.Wait()
 		for i, one := range started {
 			op := one.started.Operation
 			queued := op.Phase == operation.Queued && op.Message == fmt.Sprintf("waits for its turn: %d other starts come first on node1", i)
-			if one.err != nil || op.Target != "n1" || queued != (i >= cluster.DefaultParallelStarts) {
+			if one.err != nil || op.Target != "n1" || queued != (i >= model.DefaultParallelStarts) {
 				t.Errorf("start %d: %s, %q, %v", i, op.Phase, op.Message, one.err)
 			}
 		}
-		if begun := w.begun("n1"); len(begun) != cluster.DefaultParallelStarts {
+		if begun := w.begun("n1"); len(begun) != model.DefaultParallelStarts {
 			t.Fatalf("%d VMs start at once", len(begun))
 		}
-		free, err := w.StartVM(t.Context(), func() StartVM { r := wanted("elsewhere", units.GiB); r.Node = "n2"; return r }())
+		free, err := w.StartVM(t.Context(), func() lifecycle.StartVM { r := wanted("elsewhere", units.GiB); r.Node = "n2"; return r }())
 		if err != nil || free.Operation.Phase != operation.Dispatched {
 			t.Errorf("another node's start: %+v, %v", free.Operation, err)
 		}
@@ -95,7 +96,9 @@ func TestANodeStartsAFewVMsAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if op, _ := w.Store.Snapshot().Operation(started[6].started.Operation.ID); op.Result != operation.Failed || op.Message != "cancelled while it waited for its turn" {
+		if op, _ := w.Store.Snapshot().Operation(
+			started[6].started.Operation.ID,
+		); op.Result != operation.Failed || op.Message != "cancelled while it waited for its turn" {
 			t.Errorf("cancelled: %+v", op)
 		}
 
@@ -105,8 +108,8 @@ func TestANodeStartsAFewVMsAtATime(t *testing.T) {
 		if begun := w.begun("n1"); len(begun) != 6 {
 			t.Errorf("the next leader lets %d VMs start", len(begun)-1)
 		}
-		record := cluster.DefaultClusterRecord()
-		record.Settings = map[string]string{cluster.SettingParallelStarts: "6"}
+		record := model.DefaultClusterRecord()
+		record.Settings = map[string]string{model.SettingParallelStarts: "6"}
 		w.put(record)
 		time.Sleep(operation.ResendEvery)
 		synctest.Wait()
@@ -132,21 +135,21 @@ func TestAStartThatIsPlacedAgainQueues(t *testing.T) {
 			return nil
 		})
 		defer w.lose()
-		w.facts.change("n3", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
-		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
-		var filling []StartVM
-		for i := range cluster.DefaultParallelStarts {
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
+		var filling []lifecycle.StartVM
+		for i := range model.DefaultParallelStarts {
 			filling = append(filling, wanted(fmt.Sprintf("vm%d", i), 256*units.MiB))
 		}
 		first := w.ask(filling...)
-		w.facts.change("n1", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
-		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Up })
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		w.away("n1", true)
 		started, err := w.StartVM(t.Context(), wanted("web", 256*units.MiB))
 		if err != nil || started.Operation.Target != "n1" {
 			t.Fatalf("%+v, %v", started.Operation, err)
 		}
-		w.facts.change("n2", func(f *cluster.NodeFacts) { f.Liveness = cluster.Up })
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Liveness = model.Up })
 		w.away("n1", false)
 		w.AgentConnected("n1")
 		synctest.Wait()
@@ -154,7 +157,8 @@ func TestAStartThatIsPlacedAgainQueues(t *testing.T) {
 		if op.Phase != operation.Queued || op.Target != "n2" || len(w.begun("n2")) != len(filling) {
 			t.Fatalf("placed again: %+v", op)
 		}
-		if event := w.lastOf("vm.placed"); event.Message != "is to start on node2 after: no memory; waits for its turn: 5 other starts come first on node2" {
+		if event := w.lastOf("vm.placed"); event.Message != "is to start on node2 after: no memory; waits for its turn: 5 other starts come "+
+			"first on node2" {
 			t.Errorf("it is told as %+v", event)
 		}
 		w.finish(first[0].started.VM.ID)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,37 +12,40 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/shared/units"
 )
 
 // pools are a local pool and a shared one of the default cluster.
-func pools() []cluster.Resource {
-	in := map[string]string{"cluster": cluster.DefaultCluster}
-	return []cluster.Resource{
-		{ID: "p-fast", Kind: cluster.KindPool, Name: "fast", Links: in, Settings: map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}},
-		{ID: "p-wide", Kind: cluster.KindPool, Name: "wide", Links: in, Settings: map[string]string{cluster.SettingScope: string(cluster.PoolShared)}},
+func pools() []model.Resource {
+	in := map[string]string{"cluster": model.DefaultCluster}
+	return []model.Resource{
+		{ID: "p-fast", Kind: model.KindPool, Name: "fast", Links: in, Settings: map[string]string{model.SettingScope: string(model.PoolLocal)}},
+		{ID: "p-wide", Kind: model.KindPool, Name: "wide", Links: in, Settings: map[string]string{model.SettingScope: string(model.PoolShared)}},
 	}
 }
 
 // root is the disk that a new VM is made with.
-func root(pool string, size units.Bytes) *cluster.Resource {
-	return &cluster.Resource{
-		Kind: cluster.KindDisk, Name: "web1-root", Links: map[string]string{"pool": pool}, Settings: map[string]string{"size": sizeText(size)},
+func root(pool string, size units.Bytes) *model.Resource {
+	return &model.Resource{
+		Kind: model.KindDisk, Name: "web1-root", Links: map[string]string{"pool": pool}, Settings: map[string]string{"size": fmt.Sprint(int64(size))},
 	}
 }
 
 // disked asks for a VM with a root disk of 10 GiB.
-func disked(pool string) StartVM {
-	return StartVM{
-		Name: "web1", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1}, Root: root(pool, 10*units.GiB), RequestID: "start web1",
+func disked(pool string) lifecycle.StartVM {
+	return lifecycle.StartVM{
+		Name: "web1", Root: root(pool, 10*units.GiB), RequestID: "start web1",
 		Caller: "operator/test",
+		VM:     &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}},
 	}
 }
 
-func (w *world) disk(name string) cluster.Resource {
-	found, _ := w.Store.Snapshot().ResourceByName(cluster.KindDisk, name)
+func (w *world) disk(name string) model.Resource {
+	found, _ := w.Store.Snapshot().ResourceByName(model.KindDisk, name)
 	return found
 }
 
@@ -53,7 +57,7 @@ func (w *world) wantLeft(want ...string) {
 }
 
 // began starts a VM with a root disk and waits until it runs.
-func (w *world) began(pool string) cluster.VM {
+func (w *world) began(pool string) model.VM {
 	w.Helper()
 	started := w.must(disked(pool))
 	synctest.Wait()
@@ -66,33 +70,33 @@ func (w *world) began(pool string) cluster.VM {
 }
 
 // halted is a VM with a root disk that ran.
-func (w *world) halted(pool string) cluster.VM {
+func (w *world) halted(pool string) model.VM {
 	w.Helper()
 	vm := w.began(pool)
-	if _, err := w.StopVM(w.Context(), StopVM{VM: vm.ID}); err != nil {
+	if _, err := w.StopVM(w.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
 		w.Fatal(err)
 	}
 	synctest.Wait()
-	w.facts.change(vm.Holder, func(f *cluster.NodeFacts) { f.Domains = nil })
+	w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
 	return w.vm("web1")
 }
 
 // answers makes a script that says this to one action, and else obeys.
-func answers(action operation.Action, outcome operation.Outcome, seen cluster.DomainState) func(operation.Order) *operation.Answer {
+func answers(action operation.Action, outcome operation.Outcome, seen model.DomainState) func(operation.Order) *operation.Answer {
 	return func(order operation.Order) *operation.Answer {
 		if order.Action == action {
 			return &operation.Answer{Outcome: outcome, Error: "it broke", Seen: operation.Observation{State: seen, Epoch: order.Epoch}}
 		}
 		if order.Action == operation.ActInspect {
-			return &operation.Answer{Outcome: operation.OutcomeDone, Seen: operation.Observation{State: cluster.DomainAbsent}}
+			return &operation.Answer{Outcome: operation.OutcomeDone, Seen: operation.Observation{State: model.DomainAbsent}}
 		}
 		return obedient(order)
 	}
 }
 
-func refusedAs(t *testing.T, what string, err error, code Code, saying string) {
+func refusedAs(t *testing.T, what string, err error, code lead.Code, saying string) {
 	t.Helper()
-	var refused *Error
+	var refused *lead.Error
 	if !errors.As(err, &refused) || refused.Code != code || !strings.Contains(refused.Message, saying) {
 		t.Errorf("%s: %v; want %s saying %q", what, err, code, saying)
 	}
@@ -128,8 +132,8 @@ func TestAStartMakesItsDisk(t *testing.T) {
 
 func TestAStartThatFailsLeavesNeitherDiskNorVolume(t *testing.T) {
 	for name, script := range map[string]func(operation.Order) *operation.Answer{
-		"failed":   answers(operation.ActStart, operation.OutcomeFailed, cluster.DomainAbsent),
-		"in doubt": answers(operation.ActStart, operation.OutcomeAmbiguous, cluster.DomainAbsent),
+		"failed":   answers(operation.ActStart, operation.OutcomeFailed, model.DomainAbsent),
+		"in doubt": answers(operation.ActStart, operation.OutcomeAmbiguous, model.DomainAbsent),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, script)
@@ -161,7 +165,7 @@ func TestACancelledStartClears(t *testing.T) {
 			if order.Action == operation.ActClear && silent.Load() {
 				return nil
 			}
-			return answers(operation.ActStart, operation.OutcomeAmbiguous, cluster.DomainUnknown)(order)
+			return answers(operation.ActStart, operation.OutcomeAmbiguous, model.DomainUnknown)(order)
 		})
 		defer w.lose()
 		w.put(pools()...)
@@ -190,19 +194,19 @@ func TestWhatIsBeingMadeTakesRoom(t *testing.T) {
 		defer w.lose()
 		w.put(pools()...)
 		first := disked("p-wide")
-		first.Root.Settings["size"] = sizeText(60 * units.GiB)
+		first.Root.Settings["size"] = fmt.Sprint(int64(60 * units.GiB))
 		w.must(first)
 		second := disked("p-wide")
 		second.Name, second.RequestID, second.Root.Name = "web2", "start web2", "web2-root"
-		second.Root.Settings["size"] = sizeText(60 * units.GiB)
+		second.Root.Settings["size"] = fmt.Sprint(int64(60 * units.GiB))
 		_, err := w.StartVM(t.Context(), second)
-		refusedAs(t, "a second disk of 60 GiB in 100", err, NoNodeFits, "40 GiB left to promise")
-		second.Root.Settings["size"] = sizeText(40 * units.GiB)
+		refusedAs(t, "a second disk of 60 GiB in 100", err, lead.NoNodeFits, "40 GiB left to promise")
+		second.Root.Settings["size"] = fmt.Sprint(int64(40 * units.GiB))
 		w.must(second)
 		second.Name, second.RequestID, second.Root.Name = "web3", "start web3", "web3-root"
-		second.Root.Settings["size"] = sizeText(200 * units.GiB)
+		second.Root.Settings["size"] = fmt.Sprint(int64(200 * units.GiB))
 		_, err = w.StartVM(t.Context(), second)
-		refusedAs(t, "a disk larger than its pool", err, NoNodeFits, "in all")
+		refusedAs(t, "a disk larger than its pool", err, lead.NoNodeFits, "in all")
 		if disk := w.disk("web3-root"); disk.ID != "" {
 			t.Errorf("a refused start leaves disk %+v", disk)
 		}
@@ -215,15 +219,15 @@ func TestADiskInALocalPoolKeepsItsVMUnlessItGoesAlong(t *testing.T) {
 		defer w.lose()
 		w.put(pools()...)
 		vm := w.began("p-fast")
-		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder)})
-		refusedAs(t, "without its disk", err, Conflict, "its disk web1-root is in the local pool fast of node")
-		moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
+		_, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other(vm.Holder)})
+		refusedAs(t, "without its disk", err, lead.Conflict, "its disk web1-root is in the local pool fast of node")
+		moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		op, after := w.operation(moved.Operation.ID), w.vm("web1")
-		if op.Result != operation.Done || after.Holder != other(vm.Holder) || after.Condition != "" {
+		if op.Result != operation.Done || after.Holder != other(vm.Holder) || after.Condition.Text != "" {
 			t.Fatalf("%+v of %+v", op, after)
 		}
 		if disk := w.disk("web1-root"); !slices.Equal(disk.Volume.Nodes, []string{after.Holder}) {
@@ -239,17 +243,17 @@ func TestADiskInALocalPoolKeepsItsVMUnlessItGoesAlong(t *testing.T) {
 
 func TestACopyThatBreaksLeavesTheDiskWhereItWas(t *testing.T) {
 	for name, script := range map[string]func(operation.Order) *operation.Answer{
-		"prepare failed":   answers(operation.ActPrepare, operation.OutcomeFailed, cluster.DomainAbsent),
-		"prepare in doubt": answers(operation.ActPrepare, operation.OutcomeAmbiguous, cluster.DomainAbsent),
-		"copy refused":     answers(operation.ActMigrate, operation.OutcomeRefused, cluster.DomainRunning),
-		"copy failed":      answers(operation.ActMigrate, operation.OutcomeFailed, cluster.DomainRunning),
+		"prepare failed":   answers(operation.ActPrepare, operation.OutcomeFailed, model.DomainAbsent),
+		"prepare in doubt": answers(operation.ActPrepare, operation.OutcomeAmbiguous, model.DomainAbsent),
+		"copy refused":     answers(operation.ActMigrate, operation.OutcomeRefused, model.DomainRunning),
+		"copy failed":      answers(operation.ActMigrate, operation.OutcomeFailed, model.DomainRunning),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, script)
 			defer w.lose()
 			w.put(pools()...)
 			vm := w.began("p-fast")
-			moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
+			moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,12 +274,12 @@ func TestAHomeGoesAlongWithTheDisks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		w.put(append(pools(), defaultCluster(map[string]string{cluster.SettingStorage: string(cluster.LocalStorage)}))...)
+		w.put(append(pools(), defaultCluster(map[string]string{model.SettingStorage: string(model.LocalStorage)}))...)
 		vm := w.began("p-fast")
 		if vm.Home != vm.Holder {
 			t.Fatalf("home %q, on %s", vm.Home, vm.Holder)
 		}
-		if _, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, CopyStorage: true, Node: other(vm.Holder)}); err != nil {
+		if _, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, CopyStorage: true, Node: other(vm.Holder)}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -283,9 +287,9 @@ func TestAHomeGoesAlongWithTheDisks(t *testing.T) {
 			t.Errorf("on %s, home %s", after.Holder, after.Home)
 		}
 		plain := w.running("web2")
-		w.record(plain.ID, func(vm *cluster.VM) { vm.Spec.Disks = []cluster.Disk{{Path: "/srv/web2.qcow2", Format: "qcow2"}} })
-		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: plain.ID, CopyStorage: true})
-		refusedAs(t, "a disk that is a file", err, Conflict, "/srv/web2.qcow2 is a file")
+		w.record(plain.ID, func(vm *model.VM) { vm.Spec.Disks = []model.Disk{{Path: "/srv/web2.qcow2", Format: "qcow2"}} })
+		_, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: plain.ID, CopyStorage: true})
+		refusedAs(t, "a disk that is a file", err, lead.Conflict, "/srv/web2.qcow2 is a file")
 	})
 }
 
@@ -303,7 +307,7 @@ func TestTheNextLeaderGoesOnWithVolumes(t *testing.T) {
 			})
 			w.put(pools()...)
 			vm := w.began("p-fast")
-			moved, err := w.MigrateVM(t.Context(), MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
+			moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other(vm.Holder), CopyStorage: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,29 +332,29 @@ func TestAStartTellsTheCPUThatItsVMHas(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		for node, models := range map[string][]string{"n1": {"Haswell", "Nehalem"}, "n2": {"Haswell", "Nehalem"}, "n3": {"Nehalem"}} {
-			w.facts.change(node, func(f *cluster.NodeFacts) { f.CPUModels, f.HostCPU = models, "cpu of "+node })
+			w.facts.change(node, func(f *model.NodeFacts) { f.CPUModels, f.HostCPU = models, "cpu of "+node })
 		}
 		plain := w.running("plain")
 		order := w.agents.ordered(operation.ActStart)[0]
 		if plain.CPU != "Nehalem" || order.Spec.CPU != "Nehalem" || plain.Spec.CPU != "" {
 			t.Errorf("the baseline: has %q, ordered %q, asks for %q", plain.CPU, order.Spec.CPU, plain.Spec.CPU)
 		}
-		w.must(StartVM{Name: "named", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: "Haswell"}})
+		w.must(lifecycle.StartVM{Name: "named", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: "Haswell"}}})
 		synctest.Wait()
 		if named := w.vm("named"); named.CPU != "Haswell" || named.Holder == "n3" {
 			t.Errorf("named: has %q on %s", named.CPU, named.Holder)
 		}
-		w.must(StartVM{Name: "passed", Spec: &cluster.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: cluster.CPUHostPassthrough}})
+		w.must(lifecycle.StartVM{Name: "passed", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, CPU: model.CPUHostPassthrough}}})
 		synctest.Wait()
 		passed := w.vm("passed")
 		w.show(passed)
-		if passed.CPU != cluster.CPUHostPassthrough || passed.PassedCPU != "cpu of "+passed.Holder {
+		if passed.CPU != model.CPUHostPassthrough || passed.PassedCPU != "cpu of "+passed.Holder {
 			t.Errorf("passed through: %q, %q", passed.CPU, passed.PassedCPU)
 		}
-		_, err := w.MigrateVM(t.Context(), MigrateVM{VM: passed.ID, Node: other(passed.Holder)})
-		refusedAs(t, "to another CPU", err, NoNodeFits, "the node has another CPU")
-		w.record(passed.ID, func(vm *cluster.VM) { vm.PassedCPU = "" })
-		_, err = w.MigrateVM(t.Context(), MigrateVM{VM: passed.ID, Node: other(passed.Holder)})
-		refusedAs(t, "of a CPU that nobody knows", err, Conflict, "did not tell which it is")
+		_, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: passed.ID, Node: other(passed.Holder)})
+		refusedAs(t, "to another CPU", err, lead.NoNodeFits, "the node has another CPU")
+		w.record(passed.ID, func(vm *model.VM) { vm.PassedCPU = "" })
+		_, err = w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: passed.ID, Node: other(passed.Holder)})
+		refusedAs(t, "of a CPU that nobody knows", err, lead.Conflict, "did not tell which it is")
 	})
 }

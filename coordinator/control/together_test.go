@@ -13,8 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/units"
@@ -44,14 +46,14 @@ func crowd(t *testing.T, script func(operation.Order) *operation.Answer) (*world
 
 // answered is what a start came to.
 type answered struct {
-	started Started
+	started lifecycle.Started
 	err     error
 }
 
 // ask asks for starts at the same time, in this order, while the turnstile is shut; it opens when all wait.
-func (w *world) ask(requests ...StartVM) []answered {
+func (w *world) ask(requests ...lifecycle.StartVM) []answered {
 	outcomes, done := make([]answered, len(requests)), make(chan struct{})
-	w.placing.Lock()
+	w.Placing.Lock()
 	for i, request := range requests {
 		go func() {
 			outcomes[i].started, outcomes[i].err = w.StartVM(w.Context(), request)
@@ -59,16 +61,17 @@ func (w *world) ask(requests ...StartVM) []answered {
 		}()
 		synctest.Wait() // it waits now, behind the ones before it
 	}
-	w.placing.Unlock()
+	w.Placing.Unlock()
 	for range requests {
 		<-done
 	}
 	return outcomes
 }
 
-func wanted(name string, memory units.Bytes) StartVM {
-	return StartVM{
-		Name: name, Spec: &cluster.VMSpec{Memory: memory, VCPUs: 1, Kernel: "/vmlinuz"}, RequestID: "start " + name, Caller: "operator/test",
+func wanted(name string, memory units.Bytes) lifecycle.StartVM {
+	return lifecycle.StartVM{
+		Name: name, RequestID: "start " + name, Caller: "operator/test",
+		VM: &model.VM{Spec: model.VMSpec{Memory: memory, VCPUs: 1, Kernel: "/vmlinuz"}},
 	}
 }
 
@@ -77,16 +80,16 @@ func TestStartsThatAreDecidedTogetherAreDecidedAsOneByOne(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		var requests []StartVM
+		var requests []lifecycle.StartVM
 		for i := range 1 + random.IntN(40) {
 			request := wanted(fmt.Sprintf("vm%d", i), units.Bytes(1+random.IntN(3))*units.GiB/2)
 			switch random.IntN(5) {
 			case 0:
 				request.Node = fmt.Sprintf("n%d", 1+random.IntN(3))
 			case 1:
-				request.Labels = []string{"apart"}
+				request.VM.Labels = []string{"apart"}
 			case 2:
-				request.Keys = []cluster.Key{{Class: cluster.CustomerKey, Name: "Group", Value: 1, Weight: 50}}
+				request.VM.Keys = []model.Key{{Class: model.CustomerKey, Name: "Group", Value: 1, Weight: 50}}
 			}
 			requests = append(requests, request)
 		}
@@ -96,10 +99,10 @@ func TestStartsThatAreDecidedTogetherAreDecidedAsOneByOne(t *testing.T) {
 				w, _ := crowd(t, silent)
 				defer w.lose()
 				w.Random = apart(w.Random)
-				w.facts.change("n2", func(f *cluster.NodeFacts) { f.Memory = 4 * units.GiB })
+				w.facts.change("n2", func(f *model.NodeFacts) { f.Memory = 4 * units.GiB })
 				if grouped {
 					one := group("apart", rules("vms negative"), nil)
-					one.Lists = map[string][]string{cluster.ListVMLabels: {"apart"}}
+					one.Lists = map[string][]string{model.ListVMLabels: {"apart"}}
 					w.put(one)
 				}
 				for _, one := range do(w) {
@@ -121,7 +124,7 @@ func TestStartsThatAreDecidedTogetherAreDecidedAsOneByOne(t *testing.T) {
 				t.Fatalf("seed %d, start %d of %d:\none by one %s\ntogether   %s", seed, i+1, len(requests), single[i], together[i])
 			}
 			compared++
-			if strings.Contains(single[i], string(NoNodeFits)) {
+			if strings.Contains(single[i], string(lead.NoNodeFits)) {
 				break // it was looked at twice, so that those after it got other seeds
 			}
 		}
@@ -148,8 +151,8 @@ func apart(random func() uint64) func() uint64 {
 
 // told is a start's answer without what only says which one it was and when.
 func told(t *testing.T, one answered) string {
-	decision, code := one.started.Decision, Code("")
-	var refused *Error
+	decision, code := one.started.Decision, lead.Code("")
+	var refused *lead.Error
 	if errors.As(one.err, &refused) && refused.Decision != nil {
 		decision, code = *refused.Decision, refused.Code
 		decision.Seed = 0 // it was looked at twice
@@ -166,7 +169,7 @@ func TestStartsThatWaitAreCommittedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, log := crowd(t, obedient)
 		defer w.lose()
-		var requests []StartVM
+		var requests []lifecycle.StartVM
 		for i := range 12 {
 			requests = append(requests, wanted(fmt.Sprintf("vm%d", i), units.GiB))
 		}
@@ -209,23 +212,24 @@ func TestEachOfThoseThatWaitHasItsOwnAnswer(t *testing.T) {
 		again, twin := wanted("web1", units.GiB), wanted("web1", units.GiB)
 		twin.RequestID = "another"
 		got := w.ask(wanted("web1", units.GiB), again, wanted("huge", 64*units.GiB), twin, wanted("web2", units.GiB))
-		if got[0].err != nil || got[1].err != nil || got[0].started.Operation.ID != got[1].started.Operation.ID || got[1].started.Operation.Revision != got[0].started.Operation.Revision {
+		if got[0].err != nil || got[1].err != nil || got[0].started.Operation.ID != got[1].started.Operation.ID ||
+			got[1].started.Operation.Revision != got[0].started.Operation.Revision {
 			t.Errorf("the same request twice: %+v and %+v", got[0], got[1])
 		}
-		var refused *Error
-		if !errors.As(got[2].err, &refused) || refused.Code != NoNodeFits || refused.Decision == nil {
+		var refused *lead.Error
+		if !errors.As(got[2].err, &refused) || refused.Code != lead.NoNodeFits || refused.Decision == nil {
 			t.Errorf("what fits nowhere: %+v", got[2])
 		} else if _, kept := w.Store.Snapshot().Decision(refused.Decision.ID); !kept {
 			t.Error("the refusal was not kept")
 		}
-		if !errors.As(got[3].err, &refused) || refused.Code != Busy {
+		if !errors.As(got[3].err, &refused) || refused.Code != lead.Busy {
 			t.Errorf("another request for the same VM: %v", got[3].err)
 		}
 		if got[4].err != nil || len(log.groups) != 0 { // the huge one was in between
 			t.Errorf("the last one: %v, in groups %v", got[4].err, log.groups)
 		}
-		if len(w.waiting.all) != 0 {
-			t.Errorf("%d still wait", len(w.waiting.all))
+		if _, err := w.StartVM(t.Context(), wanted("later", units.GiB)); err != nil || len(log.groups) != 0 {
+			t.Errorf("somebody was still waiting: %v, in groups %v", err, log.groups)
 		}
 	})
 }
@@ -243,9 +247,9 @@ func TestAStaleStartIsDecidedAgainAlone(t *testing.T) {
 			moved = true
 			node, _ := w.Store.Snapshot().Node(command.Operations[0].Target)
 			node.Maintenance = true
-			w.store(state.Command{Nodes: []cluster.Node{node}}, state.Expectation{Table: state.Nodes, ID: node.ID, Revision: node.Revision})
+			w.store(state.Command{Nodes: []model.Node{node}}, state.Expectation{Table: state.Nodes, ID: node.ID, Revision: node.Revision})
 		}
-		var requests []StartVM
+		var requests []lifecycle.StartVM
 		for i := range 6 {
 			requests = append(requests, wanted(fmt.Sprintf("web%d", i), units.GiB))
 		}
@@ -275,7 +279,7 @@ func TestWhoeverGoesIsNotWaitedFor(t *testing.T) {
 			}
 		}
 		errs := make(chan error, 2)
-		w.placing.Lock()
+		w.Placing.Lock()
 		go func() { _, err := w.StartVM(before, wanted("before", units.GiB)); errs <- err }()
 		synctest.Wait()
 		goBefore()
@@ -286,7 +290,7 @@ func TestWhoeverGoesIsNotWaitedFor(t *testing.T) {
 		synctest.Wait()
 		go func() { _, err := w.StartVM(during, wanted("during", units.GiB)); errs <- err }()
 		synctest.Wait()
-		w.placing.Unlock()
+		w.Placing.Unlock()
 		if err := <-errs; err != nil && (!errors.Is(err, context.Canceled) || !errors.Is(err, consensus.ErrUnknown)) {
 			t.Errorf("gone in its turn: %v", err)
 		}
@@ -305,19 +309,58 @@ func TestWhoeverGoesIsNotWaitedFor(t *testing.T) {
 func TestThoseThatWaitAreToldWhenTheLeadershipEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := crowd(t, silent)
-		w.placing.Lock()
+		w.Placing.Lock()
 		errs := make(chan error, 3)
 		for i := range 3 {
 			go func() { _, err := w.start(fmt.Sprint("web", i)); errs <- err }()
 		}
 		synctest.Wait()
 		w.lose()
-		w.placing.Unlock()
+		w.Placing.Unlock()
 		for range 3 {
-			var refused *Error
-			if err := <-errs; !errors.As(err, &refused) || refused.Code != NoLeader {
+			var refused *lead.Error
+			if err := <-errs; !errors.As(err, &refused) || refused.Code != lead.NoLeader {
 				t.Errorf("got %v", err)
 			}
 		}
 	})
+}
+
+// The node that had a VM last may take half a second to say that it does not have it any more. Others are placed meanwhile.
+func TestAStartIsDecidedWhileAnotherAsksItsLastNode(t *testing.T) {
+	for name, state := range map[string]model.DomainState{"it has ended": model.DomainShutoff, "it runs": model.DomainRunning} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				vm := w.running("web1")
+				w.record(vm.ID, func(vm *model.VM) { vm.Holder, vm.Desired = "", model.Stopped })
+				w.agents.refusing = 400 * time.Millisecond
+				first := make(chan error, 1)
+				go func() {
+					_, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"})
+					first <- err
+				}()
+				time.Sleep(100 * time.Millisecond)
+				w.edit(vm.LastNode, vm, func(d *model.Domain) { d.State = state }) // what its next report says
+				asked := time.Now()
+				if _, err := w.start("web2"); err != nil || time.Since(asked) != 0 {
+					t.Errorf("another start was decided after %s: %v", time.Since(asked), err)
+				}
+				select {
+				case err := <-first:
+					t.Errorf("the first start did not wait for its node: %v", err)
+				default:
+				}
+				err := <-first
+				if state == model.DomainShutoff && err != nil || state == model.DomainRunning && !isCode(err, lead.Conflict) {
+					t.Errorf("the first start: %v", err)
+				}
+				refusals := w.agents.performed(func(task lead.Task) bool { return task.Refuse != nil })
+				if len(refusals) != 1 || refusals[0].node != vm.LastNode || refusals[0].task.Refuse.Epoch != vm.Epoch {
+					t.Errorf("asked to refuse: %+v", refusals)
+				}
+			})
+		})
+	}
 }

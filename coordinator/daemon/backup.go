@@ -42,7 +42,7 @@ const (
 
 	backupRetry = time.Minute            // after a try that failed
 	backupLook  = 200 * time.Millisecond // for a state that there can be a backup of
-	// keepBefore is how many backups of the times before an upgrade are kept beside the others.
+	// keepBefore is how many backups of the times before an upgrade are kept in addition to the others.
 	keepBefore = 5
 )
 
@@ -53,7 +53,10 @@ func (b *Backups) complete(dataDir string) error {
 	b.Every = cmp.Or(b.Every, defaultBackupEvery)
 	b.Keep = cmp.Or(b.Keep, defaultBackupKeep)
 	if !b.off() && b.Every < leastBackupEvery || b.Every > mostBackupEvery {
-		return fmt.Errorf("%w: key backup.every: %v is out of range: want %v to %v, or less than 0 for none", ErrConfig, b.Every, leastBackupEvery, mostBackupEvery)
+		return fmt.Errorf(
+			"%w: key backup.every: %v is out of range: want %v to %v, or less than 0 for none", ErrConfig, b.Every, leastBackupEvery,
+			mostBackupEvery,
+		)
 	}
 	if b.Keep < 1 || b.Keep > mostBackupKeep {
 		return fmt.Errorf("%w: key backup.keep: %d is out of range: want 1 to %d", ErrConfig, b.Keep, mostBackupKeep)

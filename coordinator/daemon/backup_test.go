@@ -138,7 +138,9 @@ func TestAStoppedCoordinatorIsVerifiedCompactedAndRecovered(t *testing.T) {
 	m.halt()
 
 	out, err := m.verb("", "verify", "--config", m.config)
-	if err != nil || !strings.Contains(out, "the store of coordinator c1 of cluster "+made.ClusterID+" is whole") || !strings.Contains(out, "  hash ") {
+	if err != nil || !strings.Contains(
+		out, "the store of coordinator c1 of cluster "+made.ClusterID+" is whole",
+	) || !strings.Contains(out, "  hash ") {
 		t.Errorf("%s, %v", out, err)
 	}
 	if out, err := m.verb("", "compact", "--config", m.config); err != nil || !strings.Contains(out, "the log of coordinator c1 takes") {
@@ -150,7 +152,9 @@ func TestAStoppedCoordinatorIsVerifiedCompactedAndRecovered(t *testing.T) {
 	if out, err := m.verb("c2\n", "recover", "--config", m.config); !errors.Is(err, ErrDeclined) {
 		t.Errorf("the wrong name: %s, %v", out, err)
 	}
-	if out, err := m.verb("c1\n", "recover", "--config", m.config); err != nil || !strings.Contains(out, "is the only one of cluster "+made.ClusterID+" now") {
+	if out, err := m.verb("c1\n", "recover", "--config", m.config); err != nil || !strings.Contains(
+		out, "is the only one of cluster "+made.ClusterID+" now",
+	) {
 		t.Errorf("%s, %v", out, err)
 	}
 
@@ -160,7 +164,9 @@ func TestAStoppedCoordinatorIsVerifiedCompactedAndRecovered(t *testing.T) {
 		t.Errorf("a damaged store was verified: %s, %v", out, err)
 	}
 	out, err = m.verb("c1\n", "recover", "--config", m.config, "--from", files[0].path)
-	if err != nil || !strings.Contains(out, "the old store is in "+filepath.Join(m.data, "raft.before-")) || !strings.Contains(out, "is the only one of cluster "+made.ClusterID+" now") {
+	if err != nil || !strings.Contains(
+		out, "the old store is in "+filepath.Join(m.data, "raft.before-"),
+	) || !strings.Contains(out, "is the only one of cluster "+made.ClusterID+" now") {
 		t.Fatalf("%s, %v", out, err)
 	}
 

@@ -25,7 +25,9 @@ func Commands() []*cobra.Command {
 func placeFlags(command *cobra.Command, path *string, flags *Config) {
 	command.Flags().StringVar(path, "config", DefaultConfigPath, "the coordinator's configuration; what it does not say yet is added")
 	command.Flags().StringVar(&flags.Name, "name", "", "name of this member (default: the host name)")
-	command.Flags().StringVar(&flags.Advertise, "advertise", "", "host name or address by which other machines reach this one (default: the host name)")
+	command.Flags().StringVar(
+		&flags.Advertise, "advertise", "", "host name or address by which other machines reach this one (default: the host name)",
+	)
 	command.Flags().StringVar(&flags.DataDir, "data-dir", "", "where state and certificates are kept (default: "+DefaultDataDir+")")
 }
 
@@ -48,7 +50,9 @@ func initCommand() *cobra.Command {
 		},
 	}
 	placeFlags(command, &options.ConfigPath, &options.Flags)
-	command.Flags().StringVar(&options.ClientConfig, "client-config", clientconfig.SystemPath, "where to put the first operator's client configuration")
+	command.Flags().StringVar(
+		&options.ClientConfig, "client-config", clientconfig.SystemPath, "where to put the first operator's client configuration",
+	)
 	return command
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/config"
 	"berth/shared/rpc"
 )
@@ -55,7 +55,7 @@ type Config struct {
 	// FenceAgents are the directories where this machine keeps fence agents; default: fence.Directories. Nothing else is run.
 	FenceAgents []string `yaml:"fence_agents,omitempty"`
 	Backup      Backups  `yaml:"backup,omitempty"`
-	// Limits are how much this member takes on when it leads; see api.Limits for the defaults.
+	// Limits are how much this member takes on when it leads; see gate.Limits for the defaults.
 	Limits Limits `yaml:"limits,omitempty"`
 
 	named bool // the file says Name itself
@@ -108,7 +108,7 @@ func (c *Config) complete() error {
 			c.Advertise = host
 		}
 	}
-	if err := cluster.ValidateName("coordinator", c.Name); err != nil {
+	if err := model.ValidateName("coordinator", c.Name); err != nil {
 		return fmt.Errorf("%w: key name: %w", ErrConfig, err)
 	}
 	for _, listen := range []struct {
@@ -136,7 +136,9 @@ func (c *Config) complete() error {
 		c.PassInterval = balance.Interval
 	}
 	if c.PassInterval < leastPassInterval || c.PassInterval > mostPassInterval {
-		return fmt.Errorf("%w: key pass_interval: %v is out of range: want %v to %v", ErrConfig, c.PassInterval, leastPassInterval, mostPassInterval)
+		return fmt.Errorf(
+			"%w: key pass_interval: %v is out of range: want %v to %v", ErrConfig, c.PassInterval, leastPassInterval, mostPassInterval,
+		)
 	}
 	if c.Stability == 0 {
 		c.Stability = defaultStability

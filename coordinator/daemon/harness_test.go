@@ -15,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"berth/coordinator/cli/clientconfig"
+	"berth/integration/loopback"
 	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
-	"berth/shared/loopback"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )

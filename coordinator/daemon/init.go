@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/coordinator/cli/clientconfig"
-	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
+	"berth/coordinator/model"
 	"berth/shared/pki"
 )
 
@@ -176,4 +176,4 @@ func freeContext(path, clusterID string) (string, error) {
 func newClusterID() string { return strings.ToLower(crand.Text()) }
 
 // newID makes an ID within a cluster.
-func newID() string { return cluster.NewID(time.Now(), rand.Uint64()) }
+func newID() string { return model.NewID(time.Now(), rand.Uint64()) }

@@ -211,7 +211,9 @@ func TestCertificateOutOfDate(t *testing.T) {
 	m.check(err)
 	authority, err := home.authority()
 	m.check(err)
-	certificate, _, err := issue(authority, pki.Identity{Role: pki.RolePeer, ID: who.ID, Name: who.Name, ClusterID: who.ClusterID}, nil, m.now())
+	certificate, _, err := issue(
+		authority, pki.Identity{Role: pki.RolePeer, ID: who.ID, Name: who.Name, ClusterID: who.ClusterID}, nil, m.now(),
+	)
 	m.check(err)
 	for name, at := range map[string]func() error{
 		"too late":  func() error { return home.checkCertificate(who, m.now().Add(certificateLife*2)) },

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"berth/coordinator/agents"
-	"berth/coordinator/cluster"
-	"berth/coordinator/control"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -70,7 +70,7 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	leased := make(chan struct{})
 	go func() {
 		defer close(leased)
-		d.agents.GiveLeases(ctx, agents.Leases{Lasts: control.LeaseDuration, Verify: d.consensus.VerifyRead, Given: d.control.Leased})
+		d.agents.GiveLeases(ctx, agents.Leases{Lasts: evidence.LeaseDuration, Verify: d.consensus.VerifyRead, Given: d.control.Leased})
 	}()
 	d.control.Lead(ctx, term)
 	d.agents.Follow()
@@ -104,7 +104,7 @@ func (d *daemon) register(ctx context.Context) {
 
 func (d *daemon) registerOnce(ctx context.Context) error {
 	at := time.Now().UTC()
-	wanted := cluster.Member{ID: d.who.ID, Name: d.who.Name, JoinedAt: at}
+	wanted := model.Member{ID: d.who.ID, Name: d.who.Name, JoinedAt: at}
 	recorded, known := d.store.Snapshot().Member(d.who.ID)
 	if known {
 		wanted.JoinedAt = recorded.JoinedAt
@@ -115,8 +115,8 @@ func (d *daemon) registerOnce(ctx context.Context) error {
 		result, err := d.consensus.Propose(ctx, state.Command{
 			Key: newID(), Kind: "record coordinator", Caller: "peer/" + d.who.Name, At: at,
 			Expect:  []state.Expectation{{Table: state.Members, ID: wanted.ID, Revision: recorded.Revision}},
-			Members: []cluster.Member{wanted},
-			Events: []cluster.Event{{
+			Members: []model.Member{wanted},
+			Events: []model.Event{{
 				At: at, Kind: "coordinator.recorded", Subject: "coordinator/" + wanted.Name, Caller: "peer/" + d.who.Name,
 				Message: "is at " + wanted.RaftAddress,
 			}},

@@ -35,8 +35,10 @@ func mending(err error, home place, who identity) error {
 	case errors.Is(err, consensus.ErrInUse):
 		return fmt.Errorf("%w: stop it first with 'systemctl stop berth-coordinator'", err)
 	case errors.Is(err, consensus.ErrDamaged):
-		return fmt.Errorf("%w: while more than half of the coordinators run, take this one out with 'berth coordinator remove %s' there, empty %s, "+
-			"and let it join again; when none has a whole store, go on from a backup with 'berth coordinator recover --from FILE'", err, who.Name, home.dir)
+		return fmt.Errorf("%w: while more than half of the coordinators run, take this one out with 'berth coordinator remove %s' there, "+
+			"empty %s, "+
+			"and let it join again; when none has a whole store, go on from a backup with 'berth coordinator recover --from FILE'", err,
+			who.Name, home.dir)
 	}
 	return err
 }
@@ -64,7 +66,9 @@ func verifyCommand() *cobra.Command {
 				return mending(err, home, who)
 			}
 			if owner := found.State.Meta(state.MetaClusterID); owner != "" && owner != who.ClusterID {
-				return fmt.Errorf("%w: %s has the state of cluster %s, coordinator %s belongs to %s", ErrDamaged, home.raft(), owner, who.Name, who.ClusterID)
+				return fmt.Errorf(
+					"%w: %s has the state of cluster %s, coordinator %s belongs to %s", ErrDamaged, home.raft(), owner, who.Name, who.ClusterID,
+				)
 			}
 			tellInspection(command.OutOrStdout(), who, found)
 			return nil
@@ -130,7 +134,7 @@ func compactCommand() *cobra.Command {
 		Use:   "compact",
 		Short: "Give back the room that the log of this machine's stopped coordinator no longer needs",
 		Long: "Give back the room that the log of this machine's stopped coordinator no longer needs. The file of the log grows with what\n" +
-			"is kept and never shrinks by itself. It is written anew beside the old one, which it replaces whole or not at all.",
+			"is kept and never shrinks by itself. A new file is written next to the old one and replaces it whole or not at all.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, home, who, err := stoppedMember(path)

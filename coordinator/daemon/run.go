@@ -12,8 +12,12 @@ import (
 
 	"berth/coordinator/agents"
 	"berth/coordinator/api"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/plans"
 	"berth/coordinator/fence"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
@@ -134,15 +138,22 @@ func (d *daemon) assemble() (err error) {
 		Log:       d.log.Named("agents"),
 	})
 	d.control = control.New(control.Config{
-		Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
+		Config: lead.Config{
+			Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
+			Logger: d.log.Named("control"), Now: now, Random: rand.Uint64,
+		},
 		Fences: &fence.Runner{Directories: d.config.FenceAgents},
-		Logger: d.log.Named("control"), Now: now, Random: rand.Uint64, PassEvery: d.config.PassInterval,
-		Crowded: func() bool { return d.api.Crowded() }, // asked by a leader only, which has its API by then
+		Plans: plans.Config{
+			Every:     d.config.PassInterval,
+			CallsWait: func() bool { return d.api.WritesWait() }, // asked by a leader only, which has its API by then
+		},
 	})
 	d.api = api.New(api.Config{
-		Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
-		Control: d.control, Transport: d.peers.Transport, Disconnect: d.agents.Disconnect, Now: now, Log: d.log.Named("api"),
-		Imports: d.home.imports(), Limits: api.Limits(d.config.Limits),
+		Config: answer.Config{
+			Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
+			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
+		},
+		Control: d.control, Disconnect: d.agents.Disconnect, Imports: d.home.imports(), Limits: gate.Limits(d.config.Limits),
 	})
 	return nil
 }

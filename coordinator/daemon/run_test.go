@@ -24,11 +24,13 @@ func TestOneCoordinator(t *testing.T) {
 	var indexes []string // of the states that it led from
 	m.run()
 	status := m.status("", led)
-	if status.GetClusterId() != made.ClusterID || status.GetLeader() != "c1" || len(status.GetMembers()) != 1 || len(status.GetProblems()) > 0 {
+	if status.GetClusterId() != made.ClusterID || status.GetLeader() != "c1" || len(status.GetMembers()) != 1 ||
+		len(status.GetProblems()) > 0 {
 		t.Errorf("the status is %v", status)
 	}
 	_, err := m.operator("").StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
-		Name: "web", Spec: &berthv1.VMSpec{MemoryBytes: 512 << 20, Vcpus: 1},
+		Name: "web",
+		Vm:   &berthv1.NewVM{Spec: &berthv1.VMSpec{MemoryBytes: 512 << 20, Vcpus: 1}},
 	}))
 	if rpc.Detail(err).GetCode() != rpc.NoNodeFits {
 		t.Errorf("a start without nodes: %v", err)

@@ -12,7 +12,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 
-	"berth/coordinator/api"
+	"berth/coordinator/api/gate"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -32,7 +32,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	if err != nil {
 		return errors.Join(err, d.closeConsensus())
 	}
-	agentServer, err := d.server(requests, api.Authorise(d.store, d.agents.Handler()), tls.RequireAndVerifyClientCert)
+	agentServer, err := d.server(requests, gate.Authorise(d.store, d.agents.Handler()), tls.RequireAndVerifyClientCert)
 	if err != nil {
 		return errors.Join(err, d.closeConsensus())
 	}
@@ -58,7 +58,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	<-running.Done()
 	d.tellSystemd(sd.SdNotifyStopping)
 	if cause := context.Cause(running); errors.As(cause, new(fatalError)) {
-		// The store may hang, and with it whoever waits for it. The process ends now.
+		// The store may hang, and everything that waits for it. The process ends now.
 		endRequests()
 		return errors.Join(cause, apiServer.Close(), agentServer.Close())
 	}

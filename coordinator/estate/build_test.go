@@ -3,22 +3,24 @@ package estate
 import (
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
-// Build makes a state of a document alone, its nodes included. IDs are the names with their
-// kind, nodes' are their names, so that they are the same every time.
-func (d *Document) Build(at time.Time) (State, []Problem) {
+// build makes a state of nothing but a document, with its nodes. The ID of a node is its name, and other IDs are made of kind
+// and name, so that they are the same every time.
+func build(d *document.Document, at time.Time) (State, []schema.Problem) {
 	var from State
-	for _, one := range d.nodes {
-		from.Nodes = append(from.Nodes, cluster.Node{
-			ID: one.name, Name: one.name, Cluster: cluster.DefaultCluster, EnrolledAt: at, Revision: 1,
+	for _, one := range d.Nodes {
+		from.Nodes = append(from.Nodes, model.Node{
+			ID: one.Name, Name: one.Name, Cluster: model.DefaultCluster, EnrolledAt: at, Revision: 1,
 		})
 	}
 	plan, problems := Diff(from, d, false)
 	if len(problems) > 0 {
 		return State{}, problems
 	}
-	plan.Assign(at, ref)
+	plan.Assign(at, schema.Ref)
 	return plan.Apply(from), nil
 }

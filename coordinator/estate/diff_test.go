@@ -7,16 +7,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 func TestSchema(t *testing.T) {
-	text := Schema()
+	text := document.Schema()
 	golden(t, "schema.golden", text)
 	// Its example is one.
 	_, example, _ := strings.Cut(text, "Example:\n\n")
 	doc := read(t, example)
-	if _, problems := doc.Build(epoch); len(problems) > 0 {
+	if _, problems := build(doc, epoch); len(problems) > 0 {
 		t.Error(lines(problems))
 	}
 }
@@ -62,7 +64,7 @@ vms:
 	}
 	var b strings.Builder
 	for _, change := range plan.Changes {
-		b.WriteString(string(change.Action) + " " + ref(change.Kind, change.Name) + "\n")
+		b.WriteString(string(change.Action) + " " + schema.Ref(change.Kind, change.Name) + "\n")
 		for _, field := range change.Fields {
 			b.WriteString("  " + field.String() + "\n")
 		}
@@ -75,15 +77,15 @@ vms:
 	if hv1, _ := after.Node("hv1"); hv1.Keys != nil || hv1.Settings.RAMRatio == nil {
 		t.Errorf("hv1 is %+v, want it without keys", hv1)
 	}
-	if made, _ := after.VM("new"); made.ID != "vm-4" || made.Desired != cluster.Stopped || !made.CreatedAt.Equal(epoch) ||
+	if made, _ := after.VM("new"); made.ID != "vm-4" || made.Desired != model.Stopped || !made.CreatedAt.Equal(epoch) ||
 		made.VDC != "vdc-2" {
 		t.Errorf("the new VM is %+v, want it stopped with its IDs", made)
 	}
-	if web, _ := after.VM("web-1"); web.Desired != cluster.Running || web.Holder != "n1" {
+	if web, _ := after.VM("web-1"); web.Desired != model.Running || web.Holder != "n1" {
 		t.Errorf("web-1 is %+v, want it running", web)
 	}
 	for _, change := range plan.Changes {
-		if change.Kind == cluster.KindNode && change.Revision != change.Node.Revision || change.Action == Create && change.Revision != 0 {
+		if change.Kind == model.KindNode && change.Revision != change.Node.Revision || change.Action == Create && change.Revision != 0 {
 			t.Errorf("%s/%s expects revision %d", change.Kind, change.Name, change.Revision)
 		}
 	}
@@ -95,7 +97,7 @@ func TestParseNode(t *testing.T) {
 	if err := yaml.Unmarshal([]byte("seed: 7\nestate:\n  offers:\n  - {name: a, for: x}\n"), &whole); err != nil {
 		t.Fatal(err)
 	}
-	_, problems := ParseNode("scenario.yaml", whole.Content[0].Content[3])
+	_, problems := document.ParseNode("scenario.yaml", whole.Content[0].Content[3])
 	if got, want := lines(problems), "scenario.yaml:4: offer/a: for \"x\" is not valid: want customer, image, vdc, vm, disk, network or nic\n"; got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
@@ -103,18 +105,20 @@ func TestParseNode(t *testing.T) {
 
 func TestTheDefaultClusterNeedsNoRecord(t *testing.T) {
 	now := carriedOut(t, State{}, head+"customers: [{name: c}]\nvdcs: [{name: v, customer: c, cluster: default}]", false)
-	if v, _ := now.ResourceByName(cluster.KindVDC, "v"); v.Links[LinkCluster] != "" {
+	if v, _ := now.ResourceByName(model.KindVDC, "v"); v.Links[schema.LinkCluster] != "" {
 		t.Errorf("links %v, want none to what everything is in", v.Links)
 	}
 	// Declared later, it takes what is there already.
 	now = carriedOut(t, now, head+"clusters: [{name: default, msav_steps: 1}]", false)
-	record, _ := now.ResourceByName(cluster.KindCluster, "default")
-	if record.ID != cluster.DefaultCluster || !cmp.Equal(record.Keys, cluster.SpecialKeyDefaults()) || !cmp.Equal(InUse(now, cluster.KindCluster, "default"), []string{"vdc/v"}) {
-		t.Errorf("%+v, used by %v", record, InUse(now, cluster.KindCluster, "default"))
+	record, _ := now.ResourceByName(model.KindCluster, "default")
+	if record.ID != model.DefaultCluster || !cmp.Equal(record.Keys, model.SpecialKeyDefaults()) || !cmp.Equal(
+		InUse(now, model.KindCluster, "default"), []string{"vdc/v"},
+	) {
+		t.Errorf("%+v, used by %v", record, InUse(now, model.KindCluster, "default"))
 	}
 	// A cluster without keys says so.
 	now = carriedOut(t, now, head+"clusters: [{name: default, keys: []}]", false)
-	if record, _ := now.ResourceByName(cluster.KindCluster, "default"); len(record.Keys) != 0 || len(record.Settings) != 0 {
+	if record, _ := now.ResourceByName(model.KindCluster, "default"); len(record.Keys) != 0 || len(record.Settings) != 0 {
 		t.Errorf("%+v, want neither keys nor settings", record)
 	}
 }
@@ -137,21 +141,21 @@ func TestInUse(t *testing.T) {
 		{"disk", "web-1-root"}:         {"vm/web-1"},
 		{"nic", "web-1-nic"}:           {"vm/web-1"},
 	} {
-		kind := cluster.Kind(what[0])
+		kind := model.Kind(what[0])
 		if got := InUse(now, kind, idOf(&now, kind, what[1])); !cmp.Equal(got, want) {
 			t.Errorf("%v is used by %v, want %v", what, got, want)
 		}
 	}
-	if got := InUse(now, cluster.KindNode, "n1"); !cmp.Equal(got, []string{"vm/tiny"}) {
+	if got := InUse(now, model.KindNode, "n1"); !cmp.Equal(got, []string{"vm/tiny"}) {
 		t.Errorf("hv1 is used by %v", got)
 	}
 }
 
 func TestProblemsInWords(t *testing.T) {
-	if Problems(nil) != nil {
+	if schema.Problems(nil) != nil {
 		t.Error("no problems are an error")
 	}
-	for want, problem := range map[string]Problem{
+	for want, problem := range map[string]schema.Problem{
 		"f:3: vm/a: wrong: do": {File: "f", Line: 3, Subject: "vm/a", Message: "wrong", Next: "do"},
 		"f: wrong":             {File: "f", Message: "wrong"},
 		"vm/a: wrong":          {Line: 3, Subject: "vm/a", Message: "wrong"},
@@ -160,7 +164,7 @@ func TestProblemsInWords(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := several([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
+	if got := schema.Several([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
 		t.Error(got)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // Wanted is what is to change of a resource, by the names of its links, settings and lists, which may have dashes for
@@ -22,40 +23,40 @@ type Wanted struct {
 
 // NewResource makes a resource of a kind. A new cluster has the special keys, and the cluster default its own ID. The error
 // is a *RefusedError with everything that is wrong.
-func NewResource(now State, kind cluster.Kind, name string, wanted Wanted, id string, at time.Time) (cluster.Resource, error) {
-	if _, known := FormOf(kind); !known {
-		return cluster.Resource{}, Problems([]Problem{{
-			Subject: ref(kind, name), Message: fmt.Sprintf("%q is no kind of resource", kind), Next: "want one of " + kinds(),
+func NewResource(now State, kind model.Kind, name string, wanted Wanted, id string, at time.Time) (model.Resource, error) {
+	if _, known := schema.FormOf(kind); !known {
+		return model.Resource{}, schema.Problems([]schema.Problem{{
+			Subject: schema.Ref(kind, name), Message: fmt.Sprintf("%q is no kind of resource", kind), Next: "want one of " + kinds(),
 		}})
 	}
 	if _, builtIn := Builtin(kind, name); builtIn {
-		return cluster.Resource{}, Problems([]Problem{{
-			Subject: ref(kind, name), Field: "name", Message: "a built-in one has the name", Next: "choose another name",
+		return model.Resource{}, schema.Problems([]schema.Problem{{
+			Subject: schema.Ref(kind, name), Field: "name", Message: "a built-in one has the name", Next: "choose another name",
 		}})
 	}
 	if _, taken := now.ResourceByName(kind, name); taken {
-		return cluster.Resource{}, Problems([]Problem{{
-			Subject: ref(kind, name), Field: "name", Message: "it exists already", Next: "change it, or choose another name",
+		return model.Resource{}, schema.Problems([]schema.Problem{{
+			Subject: schema.Ref(kind, name), Field: "name", Message: "it exists already", Next: "change it, or choose another name",
 		}})
 	}
-	r := cluster.Resource{ID: id, Kind: kind, Name: name, CreatedAt: at}
-	if kind == cluster.KindCluster {
-		r.Keys = cluster.SpecialKeyDefaults()
-		if name == cluster.DefaultCluster {
-			r.ID = cluster.DefaultCluster
+	r := model.Resource{ID: id, Kind: kind, Name: name, CreatedAt: at}
+	if kind == model.KindCluster {
+		r.Keys = model.SpecialKeyDefaults()
+		if name == model.DefaultCluster {
+			r.ID = model.DefaultCluster
 		}
 	}
 	return Edit(now, r, wanted)
 }
 
 // Edit changes a resource. The resource given is not changed. The error is a *RefusedError with everything that is wrong.
-func Edit(now State, r cluster.Resource, wanted Wanted) (cluster.Resource, error) {
-	form, _ := FormOf(r.Kind)
-	e := &editor{now: &now, form: form, subject: ref(r.Kind, r.Name)}
+func Edit(now State, r model.Resource, wanted Wanted) (model.Resource, error) {
+	form, _ := schema.FormOf(r.Kind)
+	e := &editor{now: &now, form: form, subject: schema.Ref(r.Kind, r.Name)}
 	if _, builtIn := BuiltinByID(r.ID); builtIn {
 		e.report("", "it is built in and cannot change",
 			fmt.Sprintf("copy it with 'berth %s copy %s NAME', and change the copy", r.Kind, r.Name))
-		return cluster.Resource{}, Problems(e.problems)
+		return model.Resource{}, schema.Problems(e.problems)
 	}
 	r.Links, r.Settings, r.Lists, r.Members = cloned(r.Links), cloned(r.Settings), cloned(r.Lists), cloned(r.Members)
 	for _, name := range slices.Sorted(maps.Keys(wanted.Links)) {
@@ -75,11 +76,11 @@ func Edit(now State, r cluster.Resource, wanted Wanted) (cluster.Resource, error
 	}
 	r.Links, r.Settings = canonicalLinks(r.Kind, r.Links), nilIfEmpty(r.Settings)
 	r.Lists, r.Members = nilIfEmpty(r.Lists), nilIfEmpty(r.Members)
-	if err := Problems(e.problems); err != nil {
-		return cluster.Resource{}, err
+	if err := schema.Problems(e.problems); err != nil {
+		return model.Resource{}, err
 	}
-	if err := Problems(CheckChange(now, now.withResource(r))); err != nil {
-		return cluster.Resource{}, err
+	if err := schema.Problems(CheckChange(now, now.withResource(r))); err != nil {
+		return model.Resource{}, err
 	}
 	return r, nil
 }
@@ -95,27 +96,27 @@ func cloned[V any](m map[string]V) map[string]V {
 
 func kinds() string {
 	var words []string
-	for _, form := range forms {
+	for _, form := range schema.Forms() {
 		words = append(words, string(form.Kind))
 	}
 	return strings.Join(words, ", ")
 }
 
-func (s *State) withResource(r cluster.Resource) State {
+func (s *State) withResource(r model.Resource) State {
 	after := *s
-	after.Resources = replaced(s.Resources, r, func(r *cluster.Resource) string { return r.ID })
+	after.Resources = replaced(s.Resources, r, func(r *model.Resource) string { return r.ID })
 	return after
 }
 
-func (s *State) withNode(n cluster.Node) State {
+func (s *State) withNode(n model.Node) State {
 	after := *s
-	after.Nodes = replaced(s.Nodes, n, func(n *cluster.Node) string { return n.ID })
+	after.Nodes = replaced(s.Nodes, n, func(n *model.Node) string { return n.ID })
 	return after
 }
 
-func (s *State) withVM(v cluster.VM) State {
+func (s *State) withVM(v model.VM) State {
 	after := *s
-	after.VMs = replaced(s.VMs, v, func(v *cluster.VM) string { return v.ID })
+	after.VMs = replaced(s.VMs, v, func(v *model.VM) string { return v.ID })
 	return after
 }
 
@@ -133,17 +134,17 @@ func replaced[T any](all []T, one T, id func(*T) string) []T {
 
 type editor struct {
 	now      *State
-	form     Form
+	form     schema.Form
 	subject  string
-	problems []Problem
+	problems []schema.Problem
 }
 
 func (e *editor) report(field, message, next string) {
-	e.problems = append(e.problems, Problem{Subject: e.subject, Field: field, Message: message, Next: next})
+	e.problems = append(e.problems, schema.Problem{Subject: e.subject, Field: field, Message: message, Next: next})
 }
 
-func (e *editor) link(r *cluster.Resource, name, to string) {
-	at := slices.IndexFunc(e.form.Links, func(l Link) bool { return l.Name == name })
+func (e *editor) link(r *model.Resource, name, to string) {
+	at := slices.IndexFunc(e.form.Links, func(l schema.Link) bool { return l.Name == name })
 	if at < 0 {
 		e.report(name, fmt.Sprintf("%s links to no %s", r.Kind.WithArticle(), name), e.known())
 		return
@@ -154,7 +155,7 @@ func (e *editor) link(r *cluster.Resource, name, to string) {
 }
 
 // named finds the ID of what is called so.
-func (e *editor) named(field string, kind cluster.Kind, name string) (string, bool) {
+func (e *editor) named(field string, kind model.Kind, name string) (string, bool) {
 	if found, there := e.now.ResourceByName(kind, name); there {
 		return found.ID, true
 	}
@@ -166,29 +167,29 @@ func (e *editor) named(field string, kind cluster.Kind, name string) (string, bo
 	return "", false
 }
 
-func (e *editor) setting(r *cluster.Resource, name, value string) {
-	at := slices.IndexFunc(e.form.Settings, func(s Setting) bool { return s.Name == name })
+func (e *editor) setting(r *model.Resource, name, value string) {
+	at := slices.IndexFunc(e.form.Settings, func(s schema.Setting) bool { return s.Name == name })
 	if at < 0 {
 		e.report(name, fmt.Sprintf("%s has no setting %s", r.Kind.WithArticle(), name), e.known())
 		return
 	}
 	canonical, err := e.form.Settings[at].Canonical(value)
 	if err != nil {
-		e.problems = append(e.problems, problemOf(e.subject, name, err))
+		e.problems = append(e.problems, schema.ProblemOf(e.subject, name, err))
 		return
 	}
 	r.Settings[name] = canonical
 }
 
-func (e *editor) list(r *cluster.Resource, name string, words []string) {
-	at := slices.IndexFunc(e.form.Lists, func(l List) bool { return l.Name == name })
+func (e *editor) list(r *model.Resource, name string, words []string) {
+	at := slices.IndexFunc(e.form.Lists, func(l schema.List) bool { return l.Name == name })
 	if at < 0 {
 		e.report(name, fmt.Sprintf("%s has no list %s", r.Kind.WithArticle(), name), e.known())
 		return
 	}
 	canonical, err := e.form.Lists[at].Canonical(words)
 	if err != nil {
-		e.problems = append(e.problems, problemOf(e.subject, name, err))
+		e.problems = append(e.problems, schema.ProblemOf(e.subject, name, err))
 		return
 	}
 	if r.Lists[name] = canonical; len(canonical) == 0 {
@@ -196,8 +197,8 @@ func (e *editor) list(r *cluster.Resource, name string, words []string) {
 	}
 }
 
-func (e *editor) members(r *cluster.Resource, name string, names []string) {
-	at := slices.IndexFunc(e.form.Members, func(l MemberList) bool { return l.Name == name })
+func (e *editor) members(r *model.Resource, name string, names []string) {
+	at := slices.IndexFunc(e.form.Members, func(l schema.MemberList) bool { return l.Name == name })
 	if at < 0 {
 		e.report(name, fmt.Sprintf("%s has no members %s", r.Kind.WithArticle(), name), e.known())
 		return
@@ -208,11 +209,11 @@ func (e *editor) members(r *cluster.Resource, name string, names []string) {
 }
 
 // member finds the IDs of VMs or nodes by name or ID, and puts them in the order in which they are stored.
-func (e *editor) member(field string, kind cluster.Kind, names []string) []string {
+func (e *editor) member(field string, kind model.Kind, names []string) []string {
 	ids := make([]string, 0, len(names))
 	for _, name := range names {
 		id := ""
-		if kind == cluster.KindVM {
+		if kind == model.KindVM {
 			vm, _ := e.now.VM(name)
 			id = vm.ID
 		} else {
@@ -229,8 +230,8 @@ func (e *editor) member(field string, kind cluster.Kind, names []string) []strin
 	return ids
 }
 
-func (e *editor) unset(r *cluster.Resource, name string) {
-	if !slices.Contains(e.form.fields(), name) {
+func (e *editor) unset(r *model.Resource, name string) {
+	if !slices.Contains(e.form.Fields(), name) {
 		e.report(name, fmt.Sprintf("%s has no %s", r.Kind.WithArticle(), name), e.known())
 	}
 	delete(r.Links, name)
@@ -240,89 +241,58 @@ func (e *editor) unset(r *cluster.Resource, name string) {
 }
 
 // known says what may be set.
-func (e *editor) known() string { return "it has " + several(e.form.fields()) }
+func (e *editor) known() string { return "it has " + schema.Several(e.form.Fields()) }
 
-// fields are the names of everything that a resource of the form may have set.
-func (f Form) fields() []string {
-	var names []string
-	for _, link := range f.Links {
-		names = append(names, link.Name)
-	}
-	for _, setting := range f.Settings {
-		names = append(names, setting.Name)
-	}
-	for _, members := range f.Members {
-		names = append(names, members.Name)
-	}
-	for _, list := range f.Lists {
-		names = append(names, list.Name)
-	}
-	return names
-}
-
-// within finds the zone, the pod or the cluster that is called kind/name. Empty stays empty.
+// within finds the zone, the pod or the cluster that is called kind/name.
 func (e *editor) within(place string) string {
-	if place == "" {
-		return ""
-	}
 	kind, name, _ := strings.Cut(place, "/")
-	if !slices.ContainsFunc(places, func(l Link) bool { return string(l.To) == kind }) {
+	if !slices.Contains(schema.Places, kind) {
 		e.report(fieldWithin, fmt.Sprintf("%q is no place", place), "want zone/NAME, pod/NAME or cluster/NAME")
 		return ""
 	}
-	id, _ := e.named(kind, cluster.Kind(kind), name)
+	id, _ := e.named(kind, model.Kind(kind), name)
 	return id
 }
 
-// VMLinks are what a VM is to be linked to, by name. What is nil stays as it is; what is empty is unlinked.
-type VMLinks struct {
-	VDC, Offer, Image *string
-	Disks, NICs       *[]string
-	Preferred         *[]string // nodes
-	Within            *string   // kind/name of a zone, a pod or a cluster
+// WantedVM is what a VM is to have of what schema.VM lists: the fields that are named there, with names where records have
+// IDs. What is not named stays as it is; what is empty is unset. Plain files stay as well.
+type WantedVM struct {
+	Fields []string
+	VM     model.VM
 }
 
-// EditVM checks a VM, new or changed by the caller, and links it. The error is a *RefusedError with everything that is
-// wrong.
-func EditVM(now State, vm cluster.VM, links VMLinks) (cluster.VM, error) {
-	e := &editor{now: &now, subject: ref(cluster.KindVM, vm.Name)}
-	one := func(field string, kind cluster.Kind, name *string, into *string) {
-		if name == nil {
-			return
-		}
-		*into = ""
-		if *name != "" {
-			*into, _ = e.named(field, kind, *name)
-		}
-	}
-	one(LinkVDC, cluster.KindVDC, links.VDC, &vm.VDC)
-	if links.Within != nil {
-		vm.Within = e.within(*links.Within)
-	}
-	one(LinkOffer, cluster.KindOffer, links.Offer, &vm.Offer)
-	one(LinkImage, cluster.KindImage, links.Image, &vm.Image)
-	all := func(field string, kind cluster.Kind, names *[]string, into *[]string) {
-		if names == nil {
-			return
-		}
-		*into = nil
-		for _, name := range *names {
-			id, _ := e.named(field, kind, name)
-			*into = append(*into, id)
+// EditVM gives a VM what is wanted and checks it, new or changed by the caller. The error is a *RefusedError with everything
+// that is wrong.
+func EditVM(now State, vm model.VM, wanted WantedVM) (model.VM, error) {
+	e := &editor{now: &now, subject: schema.Ref(model.KindVM, vm.Name)}
+	files := vm.Spec.Disks
+	for _, name := range wanted.Fields {
+		f := schema.Of(schema.VM, name)
+		f.Copy(&vm, &wanted.VM)
+		f.Relink(&vm, func(kind model.Kind, name string) string { return e.linkOfVM(f.Name, kind, name) })
+		if list, is := f.At(&vm).(*[]string); is && (f.Check != nil || f.To == model.KindNode) {
+			*list = slices.Sorted(slices.Values(*list))
 		}
 	}
-	all("disks", cluster.KindDisk, links.Disks, &vm.Disks)
-	all("nics", cluster.KindNIC, links.NICs, &vm.NICs)
-	if links.Preferred != nil {
-		if vm.Preferred = e.member(fieldPreferred, cluster.KindNode, *links.Preferred); len(vm.Preferred) == 0 {
-			vm.Preferred = nil
-		}
+	vm.Spec.Disks = files
+	if err := schema.Problems(e.problems); err != nil {
+		return model.VM{}, err
 	}
-	if err := Problems(e.problems); err != nil {
-		return cluster.VM{}, err
-	}
-	if err := Problems(CheckChange(now, now.withVM(vm))); err != nil {
-		return cluster.VM{}, err
+	if err := schema.Problems(CheckChange(now, now.withVM(vm))); err != nil {
+		return model.VM{}, err
 	}
 	return vm, nil
+}
+
+// linkOfVM is the ID of what a VM is to link to.
+func (e *editor) linkOfVM(field string, kind model.Kind, name string) string {
+	switch kind {
+	case "":
+		return e.within(name)
+	case model.KindNode:
+		return strings.Join(e.member(field, kind, []string{name}), "")
+	default:
+		id, _ := e.named(field, kind, name)
+		return id
+	}
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -37,15 +39,15 @@ func golden(t *testing.T, name, got string) {
 var epoch = time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 
 // counted gives out IDs in order.
-func counted() func(cluster.Kind, string) string {
+func counted() func(model.Kind, string) string {
 	last := 0
-	return func(kind cluster.Kind, _ string) string {
+	return func(kind model.Kind, _ string) string {
 		last++
 		return fmt.Sprintf("%s-%d", kind, last)
 	}
 }
 
-func lines(problems []Problem) string {
+func lines(problems []schema.Problem) string {
 	var b strings.Builder
 	for _, problem := range problems {
 		fmt.Fprintln(&b, problem)
@@ -54,9 +56,9 @@ func lines(problems []Problem) string {
 }
 
 // read parses a document that has to be good.
-func read(t testing.TB, text string) *Document {
+func read(t testing.TB, text string) *document.Document {
 	t.Helper()
-	doc, problems := Parse("estate.yaml", []byte(text))
+	doc, problems := document.Parse("estate.yaml", []byte(text))
 	if len(problems) > 0 {
 		t.Fatalf("the document is refused:\n%s", lines(problems))
 	}
@@ -81,9 +83,9 @@ func site(t testing.TB) State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return carriedOut(t, State{Nodes: []cluster.Node{
-		{ID: "n1", Name: "hv1", Cluster: cluster.DefaultCluster, Revision: 5},
-		{ID: "n2", Name: "hv2", Cluster: cluster.DefaultCluster, Revision: 6},
+	return carriedOut(t, State{Nodes: []model.Node{
+		{ID: "n1", Name: "hv1", Cluster: model.DefaultCluster, Revision: 5},
+		{ID: "n2", Name: "hv2", Cluster: model.DefaultCluster, Revision: 6},
 	}}, string(text), false)
 }
 
@@ -99,7 +101,7 @@ func export(t testing.TB, now State, live bool) string {
 func TestExport(t *testing.T) {
 	now := site(t)
 	golden(t, "estate.golden", export(t, now, false))
-	now.VMs[0].Holder, now.VMs[0].Desired = "n1", cluster.Running
+	now.VMs[0].Holder, now.VMs[0].Desired = "n1", model.Running
 	now.VMs[1].LastNode = "n2"
 	now.Nodes[1].Maintenance, now.Nodes[1].MaintenanceReason = true, "new\nmemory"
 	golden(t, "live.golden", export(t, now, true))

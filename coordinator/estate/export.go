@@ -5,11 +5,16 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
+	"berth/coordinator/yamlnode"
+	"berth/shared/units"
 )
 
 // Export writes a state as a document, in an order that does not depend on the state's. Applied to the state it changes
@@ -30,29 +35,29 @@ func Export(now State, live bool) ([]byte, error) {
 // ExportNode is the document as a part of another one; without its format if that is not wanted.
 func ExportNode(now State, live, format bool) *yaml.Node {
 	e := &exporter{now: &now, index: newIndex(&now), live: live}
-	root := mapping()
+	root := yamlnode.Mapping()
 	if format {
-		root.set("format", word(Format))
+		root.Set("format", yamlnode.Word(document.Format))
 	}
-	for _, form := range forms {
+	for _, form := range schema.Forms() {
 		var items []*yaml.Node
-		for _, r := range byName(now.Resources, func(r *cluster.Resource) string { return r.Name }) {
+		for _, r := range byName(now.Resources, func(r *model.Resource) string { return r.Name }) {
 			if r.Kind == form.Kind {
 				items = append(items, e.resource(form, r))
 			}
 		}
-		root.list(form.Plural, items)
+		root.List(form.Plural, items)
 	}
 	var nodes, vms []*yaml.Node
-	for _, n := range byName(now.Nodes, func(n *cluster.Node) string { return n.Name }) {
+	for _, n := range byName(now.Nodes, func(n *model.Node) string { return n.Name }) {
 		nodes = append(nodes, e.node(n))
 	}
-	for _, vm := range byName(now.VMs, func(v *cluster.VM) string { return v.Name }) {
+	for _, vm := range byName(now.VMs, func(v *model.VM) string { return v.Name }) {
 		vms = append(vms, e.vm(vm))
 	}
-	root.list("nodes", nodes)
-	root.list("vms", vms)
-	return root.node()
+	root.List("nodes", nodes)
+	root.List("vms", vms)
+	return root.Node()
 }
 
 func byName[T any](all []T, name func(*T) string) []*T {
@@ -99,198 +104,222 @@ func (e *exporter) memberNames(ids []string) []*yaml.Node {
 func words(texts []string) []*yaml.Node {
 	items := make([]*yaml.Node, len(texts))
 	for i, text := range texts {
-		items[i] = word(text)
+		items[i] = yamlnode.Word(text)
 	}
 	return items
 }
 
-func (e *exporter) resource(form Form, r *cluster.Resource) *yaml.Node {
-	m := mapping()
-	m.set("name", word(r.Name))
+func (e *exporter) resource(form schema.Form, r *model.Resource) *yaml.Node {
+	m := yamlnode.Mapping()
+	m.Set("name", yamlnode.Word(r.Name))
 	for _, link := range form.Links {
 		if id := r.Links[link.Name]; id != "" {
-			m.set(link.Name, word(e.nameOf(id)))
+			m.Set(link.Name, yamlnode.Word(e.nameOf(id)))
 		}
 	}
 	for _, setting := range form.Settings {
 		if value, set := r.Settings[setting.Name]; set {
-			m.set(setting.Name, scalar(SettingText(setting, value)))
+			m.Set(setting.Name, yamlnode.Scalar(schema.SettingText(setting, value)))
 		}
 	}
 	e.lists(m, form, r)
 	if form.HasNodeKeys {
-		m.list("node_keys", nodeKeyItems(r.NodeKeys))
+		m.List("node_keys", nodeKeyItems(r.NodeKeys))
 	}
 	items := keyItems(r.Keys)
-	if form.Kind == cluster.KindCluster && len(items) == 0 {
-		m.set("keys", &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}) // left out they would be the special keys
+	if form.Kind == model.KindCluster && len(items) == 0 {
+		m.Set("keys", &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}) // left out they would be the special keys
 	}
-	m.list("keys", items)
-	return m.node()
+	m.List("keys", items)
+	return m.Node()
 }
 
-func (e *exporter) lists(m *fields, form Form, r *cluster.Resource) {
+func (e *exporter) lists(m *yamlnode.Fields, form schema.Form, r *model.Resource) {
 	for _, members := range form.Members {
-		m.list(members.Name, e.memberNames(r.Members[members.Name]))
+		m.List(members.Name, e.memberNames(r.Members[members.Name]))
 	}
 	for _, list := range form.Lists {
 		if !list.Pairs {
-			m.list(list.Name, words(r.Lists[list.Name]))
+			m.List(list.Name, words(r.Lists[list.Name]))
 			continue
 		}
-		pairs := mapping()
+		pairs := yamlnode.Mapping()
 		for _, pair := range r.Lists[list.Name] {
-			name, value := CutPair(pair)
-			pairs.set(name, bare(figure(value)))
+			name, value := schema.CutPair(pair)
+			pairs.Set(name, yamlnode.Bare(schema.Figure(value)))
 		}
-		if len(pairs.content) > 0 {
-			m.set(list.Name, pairs.flow())
+		if !pairs.Empty() {
+			m.Set(list.Name, pairs.Flow())
 		}
 	}
 }
 
-func nodeKeyItems(keys []cluster.NodeKey) []*yaml.Node {
+func nodeKeyItems(keys []model.NodeKey) []*yaml.Node {
 	keys = slices.Clone(keys)
-	sortNodeKeys(keys)
+	schema.SortNodeKeys(keys)
 	var items []*yaml.Node
 	for _, key := range keys {
-		m := mapping()
-		m.set("name", word(key.Name))
+		m := yamlnode.Mapping()
+		m.Set("name", yamlnode.Word(key.Name))
 		if key.Default != 0 {
-			m.set("default", bare(figure(key.Default)))
+			m.Set("default", yamlnode.Bare(schema.Figure(key.Default)))
 		}
 		if key.Sticky {
-			m.set("sticky", bare("true"))
-			m.set("weight", bare(figure(key.Weight)))
+			m.Set("sticky", yamlnode.Bare("true"))
+			m.Set("weight", yamlnode.Bare(schema.Figure(key.Weight)))
 		}
-		items = append(items, m.flow())
+		items = append(items, m.Flow())
 	}
 	return items
 }
 
-func keyItems(keys []cluster.Key) []*yaml.Node {
+func keyItems(keys []model.Key) []*yaml.Node {
 	keys = slices.Clone(keys)
-	sortKeys(keys)
+	schema.SortKeys(keys)
 	var items []*yaml.Node
 	for _, key := range keys {
-		m := mapping()
-		m.set("name", word(key.Name))
-		m.set("value", bare(figure(key.Value)))
+		m := yamlnode.Mapping()
+		m.Set("name", yamlnode.Word(key.Name))
+		m.Set("value", yamlnode.Bare(schema.Figure(key.Value)))
 		if key.Weight != 0 {
-			m.set("weight", bare(figure(key.Weight)))
+			m.Set("weight", yamlnode.Bare(schema.Figure(key.Weight)))
 		}
-		if key.Class != cluster.SystemKey {
-			m.set("class", word(string(key.Class)))
+		if key.Class != model.SystemKey {
+			m.Set("class", yamlnode.Word(string(key.Class)))
 		}
-		items = append(items, m.flow())
+		items = append(items, m.Flow())
 	}
 	return items
 }
 
-func (e *exporter) node(n *cluster.Node) *yaml.Node {
-	m := mapping()
-	m.set("name", word(n.Name))
+func (e *exporter) node(n *model.Node) *yaml.Node {
+	m := yamlnode.Mapping()
+	m.Set("name", yamlnode.Word(n.Name))
 	if e.live && n.Maintenance {
-		m.comment(strings.TrimSuffix("in maintenance: "+n.MaintenanceReason, ": "))
+		m.Comment(strings.TrimSuffix("in maintenance: "+n.MaintenanceReason, ": "))
 	}
-	m.set(LinkCluster, word(n.Cluster))
-	if n.Settings.RAMRatio != nil {
-		m.set(cluster.SettingRAMRatio, bare(figure(*n.Settings.RAMRatio)))
-	}
-	if n.Settings.CPURatio != nil {
-		m.set(cluster.SettingCPURatio, bare(figure(*n.Settings.CPURatio)))
-	}
-	if n.Settings.Overhead != nil {
-		m.set(cluster.SettingOverhead, bare(exact(*n.Settings.Overhead)))
-	}
-	if len(n.Keys) > 0 {
-		values := mapping()
-		for _, name := range slices.Sorted(maps.Keys(n.Keys)) {
-			values.set(name, bare(figure(n.Keys[name])))
-		}
-		m.set("keys", values.flow())
-	}
-	m.list(fieldLabels, words(n.Labels))
-	if n.Management {
-		m.set(fieldManagement, bare("true"))
-	}
-	if n.Unbalanced {
-		m.set(fieldUnbalanced, bare("true"))
-	}
-	return m.node()
+	writeFields(e, m, schema.Node, n)
+	return m.Node()
 }
 
-func (e *exporter) vm(vm *cluster.VM) *yaml.Node {
-	m := mapping()
-	m.set("name", word(vm.Name))
+func (e *exporter) vm(vm *model.VM) *yaml.Node {
+	m := yamlnode.Mapping()
+	m.Set("name", yamlnode.Word(vm.Name))
 	if e.live {
-		m.comment(e.whereabouts(vm))
-	}
-	for _, link := range []struct{ field, id string }{{LinkVDC, vm.VDC}, {LinkOffer, vm.Offer}, {LinkImage, vm.Image}} {
-		if link.id != "" {
-			m.set(link.field, word(e.nameOf(link.id)))
-		}
-	}
-	if kind, name := e.place(vm.Within); name != "" {
-		m.set(string(kind), word(name))
+		m.Comment(e.whereabouts(vm))
 	}
 	if vm.Spec.XML == "" {
-		m.set("memory", bare(exact(vm.Spec.Memory)))
-		m.set("vcpus", count(vm.Spec.VCPUs))
+		writeFields(e, m, schema.VM, vm)
+		return m.Node()
 	}
-	e.texts(m, [][2]string{{"machine", vm.Spec.Machine}, {"firmware", vm.Spec.Firmware}, {"cpu", vm.Spec.CPU}})
-	disks := e.names(vm.Disks)
-	for _, disk := range vm.Spec.Disks {
-		item := mapping()
-		item.set("path", word(disk.Path))
-		item.set("format", word(disk.Format))
-		item.set("bus", word(disk.Bus))
-		if disk.ReadOnly {
-			item.set("read_only", bare("true"))
+	sized := *vm
+	sized.Spec.Memory, sized.Spec.VCPUs = 0, 0 // the XML says them
+	writeFields(e, m, schema.VM, &sized)
+	return m.Node()
+}
+
+// writeFields writes those of a record's fields that are set.
+func writeFields[R any](e *exporter, m *yamlnode.Fields, table []schema.Field[R], r *R) {
+	for i := range table {
+		f := &table[i]
+		switch at := f.At(r).(type) {
+		case *string:
+			switch {
+			case *at == "":
+			case f.To != "":
+				m.Set(f.Name, yamlnode.Word(e.nameOf(*at)))
+			default:
+				m.Set(f.Name, yamlnode.Word(*at))
+			}
+		case *schema.Place:
+			if kind, name := e.place(string(*at)); name != "" {
+				m.Set(string(kind), yamlnode.Word(name))
+			}
+		case *[]string:
+			switch f.To {
+			case "":
+				m.List(f.Name, words(*at))
+			case model.KindNode:
+				m.List(f.Name, e.memberNames(*at))
+			default:
+				m.List(f.Name, e.names(*at))
+			}
+		case schema.Disks:
+			m.List(f.Name, append(e.names(*at.Linked), diskItems(*at.Files)...))
+		case *[]model.Key:
+			m.List(f.Name, keyItems(*at))
+		case *map[string]float64:
+			if len(*at) > 0 {
+				m.Set(f.Name, figureItems(*at))
+			}
+		default:
+			if text := plainText(at); text != "" {
+				m.Set(f.Name, yamlnode.Bare(text))
+			}
 		}
-		disks = append(disks, item.flow())
 	}
-	m.list("disks", disks)
-	m.list("nics", e.names(vm.NICs))
-	var networks []*yaml.Node
-	for _, network := range vm.Spec.Networks {
-		networks = append(networks, word(network))
+}
+
+// plainText is a number, a size or a truth value as documents have it; empty if it is not set.
+func plainText(at any) string {
+	switch at := at.(type) {
+	case *bool:
+		if *at {
+			return "true"
+		}
+	case *int:
+		if *at != 0 {
+			return strconv.Itoa(*at)
+		}
+	case *units.Bytes:
+		if *at != 0 {
+			return schema.Exact(*at)
+		}
+	case **float64:
+		if *at != nil {
+			return schema.Figure(**at)
+		}
+	case **units.Bytes:
+		if *at != nil {
+			return schema.Exact(**at)
+		}
 	}
-	m.list("networks", networks)
-	e.texts(m, [][2]string{
-		{"kernel", vm.Spec.Kernel}, {"initrd", vm.Spec.Initrd}, {"cmdline", vm.Spec.Cmdline}, {fieldUserData, vm.Spec.UserData}, {"xml", vm.Spec.XML},
-	})
-	m.list("keys", keyItems(vm.Keys))
-	m.list(fieldLabels, words(vm.Labels))
-	if vm.Migration != cluster.MigrateAutomatic {
-		m.set(fieldMigration, word(MigrationText(vm.Migration)))
+	return ""
+}
+
+func diskItems(disks []model.Disk) []*yaml.Node {
+	var items []*yaml.Node
+	for _, disk := range disks {
+		item := yamlnode.Mapping()
+		item.Set("path", yamlnode.Word(disk.Path))
+		item.Set("format", yamlnode.Word(disk.Format))
+		item.Set("bus", yamlnode.Word(disk.Bus))
+		if disk.ReadOnly {
+			item.Set("read_only", yamlnode.Bare("true"))
+		}
+		items = append(items, item.Flow())
 	}
-	if vm.HA {
-		m.set(fieldHA, bare("true"))
+	return items
+}
+
+func figureItems(figures map[string]float64) *yaml.Node {
+	values := yamlnode.Mapping()
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		values.Set(name, yamlnode.Bare(schema.Figure(figures[name])))
 	}
-	m.list(fieldPreferred, e.memberNames(vm.Preferred))
-	return m.node()
+	return values.Flow()
 }
 
 // place is what a VM is within; no name: nothing.
-func (e *exporter) place(id string) (cluster.Kind, string) {
+func (e *exporter) place(id string) (model.Kind, string) {
 	if r := e.index.byID[id]; r != nil {
 		return r.Kind, r.Name
 	}
-	return cluster.KindCluster, id // the default one has no record, and its name for an ID
-}
-
-// texts sets those of some fields that are not empty.
-func (e *exporter) texts(m *fields, texts [][2]string) {
-	for _, text := range texts {
-		if text[1] != "" {
-			m.set(text[0], word(text[1]))
-		}
-	}
+	return model.KindCluster, id // the default one has no record, and its name for an ID
 }
 
 // whereabouts is where a VM is, for people.
-func (e *exporter) whereabouts(vm *cluster.VM) string {
+func (e *exporter) whereabouts(vm *model.VM) string {
 	name := func(id string) string {
 		if node := e.index.nodes[id]; node != nil {
 			return node.Name
@@ -310,7 +339,7 @@ func (e *exporter) whereabouts(vm *cluster.VM) string {
 func (e *exporter) names(ids []string) []*yaml.Node {
 	var items []*yaml.Node
 	for _, id := range ids {
-		items = append(items, word(e.nameOf(id)))
+		items = append(items, yamlnode.Word(e.nameOf(id)))
 	}
 	return items
 }

@@ -6,16 +6,18 @@ import (
 	"slices"
 
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/schema"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
 // FleetOf is one cluster as balancing, repairs and drains look at it: the records of the facts joined with the view. Recent
 // are its plans, newest first. Seed and History are the caller's to add. The error says what of the estate does not hold
 // together.
-func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []cluster.Plan) (*balance.Fleet, error) {
+func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Plan) (*balance.Fleet, error) {
 	w := &walk{source: facts}
 	record := w.namedCluster(clusterName)
 	if w.err != nil {
@@ -26,15 +28,15 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 		return nil, err
 	}
 	linked, _ := policyRecord(facts, record) // PolicyOf has found it
-	settings := cluster.SettingsOf(&record)
+	settings := model.SettingsOf(&record)
 	fleet := &balance.Fleet{
 		At: view.At, Cluster: clusterName, View: view, Settings: settings, Policy: policy, Balancer: balancer,
 		Groups: GroupsOf(facts, clusterName), Recent: recent,
-		DrainIgnoresVMRules: Effective(&linked, policyForm.setting(SettingDrainIgnores)) == "true",
-		DisperseAccounts:    Effective(&linked, policyForm.setting(SettingDisperse)) == "true",
+		DrainIgnoresVMRules: Effective(&linked, schema.PolicyForm.Setting(schema.SettingDrainIgnores)) == "true",
+		DisperseAccounts:    Effective(&linked, schema.PolicyForm.Setting(schema.SettingDisperse)) == "true",
 	}
-	f := &fleetMaker{facts: facts, local: settings.Storage == cluster.LocalStorage, records: make(map[string]*cluster.VM)}
-	f.planner = cmp.Or(w.plannerOf(cluster.Resource{}, record), policy.Planner)
+	f := &fleetMaker{facts: facts, local: settings.Storage == model.LocalStorage, records: make(map[string]*model.VM)}
+	f.planner = cmp.Or(w.plannerOf(model.Resource{}, record), policy.Planner)
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -49,7 +51,7 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 	vms := facts.VMs()
 	for i := range vms {
 		vm := &vms[i]
-		if node := view.Node(vm.Holder); node != nil && cmp.Or(node.Node.Cluster, cluster.DefaultCluster) == clusterName {
+		if node := view.Node(vm.Holder); node != nil && node.Node.ClusterName() == clusterName {
 			f.records[vm.ID] = vm
 			fleet.VMs = append(fleet.VMs, f.vm(vm, node))
 		}
@@ -59,27 +61,45 @@ func FleetOf(facts Facts, view *cluster.View, clusterName string, recent []clust
 	return fleet, nil
 }
 
-// namedCluster is the record of a cluster by name. The default one is there without being declared.
-func (w *walk) namedCluster(name string) cluster.Resource {
-	if declared, ok := w.source.ResourceByName(cluster.KindCluster, name); ok {
-		return declared
+// namedCluster is the record of a cluster by name.
+func (w *walk) namedCluster(name string) model.Resource {
+	record, known := ClusterNamed(w.source, name)
+	if !known {
+		w.err = fmt.Errorf("%s %w", schema.Ref(model.KindCluster, name), ErrDangling)
 	}
-	if name != cluster.DefaultCluster {
-		w.err = fmt.Errorf("%s %w", ref(cluster.KindCluster, name), ErrDangling)
-		return cluster.Resource{}
+	return record
+}
+
+// ClusterNamed is the record of a cluster. The default one is there without being declared.
+func ClusterNamed(source Source, name string) (model.Resource, bool) {
+	if declared, known := source.ResourceByName(model.KindCluster, name); known {
+		return declared, true
 	}
-	return cluster.DefaultClusterRecord()
+	if name != model.DefaultCluster {
+		return model.Resource{}, false
+	}
+	return model.DefaultClusterRecord(), true
+}
+
+// ClusterNames are those of all clusters, the default one among them, ascending.
+func ClusterNames(facts Facts) []string {
+	names := []string{model.DefaultCluster}
+	for _, record := range facts.Resources(model.KindCluster) {
+		names = append(names, record.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 type fleetMaker struct {
 	facts      Facts
 	local      bool   // the cluster has local storage
 	planner    string // of VMs whose offer names none
-	records    map[string]*cluster.VM
+	records    map[string]*model.VM
 	unbalanced map[string]bool // VMs that a group keeps balancing away from
 }
 
-func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
+func (f *fleetMaker) vm(record *model.VM, node *view.NodeView) balance.VM {
 	vm := balance.VM{
 		ID: record.ID, Name: record.Name, Node: node.Node.ID, NodeName: node.Node.Name,
 		Busy: f.busy(record, node), Migration: record.Migration, MovedAt: record.MovedAt,
@@ -89,7 +109,7 @@ func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
 		vm.Owner = customer.Name
 	}
 	offer, _ := f.facts.Resource(record.Offer)
-	by, _ := planner.ByName(cmp.Or(offer.Settings[cluster.SettingPlanner], f.planner))
+	by, _ := planner.ByName(cmp.Or(offer.Settings[model.SettingPlanner], f.planner))
 	vm.Concentrated = by.Together
 	vm.Memory, vm.VCPUs = runningSize(record, node)
 	if domain := domainOf(record.ID, node); domain != nil && domain.CPU != nil {
@@ -99,7 +119,7 @@ func (f *fleetMaker) vm(record *cluster.VM, node *cluster.NodeView) balance.VM {
 }
 
 // busy says why a VM cannot move now; empty: it can.
-func (f *fleetMaker) busy(vm *cluster.VM, node *cluster.NodeView) string {
+func (f *fleetMaker) busy(vm *model.VM, node *view.NodeView) string {
 	domain, local := domainOf(vm.ID, node), f.localDisk(vm)
 	switch {
 	case f.local:
@@ -108,13 +128,13 @@ func (f *fleetMaker) busy(vm *cluster.VM, node *cluster.NodeView) string {
 		return fmt.Sprintf("its disk %s of %s", local, node.Node.Name)
 	case vm.Operation != "":
 		return "an operation works on it"
-	case node.Facts.Liveness != cluster.Up:
+	case node.Facts.Liveness != model.Up:
 		return fmt.Sprintf("%s is %s: %s", node.Node.Name, node.Facts.Liveness, node.Facts.LivenessReason)
 	case domain == nil && !node.Facts.DomainsKnown:
 		return "" // the source's agent will look before it acts
 	case domain == nil:
 		return node.Node.Name + " does not show it"
-	case domain.State != cluster.DomainRunning:
+	case domain.State != model.DomainRunning:
 		return fmt.Sprintf("it is %s on %s (%s)", domain.State, node.Node.Name, domain.Reason)
 	default:
 		return ""
@@ -122,13 +142,13 @@ func (f *fleetMaker) busy(vm *cluster.VM, node *cluster.NodeView) string {
 }
 
 // localDisk is a disk of a VM that only its node has, and where it is, in words; empty: other nodes see all of them.
-func (f *fleetMaker) localDisk(vm *cluster.VM) string {
+func (f *fleetMaker) localDisk(vm *model.VM) string {
 	for _, id := range vm.Disks {
 		disk, known := f.facts.Resource(id)
 		if !known || disk.Volume == nil {
 			continue
 		}
-		if pool, known := f.facts.Resource(disk.Volume.Pool); known && pool.Settings[cluster.SettingScope] == string(cluster.PoolLocal) {
+		if pool, known := f.facts.Resource(disk.Volume.Pool); known && pool.Settings[model.SettingScope] == string(model.PoolLocal) {
 			return fmt.Sprintf("%s is in the local pool %s", disk.Name, pool.Name)
 		}
 	}
@@ -136,7 +156,7 @@ func (f *fleetMaker) localDisk(vm *cluster.VM) string {
 }
 
 // ask is the request for a VM as large as it runs: its record may have been given another size for its next start.
-func (f *fleetMaker) ask(view *cluster.View, id string, purpose placement.Purpose) (placement.Request, error) {
+func (f *fleetMaker) ask(view *view.View, id string, purpose placement.Purpose) (placement.Request, error) {
 	vm := f.records[id]
 	if vm == nil {
 		return placement.Request{}, fmt.Errorf("no node of the cluster holds a VM with ID %s", id)
@@ -151,7 +171,7 @@ func (f *fleetMaker) ask(view *cluster.View, id string, purpose placement.Purpos
 }
 
 // runningSize is the larger of what the record says and what the node shows, as in the ledgers.
-func runningSize(vm *cluster.VM, node *cluster.NodeView) (memory units.Bytes, vcpus int) {
+func runningSize(vm *model.VM, node *view.NodeView) (memory units.Bytes, vcpus int) {
 	memory, vcpus = vm.Spec.Memory, vm.Spec.VCPUs
 	if domain := domainOf(vm.ID, node); domain != nil {
 		memory, vcpus = max(memory, domain.Memory), max(vcpus, domain.VCPUs)
@@ -160,9 +180,9 @@ func runningSize(vm *cluster.VM, node *cluster.NodeView) (memory units.Bytes, vc
 }
 
 // domainOf finds a VM among what its node shows; nil if it is not there.
-func domainOf(id string, node *cluster.NodeView) *cluster.Domain {
+func domainOf(id string, node *view.NodeView) *model.Domain {
 	domains := node.Facts.Domains
-	at, shown := slices.BinarySearchFunc(domains, id, func(d cluster.Domain, id string) int { return cmp.Compare(d.UUID, id) })
+	at, shown := slices.BinarySearchFunc(domains, id, func(d model.Domain, id string) int { return cmp.Compare(d.UUID, id) })
 	if !shown {
 		return nil
 	}

@@ -5,23 +5,25 @@ import (
 	"fmt"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
+	"berth/coordinator/view"
 )
 
 // GroupsOf are the groups of a cluster, by name, with everything that carries one of their labels among the members. VMs are
 // in the cluster of their VDC, whether they run or not. What it returns shares memory with the facts.
-func GroupsOf(facts Facts, clusterName string) []cluster.Group {
-	var groups []cluster.Group
-	records := facts.Resources(cluster.KindGroup)
+func GroupsOf(facts Facts, clusterName string) []model.Group {
+	var groups []model.Group
+	records := facts.Resources(model.KindGroup)
 	for i := range records {
-		if name, known := clusterNamed(facts, records[i].Links[LinkCluster]); known && name == clusterName {
-			groups = append(groups, cluster.GroupOf(&records[i], name))
+		if name, known := clusterNamed(facts, records[i].Links[schema.LinkCluster]); known && name == clusterName {
+			groups = append(groups, model.GroupOf(&records[i], name))
 		}
 	}
 	if len(groups) == 0 {
 		return nil
 	}
-	return cluster.Expand(groups, vmsOf(facts, clusterName), nodesOf(facts, clusterName))
+	return view.Expand(groups, vmsOf(facts, clusterName), nodesOf(facts, clusterName))
 }
 
 // Conflicts are the contradictions among the groups of a cluster, and what it cannot hold, in words with names. Those with an
@@ -41,18 +43,18 @@ func Conflicts(facts Facts, clusterName string) []affinity.Conflict {
 
 // clusterNamed is the name of the cluster that a link leads to; no link leads to the default one.
 func clusterNamed(source Source, id string) (string, bool) {
-	if id == "" || id == cluster.DefaultCluster {
-		return cluster.DefaultCluster, true
+	if id == "" || id == model.DefaultCluster {
+		return model.DefaultCluster, true
 	}
 	record, known := source.Resource(id)
-	return record.Name, known && record.Kind == cluster.KindCluster
+	return record.Name, known && record.Kind == model.KindCluster
 }
 
 // vmsOf are the VMs of a cluster: those that are bound to it, and those that may be placed there and are bound to none.
-func vmsOf(facts Facts, clusterName string) []cluster.VM {
+func vmsOf(facts Facts, clusterName string) []model.VM {
 	s := scopesOf(facts)
 	all := facts.VMs()
-	found := make([]cluster.VM, 0, len(all))
+	found := make([]model.VM, 0, len(all))
 	for i := range all {
 		where, err := s.of(&all[i])
 		if err != nil || !where.has(clusterName) {
@@ -65,10 +67,10 @@ func vmsOf(facts Facts, clusterName string) []cluster.VM {
 	return found
 }
 
-func nodesOf(facts Facts, clusterName string) []cluster.Node {
-	var found []cluster.Node
+func nodesOf(facts Facts, clusterName string) []model.Node {
+	var found []model.Node
 	for _, node := range facts.Nodes() {
-		if node.Cluster == clusterName || node.Cluster == "" && clusterName == cluster.DefaultCluster {
+		if node.Cluster == clusterName || node.Cluster == "" && clusterName == model.DefaultCluster {
 			found = append(found, node)
 		}
 	}
@@ -92,37 +94,9 @@ func MemberNames(facts Facts) affinity.Names {
 	}
 }
 
-// groupForm is an affinity group (oVirt, "Affinity groups" and "Soft host to VM affinity support"). Its names are as all
-// names here, shorter than oVirt's 255 characters.
-var groupForm = Form{
-	Kind: cluster.KindGroup, Plural: "groups",
-	Doc: "an affinity group: VMs of one cluster, nodes of it, and what is wanted of them",
-	Links: []Link{{
-		Name: LinkCluster, To: cluster.KindCluster, Fixed: true, Doc: "whose VMs and nodes it is about; the default cluster if left out",
-	}},
-	Settings: []Setting{
-		{Name: cluster.SettingVMsRule, Doc: "positive: its VMs on one node; negative: on different ones; or disabled", Default: string(cluster.Disabled), Words: polarities},
-		{Name: cluster.SettingVMsEnforcing, Doc: "true: the rule among VMs is hard; false: it weighs", Default: "false", Words: truth},
-		{Name: cluster.SettingNodesRule, Doc: "positive: its VMs on its nodes; negative: not on them; or disabled", Default: string(cluster.Disabled), Words: polarities},
-		{Name: cluster.SettingNodesEnforcing, Doc: "true: the rule about nodes is hard; false: it weighs", Default: "false", Words: truth},
-		{Name: cluster.SettingPriority, Doc: "of its soft rules among those of other groups; higher counts more", Default: "1", check: priority},
-		{Name: cluster.SettingUnbalanced, Doc: "true: balancing leaves its VMs where they are", Default: "false", Words: truth},
-	},
-	Members: []MemberList{
-		{Name: cluster.MembersVMs, To: cluster.KindVM, Doc: "names of VMs"},
-		{Name: cluster.MembersNodes, To: cluster.KindNode, Doc: "names of nodes"},
-	},
-	Lists: []List{
-		{Name: cluster.ListVMLabels, Doc: "every VM of the cluster with one of these labels is a member too", check: cluster.ValidateLabel},
-		{Name: cluster.ListNodeLabels, Doc: "every node of the cluster with one of these labels is a member too", check: cluster.ValidateLabel},
-	},
-}
-
-var polarities = []string{string(cluster.Positive), string(cluster.Negative), string(cluster.Disabled)}
-
 // group checks that a group's members are of its cluster.
-func (c *checker) group(r *cluster.Resource, subject string) {
-	own, known := clusterNamed(c.index, r.Links[LinkCluster])
+func (c *checker) group(r *model.Resource, subject string) {
+	own, known := clusterNamed(c.index, r.Links[schema.LinkCluster])
 	if !known {
 		return // told already
 	}
@@ -130,16 +104,16 @@ func (c *checker) group(r *cluster.Resource, subject string) {
 		c.report(subject, list, fmt.Sprintf("its member %s is in %s, and the group is of cluster %s", member, there, own),
 			"take it out of the group first, or leave it in cluster "+own)
 	}
-	for _, id := range r.Members[cluster.MembersVMs] {
+	for _, id := range r.Members[model.MembersVMs] {
 		if vm := c.vms()[id]; vm != nil {
 			if where, err := c.scopes.of(vm); err == nil && !where.has(own) {
-				elsewhere(cluster.MembersVMs, ref(cluster.KindVM, vm.Name), where.text())
+				elsewhere(model.MembersVMs, schema.Ref(model.KindVM, vm.Name), where.text())
 			}
 		}
 	}
-	for _, id := range r.Members[cluster.MembersNodes] {
-		if node := c.index.nodes[id]; node != nil && cmp.Or(node.Cluster, cluster.DefaultCluster) != own {
-			elsewhere(cluster.MembersNodes, ref(cluster.KindNode, node.Name), "cluster "+node.Cluster)
+	for _, id := range r.Members[model.MembersNodes] {
+		if node := c.index.nodes[id]; node != nil && cmp.Or(node.Cluster, model.DefaultCluster) != own {
+			elsewhere(model.MembersNodes, schema.Ref(model.KindNode, node.Name), "cluster "+node.Cluster)
 		}
 	}
 }
@@ -149,14 +123,14 @@ func (c *checker) conflicts() {
 	told := make(map[string]bool)
 	for i := range c.now.Resources {
 		r := &c.now.Resources[i]
-		name, known := clusterNamed(c.index, r.Links[LinkCluster])
-		if r.Kind != cluster.KindGroup || !known || told[name] {
+		name, known := clusterNamed(c.index, r.Links[schema.LinkCluster])
+		if r.Kind != model.KindGroup || !known || told[name] {
 			continue
 		}
 		told[name] = true
 		for _, conflict := range affinity.Conflicts(GroupsOf(c.index, name), MemberNames(c.index)) {
 			if conflict.Severity == affinity.Error {
-				c.report(ref(cluster.KindGroup, firstOf(conflict.Groups)), "", conflict.Text, conflict.Next)
+				c.report(schema.Ref(model.KindGroup, firstOf(conflict.Groups)), "", conflict.Text, conflict.Next)
 			}
 		}
 	}

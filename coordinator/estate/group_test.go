@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/schema"
 )
 
 // townText makes three nodes and five VMs of two clusters, with groups.
@@ -38,7 +40,7 @@ func town(t testing.TB) State {
 	t.Helper()
 	var now State
 	for i, name := range []string{"hv1", "hv2", "hv9"} {
-		now.Nodes = append(now.Nodes, cluster.Node{ID: fmt.Sprint("n", i), Name: name, Cluster: cluster.DefaultCluster, Revision: uint64(i + 1)})
+		now.Nodes = append(now.Nodes, model.Node{ID: fmt.Sprint("n", i), Name: name, Cluster: model.DefaultCluster, Revision: uint64(i + 1)})
 	}
 	return carriedOut(t, now, townText, false)
 }
@@ -46,7 +48,7 @@ func town(t testing.TB) State {
 func TestGroupsOf(t *testing.T) {
 	now := town(t)
 	name := MemberNames(Indexed(&now))
-	said := func(groups []cluster.Group) []string {
+	said := func(groups []model.Group) []string {
 		var all []string
 		for _, g := range groups {
 			names := func(ids []string) string {
@@ -97,7 +99,7 @@ groups:
 	}
 	var b strings.Builder
 	for _, change := range plan.Changes {
-		b.WriteString(string(change.Action) + " " + ref(change.Kind, change.Name) + "\n")
+		b.WriteString(string(change.Action) + " " + schema.Ref(change.Kind, change.Name) + "\n")
 		for _, field := range change.Fields {
 			b.WriteString("  " + field.String() + "\n")
 		}
@@ -105,11 +107,11 @@ groups:
 	golden(t, "groups.golden", b.String())
 
 	// The members that are new have their IDs, in their order.
-	plan.Assign(epoch, func(kind cluster.Kind, name string) string { return "a-" + string(kind) + "-" + name })
+	plan.Assign(epoch, func(kind model.Kind, name string) string { return "a-" + string(kind) + "-" + name })
 	after := plan.Apply(now)
-	fresh, _ := after.ResourceByName(cluster.KindGroup, "fresh")
+	fresh, _ := after.ResourceByName(model.KindGroup, "fresh")
 	db, _ := after.VM("db")
-	if want := []string{"a-vm-new", db.ID}; !slices.Equal(fresh.Members[cluster.MembersVMs], want) {
+	if want := []string{"a-vm-new", db.ID}; !slices.Equal(fresh.Members[model.MembersVMs], want) {
 		t.Errorf("members %v, want %v", fresh.Members, want)
 	}
 	if rest, problems := Diff(after, read(t, text), false); len(rest.Changes) > 0 || len(problems) > 0 {
@@ -213,7 +215,7 @@ func TestGroupsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := town(t)
-			doc, problems := Parse("e", []byte(head+c.text))
+			doc, problems := document.Parse("e", []byte(head+c.text))
 			if len(problems) == 0 {
 				_, problems = Diff(now, doc, c.prune)
 			}
@@ -231,12 +233,15 @@ func TestContradictionsAreRefused(t *testing.T) {
 	const want = "group/together and group/web-apart"
 	for name, try := range map[string]func() error{
 		"a document": func() error {
-			doc := read(t, head+"vms: [{name: web-1, vdc: here, memory: 1G, vcpus: 1, labels: [pair, web]}, {name: web-2, memory: 1G, vcpus: 1, labels: [pair, web]}]")
+			doc := read(
+				t,
+				head+"vms: [{name: web-1, vdc: here, memory: 1G, vcpus: 1, labels: [pair, web]}, {name: web-2, memory: 1G, vcpus: 1, labels: [pair, web]}]",
+			)
 			_, problems := Diff(now, doc, false)
-			return Problems(problems)
+			return schema.Problems(problems)
 		},
 		"a group": func() error {
-			together, _ := now.ResourceByName(cluster.KindGroup, "together")
+			together, _ := now.ResourceByName(model.KindGroup, "together")
 			_, err := Edit(now, together, Wanted{Members: map[string][]string{"vms": {"web-1", "web-2"}}})
 			return err
 		},
@@ -245,7 +250,7 @@ func TestContradictionsAreRefused(t *testing.T) {
 			first.Labels = []string{"pair", "web"}
 			second, _ := now.VM("web-2")
 			second.Labels = []string{"pair", "web"}
-			_, err := EditVM(now.withVM(first), second, VMLinks{})
+			_, err := EditVM(now.withVM(first), second, WantedVM{})
 			return err
 		},
 	} {
@@ -261,7 +266,7 @@ func TestContradictionsAreRefused(t *testing.T) {
 
 func TestEditGroup(t *testing.T) {
 	now := town(t)
-	made, err := NewResource(now, cluster.KindGroup, "g", Wanted{
+	made, err := NewResource(now, model.KindGroup, "g", Wanted{
 		Settings: map[string]string{"vms-rule": "positive", "priority": "1.50"},
 		Members:  map[string][]string{"vms": {"web-2", "db"}, "nodes": {"hv2", "n0"}}, Lists: map[string][]string{"vm-labels": {"b", "a"}},
 	}, "id", epoch)
@@ -272,20 +277,22 @@ func TestEditGroup(t *testing.T) {
 	web2, _ := now.VM("web-2")
 	vms := []string{db.ID, web2.ID}
 	slices.Sort(vms)
-	want := cluster.Resource{
-		ID: "id", Kind: cluster.KindGroup, Name: "g", CreatedAt: epoch,
-		Settings: map[string]string{cluster.SettingVMsRule: "positive", cluster.SettingPriority: "1.5"},
-		Members:  map[string][]string{cluster.MembersVMs: vms, cluster.MembersNodes: {"n0", "n1"}},
-		Lists:    map[string][]string{cluster.ListVMLabels: {"a", "b"}},
+	want := model.Resource{
+		ID: "id", Kind: model.KindGroup, Name: "g", CreatedAt: epoch,
+		Settings: map[string]string{model.SettingVMsRule: "positive", model.SettingPriority: "1.5"},
+		Members:  map[string][]string{model.MembersVMs: vms, model.MembersNodes: {"n0", "n1"}},
+		Lists:    map[string][]string{model.ListVMLabels: {"a", "b"}},
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Error(diff)
 	}
 	before := made
 	made, err = Edit(now.withResource(made), made, Wanted{
-		Members: map[string][]string{"vms": {}}, Lists: map[string][]string{"vm_labels": nil, "node_labels": {"x"}}, Unset: []string{"priority", "nodes"},
+		Members: map[string][]string{"vms": {}}, Lists: map[string][]string{
+			"vm_labels": nil, "node_labels": {"x"},
+		}, Unset: []string{"priority", "nodes"},
 	})
-	if err != nil || made.Members != nil || !cmp.Equal(made.Lists, map[string][]string{cluster.ListNodeLabels: {"x"}}) {
+	if err != nil || made.Members != nil || !cmp.Equal(made.Lists, map[string][]string{model.ListNodeLabels: {"x"}}) {
 		t.Errorf("%+v, %v", made, err)
 	}
 	if diff := cmp.Diff(want, before); diff != "" {
@@ -309,29 +316,29 @@ func TestEditGroup(t *testing.T) {
 func TestEditVMsLabels(t *testing.T) {
 	now := town(t)
 	db, _ := now.VM("db")
-	db.Labels, db.Migration = []string{"a", "b"}, cluster.MigrateManual
-	changed, err := EditVM(now, db, VMLinks{Preferred: &[]string{"hv2", "hv1"}})
+	db.Labels, db.Migration = []string{"a", "b"}, model.MigrateManual
+	changed, err := EditVM(now, db, WantedVM{[]string{"preferred"}, model.VM{Preferred: []string{"hv2", "hv1"}}})
 	if err != nil || !slices.Equal(changed.Preferred, []string{"n0", "n1"}) {
 		t.Fatalf("%+v, %v", changed, err)
 	}
-	if changed, err = EditVM(now, changed, VMLinks{Preferred: &[]string{}}); err != nil || changed.Preferred != nil {
+	if changed, err = EditVM(now, changed, WantedVM{Fields: []string{"preferred"}}); err != nil || changed.Preferred != nil {
 		t.Errorf("%+v, %v", changed, err)
 	}
 	db.Labels = []string{"b", "a"}
-	if _, err := EditVM(now, db, VMLinks{}); err == nil || !strings.Contains(err.Error(), "not in their order") {
+	if _, err := EditVM(now, db, WantedVM{}); err == nil || !strings.Contains(err.Error(), "not in their order") {
 		t.Errorf("labels in disorder: %v", err)
 	}
 	db.Labels, db.Migration = nil, "sometimes"
-	if _, err := EditVM(now, db, VMLinks{}); err == nil || !strings.Contains(err.Error(), `migration "sometimes" is not valid`) {
+	if _, err := EditVM(now, db, WantedVM{}); err == nil || !strings.Contains(err.Error(), `migration "sometimes" is not valid`) {
 		t.Errorf("got %v", err)
 	}
 	node := now.Nodes[0]
-	node.Labels = make([]string, cluster.MaxLabels+1)
+	node.Labels = make([]string, model.MaxLabels+1)
 	if err := EditNode(now, node); err == nil || !strings.Contains(err.Error(), "labels of 65 words is not valid: want at most 64") {
 		t.Errorf("got %v", err)
 	}
 	node.Labels, node.Management = []string{"x"}, true
-	want := []FieldChange{{Field: fieldLabels, From: "rack-1", To: "x"}, {Field: fieldManagement, From: "false", To: "true"}}
+	want := []FieldChange{{Field: fieldLabels, From: "rack-1", To: "x"}, {Field: "management", From: "false", To: "true"}}
 	if diff := cmp.Diff(want, NodeFields(now.Nodes[0], node)); diff != "" {
 		t.Error(diff)
 	}
@@ -357,7 +364,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("conflicts of no cluster: %+v", found)
 	}
 	// Three VMs apart on two nodes: it may be saved, and people are told.
-	found := Conflicts(Indexed(&now), cluster.DefaultCluster)
+	found := Conflicts(Indexed(&now), model.DefaultCluster)
 	if !slices.ContainsFunc(found, func(c affinity.Conflict) bool {
 		return c.Kind == affinity.TooFewNodes && c.Severity == affinity.Warning && slices.Equal(c.Groups, []string{"web-apart"}) &&
 			strings.Contains(c.Text, "web-2")
@@ -365,7 +372,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("got %+v", found)
 	}
 	now.Nodes[1].Maintenance = true
-	less := Conflicts(Indexed(&now), cluster.DefaultCluster)
+	less := Conflicts(Indexed(&now), model.DefaultCluster)
 	if cmp.Equal(found, less) {
 		t.Error("a node in maintenance counts as if it took VMs")
 	}

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // Action is what a change does.
@@ -47,12 +48,12 @@ func (f FieldChange) String() string {
 // record is deleted.
 type Change struct {
 	Action   Action
-	Kind     cluster.Kind
+	Kind     model.Kind
 	Name     string
 	Fields   []FieldChange // none of a deletion
-	Resource *cluster.Resource
-	Node     *cluster.Node
-	VM       *cluster.VM
+	Resource *model.Resource
+	Node     *model.Node
+	VM       *model.VM
 	DeleteID string
 	Revision uint64 // of the record as it is now; 0: there is none yet
 }
@@ -70,7 +71,7 @@ const unresolved = provisional + "?"
 
 // Assign gives everything that the plan creates an ID and the time of its creation. id is asked once for each, with its
 // kind and name, and not for the cluster default and VMs whose XML has a UUID.
-func (p *Plan) Assign(at time.Time, id func(kind cluster.Kind, name string) string) {
+func (p *Plan) Assign(at time.Time, id func(kind model.Kind, name string) string) {
 	given := make(map[string]string)
 	for i := range p.Changes {
 		change := &p.Changes[i]
@@ -83,7 +84,7 @@ func (p *Plan) Assign(at time.Time, id func(kind cluster.Kind, name string) stri
 		case change.VM != nil:
 			given[change.VM.ID], change.VM.CreatedAt = change.VM.ID, at
 		}
-		if old := provisional + ref(change.Kind, change.Name); given[old] != "" {
+		if old := provisional + schema.Ref(change.Kind, change.Name); given[old] != "" {
 			given[old] = id(change.Kind, change.Name)
 		}
 	}
@@ -111,12 +112,9 @@ func (p *Plan) Assign(at time.Time, id func(kind cluster.Kind, name string) stri
 			}
 		}
 		if vm := change.VM; vm != nil {
-			vm.ID, vm.VDC, vm.Within = final(vm.ID), final(vm.VDC), final(vm.Within)
-			vm.Offer, vm.Image = final(vm.Offer), final(vm.Image)
-			for _, ids := range [][]string{vm.Disks, vm.NICs} {
-				for i := range ids {
-					ids[i] = final(ids[i])
-				}
+			vm.ID = final(vm.ID)
+			for i := range schema.VM {
+				schema.VM[i].Relink(vm, func(_ model.Kind, id string) string { return final(id) })
 			}
 		}
 	}
@@ -124,7 +122,7 @@ func (p *Plan) Assign(at time.Time, id func(kind cluster.Kind, name string) stri
 
 // Apply is the state with the plan carried out.
 func (p *Plan) Apply(now State) State {
-	resources, nodes, vms := make(map[string]*cluster.Resource), make(map[string]*cluster.Node), make(map[string]*cluster.VM)
+	resources, nodes, vms := make(map[string]*model.Resource), make(map[string]*model.Node), make(map[string]*model.VM)
 	gone := make(map[string]bool)
 	var after State
 	for i := range p.Changes {
@@ -140,9 +138,9 @@ func (p *Plan) Apply(now State) State {
 			vms[change.VM.ID] = change.VM
 		}
 	}
-	after.Resources = applied(now.Resources, resources, gone, func(r *cluster.Resource) string { return r.ID })
-	after.Nodes = applied(now.Nodes, nodes, gone, func(n *cluster.Node) string { return n.ID })
-	after.VMs = applied(now.VMs, vms, gone, func(v *cluster.VM) string { return v.ID })
+	after.Resources = applied(now.Resources, resources, gone, func(r *model.Resource) string { return r.ID })
+	after.Nodes = applied(now.Nodes, nodes, gone, func(n *model.Node) string { return n.ID })
+	after.VMs = applied(now.VMs, vms, gone, func(v *model.VM) string { return v.ID })
 	for _, change := range p.Changes {
 		switch {
 		case change.Action != Create:

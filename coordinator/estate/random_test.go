@@ -13,8 +13,11 @@ import (
 
 	"berth/coordinator/affinity"
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/schema"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -33,30 +36,36 @@ func (m *maker) yes(label string) bool { return rapid.Bool().Draw(m.t, label) }
 func (m *maker) figure(label string) float64 {
 	return rapid.OneOf(
 		rapid.SampledFrom([]float64{0, 1, -1, 0.5, 100, -100, 1e9, -1e9, 1e-300}),
-		rapid.Float64Range(-cluster.MaxKeyFigure, cluster.MaxKeyFigure),
+		rapid.Float64Range(-model.MaxKeyFigure, model.MaxKeyFigure),
 	).Draw(m.t, label)
 }
 
 // of are the IDs of the resources of a kind and, of offers, for a kind.
-func (m *maker) of(kind, offerFor cluster.Kind) []string {
+func (m *maker) of(kind, offerFor model.Kind) []string {
 	var found []string
 	for i := range m.state.Resources {
-		if r := &m.state.Resources[i]; r.Kind == kind && (kind != cluster.KindOffer || r.Settings[SettingFor] == string(offerFor)) {
+		if r := &m.state.Resources[i]; r.Kind == kind && (kind != model.KindOffer || r.Settings[schema.SettingFor] == string(offerFor)) {
 			found = append(found, r.ID)
 		}
 	}
 	return found
 }
 
-func (m *maker) keys(kind cluster.Kind) []cluster.Key {
-	var keys []cluster.Key
+func (m *maker) keys(kind model.Kind) []model.Key {
+	var keys []model.Key
 	for range rapid.IntRange(0, 3).Draw(m.t, "keys") {
-		key := cluster.Key{
-			Class: cluster.KeyClass(m.pick("class", []string{"system", "billing-entity", "customer"})),
-			Name:  m.pick("key", []string{"K", "Group 1", "_ssd", "#RAM", "#LOAD", "yes", "null", "1e3", "a.b", "ü", "-", "~", "0x10", "[x]", "{}", "&a", "*b", "!c", "|", ">", "%d", "`e"}),
+		key := model.Key{
+			Class: model.KeyClass(m.pick("class", []string{"system", "billing-entity", "customer"})),
+			Name: m.pick(
+				"key",
+				[]string{
+					"K", "Group 1", "_ssd", "#RAM", "#LOAD", "yes", "null", "1e3", "a.b", "ü", "-", "~", "0x10", "[x]", "{}", "&a", "*b", "!c",
+					"|", ">", "%d", "`e",
+				},
+			),
 			Value: m.figure("value"), Weight: m.figure("weight"),
 		}
-		if cluster.ValidateKey(kind, key) == nil {
+		if model.ValidateKey(kind, key) == nil {
 			keys, _ = SetKey(kind, keys, key)
 		}
 	}
@@ -65,69 +74,79 @@ func (m *maker) keys(kind cluster.Kind) []cluster.Key {
 
 // settings are some of each kind's settings, in the form in which they are kept.
 var settings = map[string][]string{
-	"storage": {"shared", "local"}, "ram_ratio": {"0.1", "1.5", "16"}, "cpu_ratio": {"1", "0.25"}, "overhead": {"0", "1", "1536", "1073741824"},
-	"initial_msav": {"80", "100.5"}, "final_msav": {"-10", "-1e-05"}, "msav_steps": {"1", "1000"}, "customer_key_scope": {"customer", "cluster"},
-	"physical_ledger": {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
+	"storage": {"shared", "local"}, "ram_ratio": {"0.1", "1.5", "16"}, "cpu_ratio": {"1", "0.25"}, "overhead": {
+		"0", "1", "1536", "1073741824",
+	},
+	"initial_msav": {"80", "100.5"}, "final_msav": {"-10", "-1e-05"}, "msav_steps": {"1", "1000"},
+	"customer_key_scope": {"customer", "cluster"},
+	"physical_ledger":    {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
 	"for":     {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
 	"source":  {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
-	"planner": {"first-fit"}, "balance_window": {"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00"}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
+	"planner": {"first-fit"}, "balance_window": {
+		"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00",
+	}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
 	"special_labels":            {"gpu", "fpga,gpu", "none"},
 	"user_vm_dispersion_weight": {"0", "0.75", "1"}, "capacity_threshold": {"0", "0.85", "10"}, "over_provisioning": {"1", "2.5", "100"},
 	"cpu_model": {"null", "1.5", "EPYC-Rome"}, "size": {"1048576", "1048577", "21474836480"},
-	"parallel_moves": {"1", "16"}, "parallel_starts": {"1", "64"}, "spare_nodes": {"0", "8"}, "fence_after": {"30s", "5m", "24h"}, "priority": {"0.0000001", "1", "2.5", "1000000"},
+	"parallel_moves": {"1", "16"}, "parallel_starts": {"1", "64"}, "spare_nodes": {"0", "8"}, "fence_after": {"30s", "5m", "24h"},
+	"priority": {
+		"0.0000001", "1", "2.5", "1000000",
+	},
 }
 
 // labels are such that YAML takes some of them for something else.
 func (m *maker) labels(what string) []string {
-	labels := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"web", "null", "1e3", "yes", "0x10", "rack-1"}), 0, 3, rapid.ID).Draw(m.t, what)
+	labels := rapid.SliceOfNDistinct(
+		rapid.SampledFrom([]string{"web", "null", "1e3", "yes", "0x10", "rack-1"}), 0, 3, rapid.ID,
+	).Draw(m.t, what)
 	slices.Sort(labels)
 	return labels[:len(labels):len(labels)]
 }
 
 // policy gives a policy rules that the engine and the balancer take.
-func (m *maker) policy(r *cluster.Resource) {
+func (m *maker) policy(r *model.Resource) {
 	r.Lists = make(map[string][]string)
-	for _, name := range weighers() {
+	for _, name := range schema.Weighers() {
 		if m.yes(name) {
-			r.Lists[ListWeighers] = append(r.Lists[ListWeighers], PairText(name, m.figure("factor")))
+			r.Lists[schema.ListWeighers] = append(r.Lists[schema.ListWeighers], schema.PairText(name, m.figure("factor")))
 		}
 	}
-	slices.Sort(r.Lists[ListWeighers])
+	slices.Sort(r.Lists[schema.ListWeighers])
 	if m.yes("constraints") {
-		r.Lists[ListConstraints] = slices.Sorted(slices.Values(constraints()))
+		r.Lists[schema.ListConstraints] = slices.Sorted(slices.Values(schema.Constraints()))
 	}
-	if balancer, known := balance.ByName(r.Settings[SettingBalancer]); known {
+	if balancer, known := balance.ByName(r.Settings[schema.SettingBalancer]); known {
 		for _, parameter := range balancer.Parameters {
 			if m.yes(parameter.Name) {
-				r.Lists[ListParameters] = append(r.Lists[ListParameters], PairText(parameter.Name, parameter.Most))
+				r.Lists[schema.ListParameters] = append(r.Lists[schema.ListParameters], schema.PairText(parameter.Name, parameter.Most))
 			}
 		}
-		slices.Sort(r.Lists[ListParameters])
+		slices.Sort(r.Lists[schema.ListParameters])
 	}
-	policy, _ := readPolicy(r, cluster.DefaultSettings())
+	policy, _ := readPolicy(r, model.DefaultSettings())
 	if policy.Validate() != nil { // such as a selector that needs more of a weigher than it has
-		delete(r.Settings, SettingSelector)
+		delete(r.Settings, schema.SettingSelector)
 	}
 	maps.DeleteFunc(r.Lists, func(_ string, list []string) bool { return len(list) == 0 })
 	r.Lists = nilIfEmpty(r.Lists)
 }
 
 // group gives a group members of its cluster, and tells whether it contradicts no other one.
-func (m *maker) group(r *cluster.Resource) bool {
-	own, _ := clusterNamed(&m.state, r.Links[LinkCluster])
+func (m *maker) group(r *model.Resource) bool {
+	own, _ := clusterNamed(&m.state, r.Links[schema.LinkCluster])
 	x := newIndex(&m.state)
 	r.Members, r.Lists = make(map[string][]string), make(map[string][]string)
 	for _, vm := range vmsOf(x, own) {
 		if m.yes("member " + vm.Name) {
-			r.Members[cluster.MembersVMs] = append(r.Members[cluster.MembersVMs], vm.ID)
+			r.Members[model.MembersVMs] = append(r.Members[model.MembersVMs], vm.ID)
 		}
 	}
 	for _, node := range nodesOf(x, own) {
 		if m.yes("member " + node.Name) {
-			r.Members[cluster.MembersNodes] = append(r.Members[cluster.MembersNodes], node.ID)
+			r.Members[model.MembersNodes] = append(r.Members[model.MembersNodes], node.ID)
 		}
 	}
-	for _, list := range []string{cluster.ListVMLabels, cluster.ListNodeLabels} {
+	for _, list := range []string{model.ListVMLabels, model.ListNodeLabels} {
 		if labels := m.labels(list); len(labels) > 0 {
 			r.Lists[list] = labels
 		}
@@ -137,11 +156,11 @@ func (m *maker) group(r *cluster.Resource) bool {
 	return !slices.ContainsFunc(Conflicts(newIndex(&with), own), func(c affinity.Conflict) bool { return c.Severity == affinity.Error })
 }
 
-func (m *maker) resource(form Form, name string) {
-	r := cluster.Resource{ID: "id-" + string(form.Kind) + "-" + name, Kind: form.Kind, Name: name, Revision: 1}
-	if form.Kind == cluster.KindCluster && m.yes("default") {
-		if _, taken := m.state.ResourceByName(form.Kind, cluster.DefaultCluster); !taken {
-			r.ID, r.Name = cluster.DefaultCluster, cluster.DefaultCluster
+func (m *maker) resource(form schema.Form, name string) {
+	r := model.Resource{ID: "id-" + string(form.Kind) + "-" + name, Kind: form.Kind, Name: name, Revision: 1}
+	if form.Kind == model.KindCluster && m.yes("default") {
+		if _, taken := m.state.ResourceByName(form.Kind, model.DefaultCluster); !taken {
+			r.ID, r.Name = model.DefaultCluster, model.DefaultCluster
 		}
 	}
 	links := make(map[string]string)
@@ -157,11 +176,11 @@ func (m *maker) resource(form Form, name string) {
 	filed := m.yes("file")
 	for _, setting := range form.Settings {
 		switch {
-		case setting.Name == SettingPath && (filed || setting.Required):
+		case setting.Name == schema.SettingPath && (filed || setting.Required):
 			r.Settings[setting.Name] = fmt.Sprintf("/srv/%s: #%d '\"", name, len(m.state.Resources))
-		case setting.Name == SettingPath:
-		case setting.Name == SettingFormat && form.Kind == cluster.KindImage && !filed:
-		case setting.Required || setting.Name == SettingFormat || m.yes(setting.Name):
+		case setting.Name == schema.SettingPath:
+		case setting.Name == schema.SettingFormat && form.Kind == model.KindImage && !filed:
+		case setting.Required || setting.Name == schema.SettingFormat || m.yes(setting.Name):
 			words := setting.Words
 			if known := settings[setting.Name]; known != nil {
 				words = known
@@ -170,33 +189,33 @@ func (m *maker) resource(form Form, name string) {
 		}
 	}
 	switch form.Kind {
-	case cluster.KindPolicy:
+	case model.KindPolicy:
 		m.policy(&r)
-	case cluster.KindGroup:
+	case model.KindGroup:
 		if !m.group(&r) {
 			return
 		}
-	case cluster.KindVDC:
+	case model.KindVDC:
 		m.vdc(&r)
-	case cluster.KindOffer:
-		if r.Settings[SettingFor] != string(cluster.KindVM) {
-			delete(r.Settings, cluster.SettingPlanner)
+	case model.KindOffer:
+		if r.Settings[schema.SettingFor] != string(model.KindVM) {
+			delete(r.Settings, model.SettingPlanner)
 		}
-	case cluster.KindPool:
-		delete(r.Settings, cluster.SettingPoolSource) // so that no two are the same
-	case cluster.KindDisk:
+	case model.KindPool:
+		delete(r.Settings, model.SettingPoolSource) // so that no two are the same
+	case model.KindDisk:
 		m.disk(&r, filed)
 	}
 	r.Settings = nilIfEmpty(r.Settings)
 	r.Keys = m.keys(form.Kind)
 	if form.HasNodeKeys && m.yes("node keys") {
-		r.NodeKeys = []cluster.NodeKey{{Name: "DS", Default: m.figure("default"), Sticky: true, Weight: 30}, {Name: "null"}}
+		r.NodeKeys = []model.NodeKey{{Name: "DS", Default: m.figure("default"), Sticky: true, Weight: 30}, {Name: "null"}}
 	}
 	m.state.Resources = append(m.state.Resources, r)
 }
 
 // vdc leaves a VDC one of the places that it names.
-func (m *maker) vdc(r *cluster.Resource) {
+func (m *maker) vdc(r *model.Resource) {
 	for i, link := range places {
 		for _, wider := range places[i+1:] {
 			if r.Links[link.Name] != "" {
@@ -207,26 +226,26 @@ func (m *maker) vdc(r *cluster.Resource) {
 }
 
 // disk leaves a disk one of its two shapes. No image here is imported, so that none can be copied.
-func (m *maker) disk(r *cluster.Resource, filed bool) {
-	delete(r.Links, LinkImage)
+func (m *maker) disk(r *model.Resource, filed bool) {
+	delete(r.Links, schema.LinkImage)
 	if filed {
-		delete(r.Links, LinkPool)
-		delete(r.Settings, SettingSize)
-		delete(r.Settings, SettingKeep)
+		delete(r.Links, schema.LinkPool)
+		delete(r.Settings, schema.SettingSize)
+		delete(r.Settings, schema.SettingKeep)
 	} else {
-		delete(r.Settings, SettingFormat)
-		r.Settings[SettingSize] = m.pick(SettingSize, settings[SettingSize])
+		delete(r.Settings, schema.SettingFormat)
+		r.Settings[schema.SettingSize] = m.pick(schema.SettingSize, settings[schema.SettingSize])
 	}
 	r.Links = nilIfEmpty(r.Links)
 }
 
 func (m *maker) node(name string) {
-	n := cluster.Node{ID: "id-node-" + name, Name: name, Cluster: cluster.DefaultCluster, Revision: 1}
-	if clusters := m.of(cluster.KindCluster, ""); len(clusters) > 0 && m.yes("cluster") {
+	n := model.Node{ID: "id-node-" + name, Name: name, Cluster: model.DefaultCluster, Revision: 1}
+	if clusters := m.of(model.KindCluster, ""); len(clusters) > 0 && m.yes("cluster") {
 		record, _ := m.state.Resource(m.pick("cluster", clusters))
 		n.Cluster = record.Name
 	}
-	record, _ := m.state.ResourceByName(cluster.KindCluster, n.Cluster)
+	record, _ := m.state.ResourceByName(model.KindCluster, n.Cluster)
 	for _, key := range record.NodeKeys {
 		if m.yes(key.Name) {
 			value := m.figure(key.Name)
@@ -234,42 +253,44 @@ func (m *maker) node(name string) {
 		}
 	}
 	if m.yes("settings") {
-		ratio, overhead := rapid.Float64Range(cluster.MinRAMRatio, cluster.MaxRAMRatio).Draw(m.t, "ratio"), units.Bytes(rapid.IntRange(0, 1<<40).Draw(m.t, "overhead"))
-		n.Settings = cluster.NodeSettings{RAMRatio: &ratio, Overhead: &overhead}
+		ratio, overhead := rapid.Float64Range(model.MinRAMRatio, model.MaxRAMRatio).Draw(m.t, "ratio"), units.Bytes(
+			rapid.IntRange(0, 1<<40).Draw(m.t, "overhead"),
+		)
+		n.Settings = model.NodeSettings{RAMRatio: &ratio, Overhead: &overhead}
 	}
 	n.Labels, n.Management, n.Unbalanced = m.labels("node's labels"), m.yes("management"), m.yes("unbalanced")
 	m.state.Nodes = append(m.state.Nodes, n)
 }
 
 func (m *maker) vm(number int) {
-	vm := cluster.VM{
-		ID: fmt.Sprintf("id-vm-%d", number), Name: fmt.Sprintf("vm-%d", number), Desired: cluster.Stopped, Revision: 1,
-		Keys: m.keys(cluster.KindVM),
-		Spec: cluster.VMSpec{
-			Memory: units.Bytes(rapid.Int64Range(int64(cluster.MinVMMemory), int64(cluster.MaxVMMemory)).Draw(m.t, "memory")),
-			VCPUs:  rapid.IntRange(1, cluster.MaxVCPUs).Draw(m.t, "vcpus"),
+	vm := model.VM{
+		ID: fmt.Sprintf("id-vm-%d", number), Name: fmt.Sprintf("vm-%d", number), Desired: model.Stopped, Revision: 1,
+		Keys: m.keys(model.KindVM),
+		Spec: model.VMSpec{
+			Memory: units.Bytes(rapid.Int64Range(int64(model.MinVMMemory), int64(model.MaxVMMemory)).Draw(m.t, "memory")),
+			VCPUs:  rapid.IntRange(1, model.MaxVCPUs).Draw(m.t, "vcpus"),
 		},
 	}
 	if m.yes("linked") {
 		for _, link := range []struct {
-			to   cluster.Kind
+			to   model.Kind
 			into *string
-		}{{cluster.KindVDC, &vm.VDC}, {cluster.KindOffer, &vm.Offer}, {cluster.KindImage, &vm.Image}} {
-			if others := m.of(link.to, cluster.KindVM); len(others) > 0 {
+		}{{model.KindVDC, &vm.VDC}, {model.KindOffer, &vm.Offer}, {model.KindImage, &vm.Image}} {
+			if others := m.of(link.to, model.KindVM); len(others) > 0 {
 				*link.into = m.pick(string(link.to), others)
 			}
 		}
 		// The first VM has the first disk and NIC, and so on: none has two.
-		if disks := m.of(cluster.KindDisk, ""); number < len(disks) {
+		if disks := m.of(model.KindDisk, ""); number < len(disks) {
 			vm.Disks = disks[number : number+1]
 		}
-		if nics := m.of(cluster.KindNIC, ""); number < len(nics) {
+		if nics := m.of(model.KindNIC, ""); number < len(nics) {
 			vm.NICs = nics[number : number+1]
 		}
 	}
 	m.place(&vm)
 	vm.Labels = m.labels("VM's labels")
-	vm.Migration = cluster.Migration(m.pick("migration", []string{"", "manual", "never"}))
+	vm.Migration = model.Migration(m.pick("migration", []string{"", "manual", "never"}))
 	vm.HA = m.yes("ha")
 	where, _ := scopesOf(&m.state).of(&vm)
 	for _, node := range m.state.Nodes {
@@ -279,14 +300,14 @@ func (m *maker) vm(number int) {
 	}
 	switch m.pick("described by", []string{"XML", "fields"}) {
 	case "XML":
-		vm.Spec = cluster.VMSpec{Memory: units.GiB, VCPUs: 2, XML: m.pick("xml", []string{
+		vm.Spec = model.VMSpec{Memory: units.GiB, VCPUs: 2, XML: m.pick("xml", []string{
 			"<domain type='kvm'>\n  <memory unit='GiB'>1</memory>\n  <vcpu>2</vcpu>\n</domain>\n",
 			"<domain type='kvm'>\r\n<memory unit='GiB'>1</memory>\t\n\n <vcpu>2</vcpu> \n</domain>\n\n",
 			"\n  <domain type='kvm'><memory unit='GiB'>1</memory><vcpu>2</vcpu><!-- ü\u0085 \u2028# --></domain>",
 		})}
 	case "fields":
 		vm.Spec.Kernel, vm.Spec.Cmdline = "/boot/k", m.pick("cmdline", []string{"", "quiet", " a: b #c ", "null", "'", "- x"})
-		vm.Spec.Disks = []cluster.Disk{{Path: "/plain", Format: "raw", Bus: "sata", ReadOnly: m.yes("read-only")}}
+		vm.Spec.Disks = []model.Disk{{Path: "/plain", Format: "raw", Bus: "sata", ReadOnly: m.yes("read-only")}}
 		vm.Spec.Networks = []string{m.pick("network", settings["source"])}
 		vm.Spec.Machine, vm.Spec.CPU = m.pick("machine", []string{"", "q35", "1.5"}), m.pick("cpu", []string{"", "host-passthrough", "null"})
 		if disk, _ := m.state.Resource(firstOf(vm.Disks)); disk.ID != "" && IsVolume(&disk) {
@@ -297,8 +318,10 @@ func (m *maker) vm(number int) {
 }
 
 // place says where a VM runs, and takes from it what cannot be there.
-func (m *maker) place(vm *cluster.VM) {
-	if places := slices.Concat(m.of(cluster.KindZone, ""), m.of(cluster.KindPod, ""), m.of(cluster.KindCluster, "")); len(places) > 0 && m.yes("within") {
+func (m *maker) place(vm *model.VM) {
+	if places := slices.Concat(
+		m.of(model.KindZone, ""), m.of(model.KindPod, ""), m.of(model.KindCluster, ""),
+	); len(places) > 0 && m.yes("within") {
 		vm.Within = m.pick("place", places)
 	}
 	wrong := func() bool {
@@ -316,12 +339,12 @@ func (m *maker) place(vm *cluster.VM) {
 
 func randomState(t *rapid.T) State {
 	m := &maker{t: t}
-	of := func(form Form) {
+	of := func(form schema.Form) {
 		for i := range rapid.IntRange(0, 3).Draw(t, form.Plural) {
 			m.resource(form, m.pick("name", []string{"null", "true", "1.5", "x", "0x1F", "1e3", "y"})+fmt.Sprint(".", i))
 		}
 	}
-	for _, form := range forms {
+	for _, form := range schema.Forms() {
 		if len(form.Members) == 0 {
 			of(form)
 		}
@@ -332,7 +355,9 @@ func randomState(t *rapid.T) State {
 	for i := range rapid.IntRange(0, 3).Draw(t, "vms") {
 		m.vm(i)
 	}
-	of(groupForm)
+	if form, known := schema.FormOf(model.KindGroup); known {
+		of(form)
+	}
 	return m.state
 }
 
@@ -347,7 +372,7 @@ func TestExportThenApplyChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, problems := Parse("export", text)
+		doc, problems := document.Parse("export", text)
 		if len(problems) > 0 {
 			t.Fatalf("the export is refused:\n%s\n%s", lines(problems), text)
 		}
@@ -355,7 +380,7 @@ func TestExportThenApplyChangesNothing(t *testing.T) {
 		if len(problems) > 0 || len(plan.Changes) > 0 {
 			t.Fatalf("not the same: %+v\n%s\n%s", plan.Changes, lines(problems), text)
 		}
-		built, problems := doc.Build(epoch)
+		built, problems := build(doc, epoch)
 		if len(problems) > 0 {
 			t.Fatalf("cannot be made anew:\n%s", lines(problems))
 		}
@@ -375,15 +400,15 @@ func TestWhatKeepsTheRulesResolves(t *testing.T) {
 				t.Fatal(err)
 			}
 			vdc, _ := now.Resource(vm.VDC)
-			if resolved.Owner.Customer != vdc.Links[LinkCustomer] {
-				t.Fatalf("%s is %s's, its VDC %s's", vm.Name, resolved.Owner.Customer, vdc.Links[LinkCustomer])
+			if resolved.Owner.Customer != vdc.Links[schema.LinkCustomer] {
+				t.Fatalf("%s is %s's, its VDC %s's", vm.Name, resolved.Owner.Customer, vdc.Links[schema.LinkCustomer])
 			}
-			if id := vdc.Links[LinkCluster]; id != "" && resolved.Record.ID != id ||
-				!scopesOf(&now).wide(&vm) && id == "" && resolved.Cluster != cluster.DefaultCluster {
+			if id := vdc.Links[schema.LinkCluster]; id != "" && resolved.Record.ID != id ||
+				!scopesOf(&now).wide(&vm) && id == "" && resolved.Cluster != model.DefaultCluster {
 				t.Fatalf("%s is in %s, its VDC links to %q", vm.Name, resolved.Cluster, id)
 			}
-			search, in, err := SearchOf(Indexed(&now), cluster.NewView(epoch, 1, cluster.Records{}, nil), vm, placement.ForStart)
-			unsaid := vm.Within == "" && vdc.Links[LinkCluster] == "" && vdc.Links[LinkPod] == "" && vdc.Links[LinkZone] == ""
+			search, in, err := SearchOf(Indexed(&now), view.New(epoch, 1, view.Records{}, nil), vm, placement.ForStart)
+			unsaid := vm.Within == "" && vdc.Links[schema.LinkCluster] == "" && vdc.Links[schema.LinkPod] == "" && vdc.Links[schema.LinkZone] == ""
 			if err != nil || (search.Bound == "") != (len(search.Options) > 1 || unsaid) {
 				t.Fatalf("%s is looked for in %+v (%v)", vm.Name, search, err)
 			}
@@ -418,7 +443,7 @@ func plainExport(t *rapid.T, now State) string {
 func (s *State) withoutNodes() {
 	s.Nodes = nil
 	for i := range s.Resources {
-		delete(s.Resources[i].Members, cluster.MembersNodes)
+		delete(s.Resources[i].Members, model.MembersNodes)
 	}
 	for i := range s.VMs {
 		s.VMs[i].Preferred = nil
@@ -431,7 +456,7 @@ func TestAPlanLeadsToWhatIsDeclared(t *testing.T) {
 		now, wanted := randomState(t), randomState(t)
 		wanted.withoutNodes()
 		text := plainExport(t, wanted)
-		doc, problems := Parse("wanted", []byte(text))
+		doc, problems := document.Parse("wanted", []byte(text))
 		if len(problems) > 0 {
 			t.Fatalf("the export is refused:\n%s", lines(problems))
 		}
@@ -448,7 +473,7 @@ func TestAPlanLeadsToWhatIsDeclared(t *testing.T) {
 				t.Errorf("%s of %s/%s changes %v", change.Action, change.Kind, change.Name, change.Fields)
 			}
 		}
-		plan.Assign(epoch, ref)
+		plan.Assign(epoch, schema.Ref)
 		after := plan.Apply(now)
 		if problems := CheckChange(now, after); len(problems) > 0 {
 			t.Fatalf("the outcome breaks rules:\n%s", lines(problems))
@@ -475,14 +500,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, problems := Parse("fuzz", data)
+		doc, problems := document.Parse("fuzz", data)
 		if (doc == nil) != (len(problems) > 0) {
 			t.Fatalf("a document %v and problems %v", doc, problems)
 		}
 		if doc == nil {
 			return
 		}
-		built, problems := doc.Build(epoch)
+		built, problems := build(doc, epoch)
 		if len(problems) > 0 {
 			return
 		}
@@ -493,7 +518,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, problems := Parse("export", text)
+		again, problems := document.Parse("export", text)
 		if len(problems) > 0 {
 			t.Fatalf("the export is refused:\n%s\n%s", lines(problems), text)
 		}

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/schema"
 )
 
 // ErrDangling is wrapped by the error about a link to what is not there.
@@ -15,9 +16,9 @@ var ErrDangling = errors.New("does not exist")
 
 // Resolved is what a VM inherits.
 type Resolved struct {
-	Cluster string           // name
-	Record  cluster.Resource // of the cluster; as by default if it was never declared
-	Owner   cluster.Owner
+	Cluster string         // name
+	Record  model.Resource // of the cluster; as by default if it was never declared
+	Owner   model.Owner
 
 	System, Customer []key.Compiled // the two sets, each by name
 	Layers           []key.Layer    // what they were compiled from, highest level first; levels without keys are left out
@@ -31,7 +32,7 @@ type Resolved struct {
 // because it runs there or its disks are there; if it is bound to none, in the first by name of those that may take it. A VM
 // of which nothing says where is in the default cluster, and one in no VDC belongs to nobody. The error wraps ErrNoCluster, or
 // ErrDangling and names the link, which only a state that nothing has checked can have.
-func Resolve(source Source, vm cluster.VM) (Resolved, error) {
+func Resolve(source Source, vm model.VM) (Resolved, error) {
 	s := scopesOf(source)
 	record, err := s.record(&vm)
 	if err != nil {
@@ -41,7 +42,7 @@ func Resolve(source Source, vm cluster.VM) (Resolved, error) {
 }
 
 // ResolveIn is Resolve in a cluster by name.
-func ResolveIn(source Source, vm cluster.VM, clusterName string) (Resolved, error) {
+func ResolveIn(source Source, vm model.VM, clusterName string) (Resolved, error) {
 	w := &walk{source: source}
 	record := w.namedCluster(clusterName)
 	if w.err != nil {
@@ -50,15 +51,15 @@ func ResolveIn(source Source, vm cluster.VM, clusterName string) (Resolved, erro
 	return resolveIn(source, vm, record)
 }
 
-func resolveIn(source Source, vm cluster.VM, record cluster.Resource) (Resolved, error) {
+func resolveIn(source Source, vm model.VM, record model.Resource) (Resolved, error) {
 	w := &walk{source: source}
-	vdc := w.follow(ref(cluster.KindVM, vm.Name), LinkVDC, cluster.KindVDC, vm.VDC)
-	customer := w.link(vdc, LinkCustomer, cluster.KindCustomer)
-	billing := w.link(customer, LinkBillingEntity, cluster.KindBillingEntity)
-	image := w.follow(ref(cluster.KindVM, vm.Name), LinkImage, cluster.KindImage, vm.Image)
-	disk := w.follow(ref(cluster.KindVM, vm.Name), "first disk", cluster.KindDisk, firstOf(vm.Disks))
-	nic := w.follow(ref(cluster.KindVM, vm.Name), "first NIC", cluster.KindNIC, firstOf(vm.NICs))
-	network := w.link(nic, LinkNetwork, cluster.KindNetwork)
+	vdc := w.follow(schema.Ref(model.KindVM, vm.Name), schema.LinkVDC, model.KindVDC, vm.VDC)
+	customer := w.link(vdc, schema.LinkCustomer, model.KindCustomer)
+	billing := w.link(customer, schema.LinkBillingEntity, model.KindBillingEntity)
+	image := w.follow(schema.Ref(model.KindVM, vm.Name), schema.LinkImage, model.KindImage, vm.Image)
+	disk := w.follow(schema.Ref(model.KindVM, vm.Name), "first disk", model.KindDisk, firstOf(vm.Disks))
+	nic := w.follow(schema.Ref(model.KindVM, vm.Name), "first NIC", model.KindNIC, firstOf(vm.NICs))
+	network := w.link(nic, schema.LinkNetwork, model.KindNetwork)
 
 	w.level(key.LevelCluster, record)
 	w.level(key.LevelBillingEntity, billing)
@@ -68,10 +69,10 @@ func resolveIn(source Source, vm cluster.VM, record cluster.Resource) (Resolved,
 	w.level(key.LevelImage, image)
 	w.level(key.LevelVDCOffer, w.offerOf(vdc))
 	w.level(key.LevelVDC, vdc)
-	vmOffer := w.follow(ref(cluster.KindVM, vm.Name), LinkOffer, cluster.KindOffer, vm.Offer)
+	vmOffer := w.follow(schema.Ref(model.KindVM, vm.Name), schema.LinkOffer, model.KindOffer, vm.Offer)
 	w.level(key.LevelServerOffer, vmOffer)
-	w.layer(key.Layer{Level: key.LevelServer, Resource: ref(cluster.KindVM, vm.Name), Keys: vm.Sticky, Sticky: true})
-	w.layer(key.Layer{Level: key.LevelServer, Resource: ref(cluster.KindVM, vm.Name), Keys: vm.Keys})
+	w.layer(key.Layer{Level: key.LevelServer, Resource: schema.Ref(model.KindVM, vm.Name), Keys: vm.Sticky, Sticky: true})
+	w.layer(key.Layer{Level: key.LevelServer, Resource: schema.Ref(model.KindVM, vm.Name), Keys: vm.Keys})
 	w.level(key.LevelFirstDiskOffer, w.offerOf(disk))
 	w.level(key.LevelFirstDisk, disk)
 	w.level(key.LevelFirstNICNetworkOffer, w.offerOf(network))
@@ -80,8 +81,8 @@ func resolveIn(source Source, vm cluster.VM, record cluster.Resource) (Resolved,
 	w.level(key.LevelFirstNIC, nic)
 	resolved := Resolved{
 		Cluster: record.Name, Record: record,
-		Owner: cluster.Owner{Customer: customer.ID, BillingEntity: billing.ID}, Layers: w.layers,
-		Planner: w.plannerOf(vmOffer, record), Disks: w.volumesOf(ref(cluster.KindVM, vm.Name), &vm), Networks: w.networksOf(&vm),
+		Owner: model.Owner{Customer: customer.ID, BillingEntity: billing.ID}, Layers: w.layers,
+		Planner: w.plannerOf(vmOffer, record), Disks: w.volumesOf(schema.Ref(model.KindVM, vm.Name), &vm), Networks: w.networksOf(&vm),
 	}
 	if w.err != nil {
 		return Resolved{}, w.err
@@ -91,7 +92,7 @@ func resolveIn(source Source, vm cluster.VM, record cluster.Resource) (Resolved,
 }
 
 // Request is what placement is asked for a VM. Pins, exclusions and the least gain are the caller's to add.
-func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placement.Request {
+func Request(resolved Resolved, vm model.VM, purpose placement.Purpose) placement.Request {
 	request := placement.Request{
 		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
 		Cluster: resolved.Cluster, Owner: resolved.Owner,
@@ -101,19 +102,19 @@ func Request(resolved Resolved, vm cluster.VM, purpose placement.Purpose) placem
 	}
 	if purpose.Moves() {
 		request.Current = vm.Holder
-		request.CPU, request.PassedCPU = model(vm.CPU), vm.PassedCPU
+		request.CPU, request.PassedCPU = cpuModel(vm.CPU), vm.PassedCPU
 	} else {
-		request.CPU = model(vm.Spec.CPU)
+		request.CPU = cpuModel(vm.Spec.CPU)
 	}
-	if cluster.SettingsOf(&resolved.Record).Storage == cluster.LocalStorage {
+	if model.SettingsOf(&resolved.Record).Storage == model.LocalStorage {
 		request.Home = vm.Home
 	}
 	return request
 }
 
-// model is a CPU model that a node has to be able to run; none: any node passes its own CPU through.
-func model(cpu string) string {
-	if cpu == cluster.CPUHostPassthrough {
+// cpuModel is a CPU model that a node has to be able to run; none: any node passes its own CPU through.
+func cpuModel(cpu string) string {
+	if cpu == model.CPUHostPassthrough {
 		return ""
 	}
 	return cpu
@@ -123,31 +124,31 @@ func model(cpu string) string {
 // ones and the linked NICs before the plain networks. An image that has a file is the last disk; VMs share it, so it is
 // read-only. The seed image of a VM with user data is for its node to add. A VM that is described by XML has its devices
 // from there: its links say only what keys it inherits. The error wraps ErrDangling, ErrNoVolume if a disk is not made yet, or
-// cluster.ErrInvalid if the whole cannot be.
-func SpecOf(source Source, vm cluster.VM) (cluster.VMSpec, error) { return SpecIn(source, vm, nil) }
+// model.ErrInvalid if the whole cannot be.
+func SpecOf(source Source, vm model.VM) (model.VMSpec, error) { return SpecIn(source, vm, nil) }
 
 // SpecIn is SpecOf with the disks that are not made yet in the pools that were chosen for them.
-func SpecIn(source Source, vm cluster.VM, pools []placement.PoolChoice) (cluster.VMSpec, error) {
+func SpecIn(source Source, vm model.VM, pools []placement.PoolChoice) (model.VMSpec, error) {
 	spec, err := assemble(source, vm, pools)
 	if err != nil {
-		return cluster.VMSpec{}, err
+		return model.VMSpec{}, err
 	}
-	if err := cluster.ValidateSpec(spec); err != nil {
-		return cluster.VMSpec{}, fmt.Errorf("vm/%s with what it links to: %w", vm.Name, err)
+	if err := model.ValidateSpec(spec); err != nil {
+		return model.VMSpec{}, fmt.Errorf("vm/%s with what it links to: %w", vm.Name, err)
 	}
 	return spec, nil
 }
 
 // assemble is SpecIn before the whole is checked.
-func assemble(source Source, vm cluster.VM, pools []placement.PoolChoice) (cluster.VMSpec, error) {
+func assemble(source Source, vm model.VM, pools []placement.PoolChoice) (model.VMSpec, error) {
 	spec := vm.Spec
 	if spec.XML != "" {
 		return spec, nil
 	}
-	w, subject := &walk{source: source}, ref(cluster.KindVM, vm.Name)
-	disks := make([]cluster.Disk, 0, len(vm.Disks)+len(spec.Disks)+1)
+	w, subject := &walk{source: source}, schema.Ref(model.KindVM, vm.Name)
+	disks := make([]model.Disk, 0, len(vm.Disks)+len(spec.Disks)+1)
 	for _, id := range vm.Disks {
-		record := w.follow(subject, "disk", cluster.KindDisk, id)
+		record := w.follow(subject, "disk", model.KindDisk, id)
 		disk := diskOf(record)
 		if record.ID != "" && IsVolume(&record) {
 			order := w.madeIn(&record, pools)
@@ -156,14 +157,14 @@ func assemble(source Source, vm cluster.VM, pools []placement.PoolChoice) (clust
 		disks = append(disks, disk)
 	}
 	disks = append(disks, spec.Disks...)
-	if image := w.follow(subject, LinkImage, cluster.KindImage, vm.Image); image.Settings[SettingPath] != "" {
+	if image := w.follow(subject, schema.LinkImage, model.KindImage, vm.Image); image.Settings[schema.SettingPath] != "" {
 		disk := diskOf(image)
 		disk.ReadOnly = true
 		disks = append(disks, disk)
 	}
 	networks := w.attached(&vm)
 	if w.err != nil {
-		return cluster.VMSpec{}, w.err
+		return model.VMSpec{}, w.err
 	}
 	if len(disks) > 0 {
 		spec.Disks = disks
@@ -175,33 +176,33 @@ func assemble(source Source, vm cluster.VM, pools []placement.PoolChoice) (clust
 }
 
 // madeIn is the volume of a disk where it is, or where it is to be made.
-func (w *walk) madeIn(record *cluster.Resource, pools []placement.PoolChoice) cluster.VolumeOrder {
+func (w *walk) madeIn(record *model.Resource, pools []placement.PoolChoice) model.VolumeOrder {
 	choice := chosen(pools, record.ID)
 	if record.Volume != nil {
 		choice = placement.PoolChoice{Pool: record.Volume.Pool}
 	}
 	if choice.Pool == "" && w.err == nil {
-		w.err = fmt.Errorf("%s has %w yet: the first start of its VM makes it", ref(record.Kind, record.Name), ErrNoVolume)
+		w.err = fmt.Errorf("%s has %w yet: the first start of its VM makes it", schema.Ref(record.Kind, record.Name), ErrNoVolume)
 	}
 	return w.order(record, choice)
 }
 
 // attached are the networks of a VM: those of its NICs before the plain ones.
-func (w *walk) attached(vm *cluster.VM) []string {
+func (w *walk) attached(vm *model.VM) []string {
 	if len(vm.NICs)+len(vm.Spec.Networks) == 0 {
 		return nil
 	}
 	networks := make([]string, 0, len(vm.NICs)+len(vm.Spec.Networks))
 	for _, id := range vm.NICs {
-		network := w.link(w.follow(ref(cluster.KindVM, vm.Name), "NIC", cluster.KindNIC, id), LinkNetwork, cluster.KindNetwork)
-		networks = append(networks, network.Settings[SettingSource])
+		network := w.link(w.follow(schema.Ref(model.KindVM, vm.Name), "NIC", model.KindNIC, id), schema.LinkNetwork, model.KindNetwork)
+		networks = append(networks, network.Settings[schema.SettingSource])
 	}
 	return append(networks, vm.Spec.Networks...)
 }
 
 // networksOf are the networks of a VM as placement looks at them. What a VM that is described by XML is connected to, is not
 // known.
-func (w *walk) networksOf(vm *cluster.VM) []string {
+func (w *walk) networksOf(vm *model.VM) []string {
 	if vm.Spec.XML != "" {
 		return nil
 	}
@@ -210,12 +211,12 @@ func (w *walk) networksOf(vm *cluster.VM) []string {
 	return slices.Compact(networks)
 }
 
-func diskOf(record cluster.Resource) cluster.Disk {
-	disk := cluster.Disk{
-		Path: record.Settings[SettingPath], Format: record.Settings[SettingFormat], Bus: record.Settings[SettingBus],
+func diskOf(record model.Resource) model.Disk {
+	disk := model.Disk{
+		Path: record.Settings[schema.SettingPath], Format: record.Settings[schema.SettingFormat], Bus: record.Settings[schema.SettingBus],
 	}
 	if disk.Bus == "" {
-		disk.Bus = defaultBus
+		disk.Bus = schema.DefaultBus
 	}
 	return disk
 }
@@ -228,28 +229,28 @@ type walk struct {
 }
 
 // follow finds what a link leads to. An empty ID is no link.
-func (w *walk) follow(subject, link string, kind cluster.Kind, id string) cluster.Resource {
+func (w *walk) follow(subject, link string, kind model.Kind, id string) model.Resource {
 	if id == "" || w.err != nil {
-		return cluster.Resource{}
+		return model.Resource{}
 	}
 	found, ok := w.source.Resource(id)
 	if !ok || found.Kind != kind {
 		w.err = fmt.Errorf("%s: its %s, the %s with ID %s, %w", subject, link, kind, id, ErrDangling)
-		return cluster.Resource{}
+		return model.Resource{}
 	}
 	return found
 }
 
-func (w *walk) link(from cluster.Resource, link string, kind cluster.Kind) cluster.Resource {
-	return w.follow(ref(from.Kind, from.Name), link, kind, from.Links[link])
+func (w *walk) link(from model.Resource, link string, kind model.Kind) model.Resource {
+	return w.follow(schema.Ref(from.Kind, from.Name), link, kind, from.Links[link])
 }
 
-func (w *walk) offerOf(from cluster.Resource) cluster.Resource {
-	return w.link(from, LinkOffer, cluster.KindOffer)
+func (w *walk) offerOf(from model.Resource) model.Resource {
+	return w.link(from, schema.LinkOffer, model.KindOffer)
 }
 
-func (w *walk) level(level key.Level, from cluster.Resource) {
-	w.layer(key.Layer{Level: level, Resource: ref(from.Kind, from.Name), Keys: from.Keys})
+func (w *walk) level(level key.Level, from model.Resource) {
+	w.layer(key.Layer{Level: level, Resource: schema.Ref(from.Kind, from.Name), Keys: from.Keys})
 }
 
 func (w *walk) layer(layer key.Layer) {

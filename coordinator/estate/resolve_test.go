@@ -6,53 +6,60 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/schema"
 	"berth/shared/units"
 )
 
 // ladder is an estate in which one key K is set on each of the sixteen levels above the VM "web", with the level's number,
 // counted from 1, as its value.
-func ladder() (*State, cluster.VM) {
-	k := func(level int) []cluster.Key {
-		return []cluster.Key{{Class: cluster.SystemKey, Name: "K", Value: float64(level), Weight: 5}}
+func ladder() (*State, model.VM) {
+	k := func(level int) []model.Key {
+		return []model.Key{{Class: model.SystemKey, Name: "K", Value: float64(level), Weight: 5}}
 	}
-	offer := func(level int, what string) cluster.Resource {
-		return cluster.Resource{
-			ID: "o-" + what, Kind: cluster.KindOffer, Name: "for-" + what, Keys: k(level),
-			Settings: map[string]string{SettingFor: what},
+	offer := func(level int, what string) model.Resource {
+		return model.Resource{
+			ID: "o-" + what, Kind: model.KindOffer, Name: "for-" + what, Keys: k(level),
+			Settings: map[string]string{schema.SettingFor: what},
 		}
 	}
-	now := &State{Resources: []cluster.Resource{
-		{ID: "c", Kind: cluster.KindCluster, Name: "east", Keys: k(1)},
-		{ID: "be", Kind: cluster.KindBillingEntity, Name: "reseller", Keys: k(2)},
+	now := &State{Resources: []model.Resource{
+		{ID: "c", Kind: model.KindCluster, Name: "east", Keys: k(1)},
+		{ID: "be", Kind: model.KindBillingEntity, Name: "reseller", Keys: k(2)},
 		offer(3, "customer"), offer(5, "image"), offer(7, "vdc"), offer(9, "vm"), offer(11, "disk"), offer(13, "network"),
 		offer(15, "nic"),
-		{ID: "cu", Kind: cluster.KindCustomer, Name: "acme", Keys: k(4), Links: map[string]string{LinkBillingEntity: "be", LinkOffer: "o-customer"}},
-		{ID: "im", Kind: cluster.KindImage, Name: "debian", Keys: k(6), Links: map[string]string{LinkOffer: "o-image"}},
 		{
-			ID: "vd", Kind: cluster.KindVDC, Name: "prod", Keys: k(8),
-			Links: map[string]string{LinkCustomer: "cu", LinkCluster: "c", LinkOffer: "o-vdc"},
+			ID: "cu", Kind: model.KindCustomer, Name: "acme", Keys: k(4),
+			Links: map[string]string{schema.LinkBillingEntity: "be", schema.LinkOffer: "o-customer"},
+		},
+		{ID: "im", Kind: model.KindImage, Name: "debian", Keys: k(6), Links: map[string]string{schema.LinkOffer: "o-image"}},
+		{
+			ID: "vd", Kind: model.KindVDC, Name: "prod", Keys: k(8),
+			Links: map[string]string{schema.LinkCustomer: "cu", schema.LinkCluster: "c", schema.LinkOffer: "o-vdc"},
 		},
 		{
-			ID: "d1", Kind: cluster.KindDisk, Name: "root", Keys: k(12), Links: map[string]string{LinkOffer: "o-disk"},
-			Settings: map[string]string{SettingPath: "/srv/root.qcow2", SettingFormat: "qcow2"},
+			ID: "d1", Kind: model.KindDisk, Name: "root", Keys: k(12), Links: map[string]string{schema.LinkOffer: "o-disk"},
+			Settings: map[string]string{schema.SettingPath: "/srv/root.qcow2", schema.SettingFormat: "qcow2"},
 		},
 		{
-			ID: "d2", Kind: cluster.KindDisk, Name: "data", Keys: k(99),
-			Settings: map[string]string{SettingPath: "/srv/data.raw", SettingFormat: "raw", SettingBus: "scsi"},
+			ID: "d2", Kind: model.KindDisk, Name: "data", Keys: k(99),
+			Settings: map[string]string{schema.SettingPath: "/srv/data.raw", schema.SettingFormat: "raw", schema.SettingBus: "scsi"},
 		},
 		{
-			ID: "net", Kind: cluster.KindNetwork, Name: "lan", Keys: k(14), Links: map[string]string{LinkOffer: "o-network"},
-			Settings: map[string]string{SettingSource: "bridge:br0"},
+			ID: "net", Kind: model.KindNetwork, Name: "lan", Keys: k(14), Links: map[string]string{schema.LinkOffer: "o-network"},
+			Settings: map[string]string{schema.SettingSource: "bridge:br0"},
 		},
-		{ID: "n1", Kind: cluster.KindNIC, Name: "eth0", Keys: k(16), Links: map[string]string{LinkNetwork: "net", LinkOffer: "o-nic"}},
-		{ID: "n2", Kind: cluster.KindNIC, Name: "eth1", Keys: k(98), Links: map[string]string{LinkNetwork: "net"}},
+		{
+			ID: "n1", Kind: model.KindNIC, Name: "eth0", Keys: k(16),
+			Links: map[string]string{schema.LinkNetwork: "net", schema.LinkOffer: "o-nic"},
+		},
+		{ID: "n2", Kind: model.KindNIC, Name: "eth1", Keys: k(98), Links: map[string]string{schema.LinkNetwork: "net"}},
 	}}
-	return now, cluster.VM{
+	return now, model.VM{
 		ID: "v", Name: "web", VDC: "vd", Offer: "o-vm", Image: "im", Disks: []string{"d1", "d2"}, NICs: []string{"n1", "n2"},
-		Keys: k(10), Spec: cluster.VMSpec{Memory: 2 * units.GiB, VCPUs: 2},
+		Keys: k(10), Spec: model.VMSpec{Memory: 2 * units.GiB, VCPUs: 2},
 	}
 }
 
@@ -78,7 +85,7 @@ func TestResolveWalksAllSixteenLevels(t *testing.T) {
 	}
 }
 
-func removeKey(now *State, vm *cluster.VM, value float64) {
+func removeKey(now *State, vm *model.VM, value float64) {
 	for i := range now.Resources {
 		if keys := now.Resources[i].Keys; len(keys) > 0 && keys[0].Value == value {
 			now.Resources[i].Keys = nil
@@ -95,7 +102,7 @@ func TestResolveNamesOwnerAndCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (cluster.Owner{Customer: "cu", BillingEntity: "be"}); resolved.Owner != want || resolved.Cluster != "east" {
+	if want := (model.Owner{Customer: "cu", BillingEntity: "be"}); resolved.Owner != want || resolved.Cluster != "east" {
 		t.Errorf("owner %+v in %s, want %+v in east", resolved.Owner, resolved.Cluster, want)
 	}
 	var from []string
@@ -112,16 +119,16 @@ func TestResolveNamesOwnerAndCluster(t *testing.T) {
 }
 
 func TestAVMInNoVDCIsNobodysInTheDefaultCluster(t *testing.T) {
-	vm := cluster.VM{ID: "v", Name: "web"}
+	vm := model.VM{ID: "v", Name: "web"}
 	resolved, err := Resolve(&State{}, vm)
-	if err != nil || resolved.Cluster != cluster.DefaultCluster || resolved.Owner != (cluster.Owner{}) || len(resolved.System) != 3 {
+	if err != nil || resolved.Cluster != model.DefaultCluster || resolved.Owner != (model.Owner{}) || len(resolved.System) != 3 {
 		t.Errorf("undeclared: %+v, %v, want the default cluster with the three special keys", resolved, err)
 	}
-	declared := cluster.Resource{
-		ID: cluster.DefaultCluster, Kind: cluster.KindCluster, Name: cluster.DefaultCluster,
-		Keys: []cluster.Key{{Class: cluster.SystemKey, Name: "K", Weight: 1}},
+	declared := model.Resource{
+		ID: model.DefaultCluster, Kind: model.KindCluster, Name: model.DefaultCluster,
+		Keys: []model.Key{{Class: model.SystemKey, Name: "K", Weight: 1}},
 	}
-	resolved, err = Resolve(&State{Resources: []cluster.Resource{declared}}, vm)
+	resolved, err = Resolve(&State{Resources: []model.Resource{declared}}, vm)
 	if err != nil || len(resolved.System) != 1 || resolved.System[0].From != "cluster/default" {
 		t.Errorf("declared: %+v, %v, want its own key", resolved, err)
 	}
@@ -131,7 +138,7 @@ func TestAVMInNoVDCIsNobodysInTheDefaultCluster(t *testing.T) {
 func TestStickyCopiesStandBelowTheVMsOwnKeys(t *testing.T) {
 	now, vm := ladder()
 	vm.Disks, vm.NICs = nil, nil
-	vm.Sticky = []cluster.Key{{Class: cluster.SystemKey, Name: "K", Value: 0.5, Weight: 30}}
+	vm.Sticky = []model.Key{{Class: model.SystemKey, Name: "K", Value: 0.5, Weight: 30}}
 	resolved, err := Resolve(now, vm)
 	if err != nil || resolved.System[0].Value != 10 || resolved.System[0].Sticky || !cmp.Equal(resolved.System[0].Overrode[0].Value, 0.5) {
 		t.Errorf("own key: %+v, %v", resolved.System, err)
@@ -143,16 +150,16 @@ func TestStickyCopiesStandBelowTheVMsOwnKeys(t *testing.T) {
 }
 
 func TestResolveNamesADanglingLink(t *testing.T) {
-	for want, change := range map[string]func(*State, *cluster.VM){
-		"vm/web: its vdc, the vdc with ID gone, does not exist":             func(_ *State, vm *cluster.VM) { vm.VDC = "gone" },
-		"vm/web: its offer, the offer with ID gone, does not exist":         func(_ *State, vm *cluster.VM) { vm.Offer = "gone" },
-		"vm/web: its image, the image with ID d1, does not exist":           func(_ *State, vm *cluster.VM) { vm.Image = "d1" },
-		"vm/web: its first disk, the disk with ID gone, does not exist":     func(_ *State, vm *cluster.VM) { vm.Disks[0] = "gone" },
-		"vm/web: its first NIC, the nic with ID gone, does not exist":       func(_ *State, vm *cluster.VM) { vm.NICs[0] = "gone" },
-		"vdc/prod: its customer, the customer with ID gone, does not exist": func(s *State, _ *cluster.VM) { relink(s, "vd", LinkCustomer) },
-		"vdc/prod: its cluster, the cluster with ID gone, does not exist":   func(s *State, _ *cluster.VM) { relink(s, "vd", LinkCluster) },
-		"nic/eth0: its network, the network with ID gone, does not exist":   func(s *State, _ *cluster.VM) { relink(s, "n1", LinkNetwork) },
-		"network/lan: its offer, the offer with ID gone, does not exist":    func(s *State, _ *cluster.VM) { relink(s, "net", LinkOffer) },
+	for want, change := range map[string]func(*State, *model.VM){
+		"vm/web: its vdc, the vdc with ID gone, does not exist":             func(_ *State, vm *model.VM) { vm.VDC = "gone" },
+		"vm/web: its offer, the offer with ID gone, does not exist":         func(_ *State, vm *model.VM) { vm.Offer = "gone" },
+		"vm/web: its image, the image with ID d1, does not exist":           func(_ *State, vm *model.VM) { vm.Image = "d1" },
+		"vm/web: its first disk, the disk with ID gone, does not exist":     func(_ *State, vm *model.VM) { vm.Disks[0] = "gone" },
+		"vm/web: its first NIC, the nic with ID gone, does not exist":       func(_ *State, vm *model.VM) { vm.NICs[0] = "gone" },
+		"vdc/prod: its customer, the customer with ID gone, does not exist": func(s *State, _ *model.VM) { relink(s, "vd", schema.LinkCustomer) },
+		"vdc/prod: its cluster, the cluster with ID gone, does not exist":   func(s *State, _ *model.VM) { relink(s, "vd", schema.LinkCluster) },
+		"nic/eth0: its network, the network with ID gone, does not exist":   func(s *State, _ *model.VM) { relink(s, "n1", schema.LinkNetwork) },
+		"network/lan: its offer, the offer with ID gone, does not exist":    func(s *State, _ *model.VM) { relink(s, "net", schema.LinkOffer) },
 	} {
 		now, vm := ladder()
 		change(now, &vm)
@@ -174,16 +181,16 @@ func TestRequestCarriesWhatPlacementNeeds(t *testing.T) {
 	now, vm := ladder()
 	vm.Holder, vm.Home = "hv1", "hv2"
 	vm.NICs, vm.Disks = nil, nil
-	vm.Keys = append(vm.Keys, cluster.Key{Class: cluster.CustomerKey, Name: "G", Value: 1, Weight: -100})
+	vm.Keys = append(vm.Keys, model.Key{Class: model.CustomerKey, Name: "G", Value: 1, Weight: -100})
 	resolved, err := Resolve(now, vm)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := placement.Request{
 		Purpose: placement.ForMigrate, VM: "v", VMName: "web", Memory: 2 * units.GiB, VCPUs: 2, Cluster: "east", Current: "hv1",
-		Owner:        cluster.Owner{Customer: "cu", BillingEntity: "be"},
-		SystemKeys:   []key.Weighted{{Name: "K", Value: 10, Weight: 5, Class: cluster.SystemKey, Level: "vm"}},
-		CustomerKeys: []key.Weighted{{Name: "G", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
+		Owner:        model.Owner{Customer: "cu", BillingEntity: "be"},
+		SystemKeys:   []key.Weighted{{Name: "K", Value: 10, Weight: 5, Class: model.SystemKey, Level: "vm"}},
+		CustomerKeys: []key.Weighted{{Name: "G", Value: 1, Weight: -100, Class: model.CustomerKey, Level: "vm"}},
 	}
 	if diff := cmp.Diff(want, Request(resolved, vm, placement.ForMigrate)); diff != "" {
 		t.Error(diff)
@@ -192,7 +199,7 @@ func TestRequestCarriesWhatPlacementNeeds(t *testing.T) {
 	if diff := cmp.Diff(want, Request(resolved, vm, placement.ForStart)); diff != "" {
 		t.Error(diff)
 	}
-	resolved.Record.Settings = map[string]string{cluster.SettingStorage: string(cluster.LocalStorage)}
+	resolved.Record.Settings = map[string]string{model.SettingStorage: string(model.LocalStorage)}
 	if got := Request(resolved, vm, placement.ForStart); got.Home != "hv2" {
 		t.Errorf("local storage: home %q, want hv2", got.Home)
 	}
@@ -202,18 +209,18 @@ func TestSpecOfAttachesWhatTheVMLinksTo(t *testing.T) {
 	now, vm := ladder()
 	for i := range now.Resources {
 		if now.Resources[i].ID == "im" {
-			now.Resources[i].Settings = map[string]string{SettingPath: "/srv/debian.iso", SettingFormat: "raw"}
+			now.Resources[i].Settings = map[string]string{schema.SettingPath: "/srv/debian.iso", schema.SettingFormat: "raw"}
 		}
 	}
-	vm.Spec.Disks = []cluster.Disk{{Path: "/srv/plain.raw", Format: "raw", Bus: "sata"}}
+	vm.Spec.Disks = []model.Disk{{Path: "/srv/plain.raw", Format: "raw", Bus: "sata"}}
 	vm.Spec.Networks = []string{"default"}
 	spec, err := SpecOf(now, vm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := cluster.VMSpec{
+	want := model.VMSpec{
 		Memory: 2 * units.GiB, VCPUs: 2,
-		Disks: []cluster.Disk{
+		Disks: []model.Disk{
 			{Path: "/srv/root.qcow2", Format: "qcow2", Bus: "virtio"},
 			{Path: "/srv/data.raw", Format: "raw", Bus: "scsi"},
 			{Path: "/srv/plain.raw", Format: "raw", Bus: "sata"},
@@ -225,15 +232,15 @@ func TestSpecOfAttachesWhatTheVMLinksTo(t *testing.T) {
 		t.Error(diff)
 	}
 
-	vm.Spec.Disks = []cluster.Disk{{Path: "/srv/root.qcow2", Format: "qcow2", Bus: "virtio"}}
-	if _, err := SpecOf(now, vm); !errors.Is(err, cluster.ErrInvalid) {
+	vm.Spec.Disks = []model.Disk{{Path: "/srv/root.qcow2", Format: "qcow2", Bus: "virtio"}}
+	if _, err := SpecOf(now, vm); !errors.Is(err, model.ErrInvalid) {
 		t.Errorf("one file twice: %v, want ErrInvalid", err)
 	}
 	vm.Spec.Disks, vm.Disks = nil, []string{"gone"}
 	if _, err := SpecOf(now, vm); !errors.Is(err, ErrDangling) {
 		t.Errorf("a disk that is not there: %v, want ErrDangling", err)
 	}
-	vm.Spec = cluster.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain/>"}
+	vm.Spec = model.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain/>"}
 	if spec, err := SpecOf(now, vm); err != nil || !cmp.Equal(spec, vm.Spec) {
 		t.Errorf("by XML: %+v, %v, want it as it is", spec, err)
 	}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	"berth/shared/units"
 )
 
@@ -100,7 +102,7 @@ func TestDiffRefuses(t *testing.T) {
 		"a VM that leaves its disk": {
 			change: func(now *State) {
 				vm := &now.VMs[indexOf(now, "web-1")]
-				vm.VDC, vm.Home, vm.Preferred = idOf(now, cluster.KindVDC, "acme-edge"), "n2", nil
+				vm.VDC, vm.Home, vm.Preferred = idOf(now, model.KindVDC, "acme-edge"), "n2", nil
 			},
 			text: "clusters: [{name: far, storage: local}]\nvdcs: [{name: acme-edge, customer: acme, cluster: far}]",
 			want: "vm/web-1: its disk is on node/hv2 in cluster edge, and it belongs into cluster far: leave it in a VDC of cluster edge",
@@ -135,7 +137,7 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"XML beside networks": {
 			text: "vms: [{name: z, networks: [default], xml: \"<domain type='kvm'><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
-			want: "e:2: vm/z: networks beside xml is not valid: want one or the other: the XML says it all",
+			want: "e:2: vm/z: networks together with xml is not valid: want one or the other: the XML says it all",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +145,7 @@ func TestDiffRefuses(t *testing.T) {
 			if c.change != nil {
 				c.change(&now)
 			}
-			doc, problems := Parse("e", []byte(head+c.text))
+			doc, problems := document.Parse("e", []byte(head+c.text))
 			if len(problems) > 0 {
 				t.Fatalf("does not parse:\n%s", lines(problems))
 			}
@@ -168,7 +170,7 @@ func sameLines(a, b string) bool {
 func run(name, node string) func(*State) {
 	return func(now *State) {
 		vm := &now.VMs[indexOf(now, name)]
-		vm.Desired, vm.Holder, vm.Epoch = cluster.Running, node, 1
+		vm.Desired, vm.Holder, vm.Epoch = model.Running, node, 1
 	}
 }
 
@@ -181,7 +183,7 @@ func indexOf(now *State, name string) int {
 	return -1
 }
 
-func idOf(now *State, kind cluster.Kind, name string) string {
+func idOf(now *State, kind model.Kind, name string) string {
 	r, _ := now.ResourceByName(kind, name)
 	return r.ID
 }
@@ -192,7 +194,7 @@ func TestProblemsOfAWholeDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, problems := Parse("bad.yaml", text)
+	_, problems := document.Parse("bad.yaml", text)
 	golden(t, "bad.golden", lines(problems))
 
 	text, err = os.ReadFile("testdata/misfit.yaml")
@@ -209,98 +211,98 @@ func TestProblemsOfAWholeDocument(t *testing.T) {
 func TestCheckRefusesBrokenRecords(t *testing.T) {
 	for want, change := range map[string]func(*State){
 		`rack/a: no kind of resource is called "rack": delete it`: func(s *State) {
-			s.Resources = append(s.Resources, cluster.Resource{ID: "r", Kind: "rack", Name: "a"})
+			s.Resources = append(s.Resources, model.Resource{ID: "r", Kind: "rack", Name: "a"})
 		},
 		"offer/small: two offers have the name: rename one": func(s *State) {
-			r, _ := s.ResourceByName(cluster.KindOffer, "small")
+			r, _ := s.ResourceByName(model.KindOffer, "small")
 			r.ID = "twin"
 			s.Resources = append(s.Resources, r)
 		},
 		"offer/copy: another resource has its ID gold-id: delete one": func(s *State) {
 			s.Resources = append(s.Resources,
-				cluster.Resource{ID: "gold-id", Kind: cluster.KindOffer, Name: "copy", Settings: map[string]string{SettingFor: "vm"}},
-				cluster.Resource{ID: "gold-id", Kind: cluster.KindOffer, Name: "copy2", Settings: map[string]string{SettingFor: "vm"}})
+				model.Resource{ID: "gold-id", Kind: model.KindOffer, Name: "copy", Settings: map[string]string{schema.SettingFor: "vm"}},
+				model.Resource{ID: "gold-id", Kind: model.KindOffer, Name: "copy2", Settings: map[string]string{schema.SettingFor: "vm"}})
 		},
 		"cluster/second: the cluster default, and only it, has the ID default: delete it": func(s *State) {
-			edit(s, cluster.KindCluster, cluster.DefaultCluster, func(r *cluster.Resource) { r.Name = "second" })
+			edit(s, model.KindCluster, model.DefaultCluster, func(r *model.Resource) { r.Name = "second" })
 		},
 		"billing-entity/mbe: a billing-entity links to no customer: links lead up the hierarchy, so that they cannot go round: remove the link": func(s *State) {
-			edit(s, cluster.KindBillingEntity, "mbe", func(r *cluster.Resource) {
-				r.Links = map[string]string{LinkCustomer: idOf(s, cluster.KindCustomer, "acme")}
+			edit(s, model.KindBillingEntity, "mbe", func(r *model.Resource) {
+				r.Links = map[string]string{schema.LinkCustomer: idOf(s, model.KindCustomer, "acme")}
 			})
 		},
 		"vdc/acme-prod: its customer is offer/gold, want a customer: link it to a customer": func(s *State) {
-			edit(s, cluster.KindVDC, "acme-prod", func(r *cluster.Resource) {
-				r.Links = map[string]string{LinkCustomer: idOf(s, cluster.KindOffer, "gold")}
+			edit(s, model.KindVDC, "acme-prod", func(r *model.Resource) {
+				r.Links = map[string]string{schema.LinkCustomer: idOf(s, model.KindOffer, "gold")}
 			})
 		},
 		"vdc/acme-prod: its customer, the customer with ID gone, does not exist: link it to one that does": func(s *State) {
-			edit(s, cluster.KindVDC, "acme-prod", func(r *cluster.Resource) { r.Links = map[string]string{LinkCustomer: "gone"} })
+			edit(s, model.KindVDC, "acme-prod", func(r *model.Resource) { r.Links = map[string]string{schema.LinkCustomer: "gone"} })
 		},
 		"vdc/acme-prod: without a customer: name one: whose it is": func(s *State) {
-			edit(s, cluster.KindVDC, "acme-prod", func(r *cluster.Resource) { r.Links = nil })
+			edit(s, model.KindVDC, "acme-prod", func(r *model.Resource) { r.Links = nil })
 		},
 		`cluster/edge: ram_ratio is kept as "1.0", want "1": set it again`: func(s *State) {
-			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.Settings[cluster.SettingRAMRatio] = "1.0" })
+			edit(s, model.KindCluster, "edge", func(r *model.Resource) { r.Settings[model.SettingRAMRatio] = "1.0" })
 		},
 		`cluster/edge: ram_ratio "x" is not valid: want a number from 0.1 to 16`: func(s *State) {
-			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.Settings[cluster.SettingRAMRatio] = "x" })
+			edit(s, model.KindCluster, "edge", func(r *model.Resource) { r.Settings[model.SettingRAMRatio] = "x" })
 		},
 		"cluster/edge: a cluster has no setting colour: remove it": func(s *State) {
-			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.Settings["colour"] = "red" })
+			edit(s, model.KindCluster, "edge", func(r *model.Resource) { r.Settings["colour"] = "red" })
 		},
 		"offer/gold: without a for: give one: customer, image, vdc, vm, disk, network or nic": func(s *State) {
-			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.Settings = nil })
+			edit(s, model.KindOffer, "gold", func(r *model.Resource) { r.Settings = nil })
 		},
 		"offer/gold: an offer declares keys of nodes: declare them on a cluster": func(s *State) {
-			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.NodeKeys = []cluster.NodeKey{{Name: "K"}} })
+			edit(s, model.KindOffer, "gold", func(r *model.Resource) { r.NodeKeys = []model.NodeKey{{Name: "K"}} })
 		},
 		"cluster/edge: 65 node keys, at most 64 are kept: declare fewer": func(s *State) {
-			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) {
-				for i := range cluster.MaxKeys + 1 {
-					r.NodeKeys = append(r.NodeKeys, cluster.NodeKey{Name: "K" + figure(float64(i))})
+			edit(s, model.KindCluster, "edge", func(r *model.Resource) {
+				for i := range model.MaxKeys + 1 {
+					r.NodeKeys = append(r.NodeKeys, model.NodeKey{Name: "K" + schema.Figure(float64(i))})
 				}
 			})
 		},
 		"cluster/edge: two node keys K: keep one": func(s *State) {
-			edit(s, cluster.KindCluster, "edge", func(r *cluster.Resource) { r.NodeKeys = []cluster.NodeKey{{Name: "K"}, {Name: "K"}} })
+			edit(s, model.KindCluster, "edge", func(r *model.Resource) { r.NodeKeys = []model.NodeKey{{Name: "K"}, {Name: "K"}} })
 		},
 		"offer/gold: 65 keys, at most 64 are kept on one resource: set fewer": func(s *State) {
-			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) {
+			edit(s, model.KindOffer, "gold", func(r *model.Resource) {
 				r.Keys = nil
-				for i := range cluster.MaxKeys + 1 {
-					r.Keys = append(r.Keys, cluster.Key{Class: cluster.SystemKey, Name: "K" + figure(float64(i))})
+				for i := range model.MaxKeys + 1 {
+					r.Keys = append(r.Keys, model.Key{Class: model.SystemKey, Name: "K" + schema.Figure(float64(i))})
 				}
 			})
 		},
 		"group/web-apart: its member, the vm with ID gone, does not exist: leave it out": func(s *State) {
-			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) { r.Members[cluster.MembersVMs] = []string{"gone"} })
+			edit(s, model.KindGroup, "web-apart", func(r *model.Resource) { r.Members[model.MembersVMs] = []string{"gone"} })
 		},
 		"group/web-apart: vms lists tiny twice: keep one": func(s *State) {
-			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) {
-				r.Members[cluster.MembersVMs] = append(r.Members[cluster.MembersVMs], r.Members[cluster.MembersVMs]...)
+			edit(s, model.KindGroup, "web-apart", func(r *model.Resource) {
+				r.Members[model.MembersVMs] = append(r.Members[model.MembersVMs], r.Members[model.MembersVMs]...)
 			})
 		},
 		"group/web-apart: nodes are not kept in the order of their IDs: set them again": func(s *State) {
-			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) { r.Members[cluster.MembersNodes] = []string{"n2", "n1"} })
+			edit(s, model.KindGroup, "web-apart", func(r *model.Resource) { r.Members[model.MembersNodes] = []string{"n2", "n1"} })
 		},
 		"group/web-apart: its member, the node with ID vm-15, does not exist: leave it out": func(s *State) {
-			edit(s, cluster.KindGroup, "web-apart", func(r *cluster.Resource) { r.Members[cluster.MembersNodes] = []string{"vm-15"} })
+			edit(s, model.KindGroup, "web-apart", func(r *model.Resource) { r.Members[model.MembersNodes] = []string{"vm-15"} })
 		},
 		"offer/gold: an offer has no members vms: remove them": func(s *State) {
-			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.Members = map[string][]string{"vms": {"vm-15"}} })
+			edit(s, model.KindOffer, "gold", func(r *model.Resource) { r.Members = map[string][]string{"vms": {"vm-15"}} })
 		},
 		"offer/gold: an offer has no list words: remove it": func(s *State) {
-			edit(s, cluster.KindOffer, "gold", func(r *cluster.Resource) { r.Lists = map[string][]string{"words": {"x"}} })
+			edit(s, model.KindOffer, "gold", func(r *model.Resource) { r.Lists = map[string][]string{"words": {"x"}} })
 		},
 		`policy/spread: weighers is kept as ["customer-keys=2.0"], want ["customer-keys=2"]: set it again`: func(s *State) {
-			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Lists[ListWeighers] = []string{"customer-keys=2.0"} })
+			edit(s, model.KindPolicy, "spread", func(r *model.Resource) { r.Lists[schema.ListWeighers] = []string{"customer-keys=2.0"} })
 		},
 		`policy/spread: weighers "customer-keys" is not valid: want NAME=NUMBER, a finite number from -1e+09 to 1e+09`: func(s *State) {
-			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Lists[ListWeighers] = []string{"customer-keys"} })
+			edit(s, model.KindPolicy, "spread", func(r *model.Resource) { r.Lists[schema.ListWeighers] = []string{"customer-keys"} })
 		},
 		"policy/spread: key K on a policy is not valid: want keys only on VMs and what is above them: a policy is not": func(s *State) {
-			edit(s, cluster.KindPolicy, "spread", func(r *cluster.Resource) { r.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: "K"}} })
+			edit(s, model.KindPolicy, "spread", func(r *model.Resource) { r.Keys = []model.Key{{Class: model.SystemKey, Name: "K"}} })
 		},
 		"vm/web-1: what it prefers, the node with ID gone, does not exist: leave it out": func(s *State) { s.VMs[0].Preferred = []string{"gone"} },
 		"vm/web-1: two customer keys Group1: keep one":                                   func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
@@ -309,13 +311,13 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 			s.Nodes[0].Settings.RAMRatio = &ratio
 		},
 		"node/hv2: two nodes have the name: rename one": func(s *State) {
-			s.Nodes = append(s.Nodes, cluster.Node{ID: "n3", Name: "hv2", Cluster: "default"})
+			s.Nodes = append(s.Nodes, model.Node{ID: "n3", Name: "hv2", Cluster: "default"})
 		},
 		"vm/tiny: two vms have the name: rename one": func(s *State) {
-			s.VMs = append(s.VMs, cluster.VM{ID: "twin", Name: "tiny", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+			s.VMs = append(s.VMs, model.VM{ID: "twin", Name: "tiny", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 		},
 		`vm/a b: vm name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`: func(s *State) {
-			s.VMs = append(s.VMs, cluster.VM{ID: "odd", Name: "a b", Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1}})
+			s.VMs = append(s.VMs, model.VM{ID: "odd", Name: "a b", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 		},
 	} {
 		now := site(t)
@@ -326,7 +328,7 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 	}
 }
 
-func edit(s *State, kind cluster.Kind, name string, do func(*cluster.Resource)) {
+func edit(s *State, kind model.Kind, name string, do func(*model.Resource)) {
 	for i := range s.Resources {
 		if r := &s.Resources[i]; r.Kind == kind && r.Name == name {
 			do(r)
@@ -336,8 +338,8 @@ func edit(s *State, kind cluster.Kind, name string, do func(*cluster.Resource)) 
 
 // What a kind links to stands before it, so that links cannot go round.
 func TestLinksLeadUpTheTable(t *testing.T) {
-	before := make(map[cluster.Kind]bool)
-	for _, form := range Forms() {
+	before := make(map[model.Kind]bool)
+	for _, form := range schema.Forms() {
 		for _, link := range form.Links {
 			if !before[link.To] {
 				t.Errorf("%s links to %s, which does not stand before it", form.Kind, link.To)

@@ -4,31 +4,34 @@ import (
 	"fmt"
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/document"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	"berth/shared/units"
 )
 
 // large is an estate of so many VMs, each with a disk and a NIC, in a VDC for ten.
 func large(vms int) State {
-	now := State{Resources: []cluster.Resource{
-		{ID: "net", Kind: cluster.KindNetwork, Name: "lan", Settings: map[string]string{SettingSource: "default"}},
-		{ID: "c", Kind: cluster.KindCustomer, Name: "acme"},
+	now := State{Resources: []model.Resource{
+		{ID: "net", Kind: model.KindNetwork, Name: "lan", Settings: map[string]string{schema.SettingSource: "default"}},
+		{ID: "c", Kind: model.KindCustomer, Name: "acme"},
 	}}
 	for i := range vms {
 		if i%10 == 0 {
-			now.Resources = append(now.Resources, cluster.Resource{
-				ID: fmt.Sprint("v", i/10), Kind: cluster.KindVDC, Name: fmt.Sprint("vdc-", i/10), Links: map[string]string{LinkCustomer: "c"},
+			now.Resources = append(now.Resources, model.Resource{
+				ID: fmt.Sprint("v", i/10), Kind: model.KindVDC, Name: fmt.Sprint("vdc-", i/10), Links: map[string]string{schema.LinkCustomer: "c"},
 			})
 		}
 		disk, nic := fmt.Sprint("d", i), fmt.Sprint("n", i)
 		now.Resources = append(now.Resources,
-			cluster.Resource{
-				ID: disk, Kind: cluster.KindDisk, Name: disk, Settings: map[string]string{SettingPath: "/srv/" + disk, SettingFormat: "raw"},
+			model.Resource{
+				ID: disk, Kind: model.KindDisk, Name: disk,
+				Settings: map[string]string{schema.SettingPath: "/srv/" + disk, schema.SettingFormat: "raw"},
 			},
-			cluster.Resource{ID: nic, Kind: cluster.KindNIC, Name: nic, Links: map[string]string{LinkNetwork: "net"}})
-		now.VMs = append(now.VMs, cluster.VM{
-			ID: fmt.Sprint("vm", i), Name: fmt.Sprint("vm-", i), Desired: cluster.Stopped, VDC: fmt.Sprint("v", i/10),
-			Disks: []string{disk}, NICs: []string{nic}, Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
+			model.Resource{ID: nic, Kind: model.KindNIC, Name: nic, Links: map[string]string{schema.LinkNetwork: "net"}})
+		now.VMs = append(now.VMs, model.VM{
+			ID: fmt.Sprint("vm", i), Name: fmt.Sprint("vm-", i), Desired: model.Stopped, VDC: fmt.Sprint("v", i/10),
+			Disks: []string{disk}, NICs: []string{nic}, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1},
 		})
 	}
 	return now
@@ -41,19 +44,19 @@ func grouped(vms int) State {
 		if i%10 > 0 {
 			continue
 		}
-		group := cluster.Resource{
-			ID: fmt.Sprint("g", i), Kind: cluster.KindGroup, Name: fmt.Sprint("group-", i),
-			Settings: map[string]string{cluster.SettingVMsRule: string(cluster.Negative), cluster.SettingVMsEnforcing: "true"},
+		group := model.Resource{
+			ID: fmt.Sprint("g", i), Kind: model.KindGroup, Name: fmt.Sprint("group-", i),
+			Settings: map[string]string{model.SettingVMsRule: string(model.Negative), model.SettingVMsEnforcing: "true"},
 		}
 		if label := fmt.Sprint("label-", i); i%20 == 0 {
-			group.Lists = map[string][]string{cluster.ListVMLabels: {label}}
+			group.Lists = map[string][]string{model.ListVMLabels: {label}}
 			for n := range 10 {
 				now.VMs[i+n].Labels = []string{label}
 			}
 		} else {
-			group.Members = map[string][]string{cluster.MembersVMs: {}}
+			group.Members = map[string][]string{model.MembersVMs: {}}
 			for n := range 10 {
-				group.Members[cluster.MembersVMs] = append(group.Members[cluster.MembersVMs], now.VMs[i+n].ID)
+				group.Members[model.MembersVMs] = append(group.Members[model.MembersVMs], now.VMs[i+n].ID)
 			}
 		}
 		now.Resources = append(now.Resources, group)
@@ -64,7 +67,7 @@ func grouped(vms int) State {
 func BenchmarkEditWithGroups(b *testing.B) {
 	now := grouped(10_000)
 	for b.Loop() {
-		if _, err := Edit(now, now.Resources[0], Wanted{Settings: map[string]string{SettingSource: "bridge:br0"}}); err != nil {
+		if _, err := Edit(now, now.Resources[0], Wanted{Settings: map[string]string{schema.SettingSource: "bridge:br0"}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -77,7 +80,7 @@ func BenchmarkApplyWithGroups(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		doc, problems := Parse("estate.yaml", text)
+		doc, problems := document.Parse("estate.yaml", text)
 		if len(problems) > 0 {
 			b.Fatal(lines(problems))
 		}
@@ -91,7 +94,7 @@ func BenchmarkApplyWithGroups(b *testing.B) {
 func BenchmarkEdit(b *testing.B) {
 	now := large(10_000)
 	for b.Loop() {
-		if _, err := Edit(now, now.Resources[0], Wanted{Settings: map[string]string{SettingSource: "bridge:br0"}}); err != nil {
+		if _, err := Edit(now, now.Resources[0], Wanted{Settings: map[string]string{schema.SettingSource: "bridge:br0"}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -105,7 +108,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		doc, problems := Parse("estate.yaml", text)
+		doc, problems := document.Parse("estate.yaml", text)
 		if len(problems) > 0 {
 			b.Fatal(lines(problems))
 		}

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // ErrNoCluster is wrapped by the error about a VM that no cluster may take.
@@ -14,46 +15,46 @@ var ErrNoCluster = errors.New("no cluster may take it")
 
 // scope is where a VM may be placed by what its VDC and the VM itself say.
 type scope struct {
-	clusters []cluster.Resource // by name
-	said     string             // what says so, in words: "vdc/web names pod/p1"
-	unsaid   bool               // nothing does: it is the default cluster
+	clusters []model.Resource // by name
+	said     string           // what says so, in words: "vdc/web names pod/p1"
+	unsaid   bool             // nothing does: it is the default cluster
 }
 
 func (s *scope) has(clusterName string) bool {
-	return slices.ContainsFunc(s.clusters, func(r cluster.Resource) bool { return r.Name == clusterName })
+	return slices.ContainsFunc(s.clusters, func(r model.Resource) bool { return r.Name == clusterName })
 }
 
 // named is the cluster of the scope with this name.
-func (s *scope) named(clusterName string) (cluster.Resource, bool) {
-	return first(s.clusters, func(r *cluster.Resource) bool { return r.Name == clusterName })
+func (s *scope) named(clusterName string) (model.Resource, bool) {
+	return first(s.clusters, func(r *model.Resource) bool { return r.Name == clusterName })
 }
 
 // places are the links that say where VMs run, narrowest first.
-var places = []Link{
-	{Name: LinkCluster, To: cluster.KindCluster}, {Name: LinkPod, To: cluster.KindPod}, {Name: LinkZone, To: cluster.KindZone},
+var places = []schema.Link{
+	{Name: schema.LinkCluster, To: model.KindCluster}, {Name: schema.LinkPod, To: model.KindPod}, {Name: schema.LinkZone, To: model.KindZone},
 }
 
 // scopes finds where VMs may be placed. It looks at all clusters once, and only for those that are bound to no single one.
 type scopes struct {
 	walk
-	clusters []cluster.Resource // all, by name, once they are needed
+	clusters []model.Resource // all, by name, once they are needed
 	known    map[[2]string]scope
 }
 
 func scopesOf(source Source) *scopes { return &scopes{walk: walk{source: source}} }
 
 // of is where a VM may be placed. The error wraps ErrDangling or ErrNoCluster.
-func (s *scopes) of(vm *cluster.VM) (scope, error) {
+func (s *scopes) of(vm *model.VM) (scope, error) {
 	if found, known := s.known[[2]string{vm.VDC, vm.Within}]; known {
 		return found, nil
 	}
 	s.err = nil
-	subject := ref(cluster.KindVM, vm.Name)
-	vdc := s.follow(subject, LinkVDC, cluster.KindVDC, vm.VDC)
+	subject := schema.Ref(model.KindVM, vm.Name)
+	vdc := s.follow(subject, schema.LinkVDC, model.KindVDC, vm.VDC)
 	var found scope
 	switch {
 	case vm.VDC != "" && vm.Within != "":
-		found = s.narrowed(s.under(vdc), s.within(subject, vm.Within), ref(vdc.Kind, vdc.Name))
+		found = s.narrowed(s.under(vdc), s.within(subject, vm.Within), schema.Ref(vdc.Kind, vdc.Name))
 	case vm.Within != "":
 		found = s.within(subject, vm.Within)
 	default:
@@ -70,17 +71,17 @@ func (s *scopes) of(vm *cluster.VM) (scope, error) {
 }
 
 // under is where the VMs of a VDC may be placed, or of no VDC: that is the default cluster.
-func (s *scopes) under(vdc cluster.Resource) scope {
+func (s *scopes) under(vdc model.Resource) scope {
 	for _, link := range places {
 		if id := vdc.Links[link.Name]; id != "" {
-			return s.in(ref(vdc.Kind, vdc.Name), s.place(ref(vdc.Kind, vdc.Name), link.Name, link.To, id))
+			return s.in(schema.Ref(vdc.Kind, vdc.Name), s.place(schema.Ref(vdc.Kind, vdc.Name), link.Name, link.To, id))
 		}
 	}
 	said := "nothing names another cluster"
 	if vdc.ID != "" {
-		said = ref(vdc.Kind, vdc.Name) + " names no other cluster"
+		said = schema.Ref(vdc.Kind, vdc.Name) + " names no other cluster"
 	}
-	return scope{clusters: []cluster.Resource{s.namedCluster(cluster.DefaultCluster)}, said: said, unsaid: true}
+	return scope{clusters: []model.Resource{s.namedCluster(model.DefaultCluster)}, said: said, unsaid: true}
 }
 
 // OpenTo are the clusters, by name, that VMs of a customer may go to by what its VDCs name. A VDC that names nothing is for the
@@ -88,8 +89,8 @@ func (s *scopes) under(vdc cluster.Resource) scope {
 func OpenTo(source Source, customer string) map[string]bool {
 	s := scopesOf(source)
 	open := make(map[string]bool)
-	for _, vdc := range allOf(source, cluster.KindVDC) {
-		if vdc.Links[LinkCustomer] != customer {
+	for _, vdc := range allOf(source, model.KindVDC) {
+		if vdc.Links[schema.LinkCustomer] != customer {
 			continue
 		}
 		s.err = nil
@@ -104,69 +105,69 @@ func OpenTo(source Source, customer string) map[string]bool {
 
 // within is what a VM itself says.
 func (s *scopes) within(subject, id string) scope {
-	kind := cluster.KindCluster
-	if found, ok := s.source.Resource(id); ok && (found.Kind == cluster.KindPod || found.Kind == cluster.KindZone) {
+	kind := model.KindCluster
+	if found, ok := s.source.Resource(id); ok && (found.Kind == model.KindPod || found.Kind == model.KindZone) {
 		kind = found.Kind
 	}
 	return s.in(subject, s.place(subject, string(kind), kind, id))
 }
 
 // place is the zone, pod or cluster that a link leads to. The default cluster is there without being declared.
-func (s *scopes) place(subject, link string, kind cluster.Kind, id string) cluster.Resource {
-	if kind == cluster.KindCluster && id == cluster.DefaultCluster {
-		return s.namedCluster(cluster.DefaultCluster)
+func (s *scopes) place(subject, link string, kind model.Kind, id string) model.Resource {
+	if kind == model.KindCluster && id == model.DefaultCluster {
+		return s.namedCluster(model.DefaultCluster)
 	}
 	return s.follow(subject, link, kind, id)
 }
 
 // in are the clusters of a zone, a pod or a cluster that somebody names.
-func (s *scopes) in(subject string, place cluster.Resource) scope {
+func (s *scopes) in(subject string, place model.Resource) scope {
 	if s.err != nil {
 		return scope{}
 	}
-	found := scope{said: subject + " names " + ref(place.Kind, place.Name)}
-	if place.Kind == cluster.KindCluster {
-		found.clusters = []cluster.Resource{place}
+	found := scope{said: subject + " names " + schema.Ref(place.Kind, place.Name)}
+	if place.Kind == model.KindCluster {
+		found.clusters = []model.Resource{place}
 		return found
 	}
 	pods := map[string]bool{place.ID: true}
-	if place.Kind == cluster.KindZone {
+	if place.Kind == model.KindZone {
 		clear(pods)
-		for _, pod := range allOf(s.source, cluster.KindPod) {
-			pods[pod.ID] = pod.Links[LinkZone] == place.ID
+		for _, pod := range allOf(s.source, model.KindPod) {
+			pods[pod.ID] = pod.Links[schema.LinkZone] == place.ID
 		}
 	}
 	for _, record := range s.all() {
-		if pods[record.Links[LinkPod]] {
+		if pods[record.Links[schema.LinkPod]] {
 			found.clusters = append(found.clusters, record)
 		}
 	}
 	if len(found.clusters) == 0 {
 		s.err = fmt.Errorf("%s has no clusters, and %s: %w: put one in with 'berth cluster set NAME --pod POD'",
-			ref(place.Kind, place.Name), found.said, ErrNoCluster)
+			schema.Ref(place.Kind, place.Name), found.said, ErrNoCluster)
 	}
 	return found
 }
 
 // all are the clusters that are declared, by name.
-func (s *scopes) all() []cluster.Resource {
+func (s *scopes) all() []model.Resource {
 	if s.clusters == nil {
-		s.clusters = allOf(s.source, cluster.KindCluster)
-		slices.SortFunc(s.clusters, func(a, b cluster.Resource) int { return cmp.Compare(a.Name, b.Name) })
+		s.clusters = allOf(s.source, model.KindCluster)
+		slices.SortFunc(s.clusters, func(a, b model.Resource) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return s.clusters
 }
 
 // record is the cluster that a VM is in: the one that it is bound to, else the first of those that may take it. A VM that
 // runs, and that more than a cluster's name says where, is asked where it runs first: that needs no look at all clusters.
-func (s *scopes) record(vm *cluster.VM) (cluster.Resource, error) {
+func (s *scopes) record(vm *model.VM) (model.Resource, error) {
 	if node, held := s.source.Node(vm.Holder); held && vm.Holder != "" && s.wide(vm) {
-		record := s.namedCluster(cmp.Or(node.Cluster, cluster.DefaultCluster))
+		record := s.namedCluster(cmp.Or(node.Cluster, model.DefaultCluster))
 		return record, s.err
 	}
 	found, err := s.of(vm)
 	if err != nil {
-		return cluster.Resource{}, err
+		return model.Resource{}, err
 	}
 	name, _, err := s.settled(vm)
 	if err != nil || name == "" {
@@ -180,12 +181,12 @@ func (s *scopes) record(vm *cluster.VM) (cluster.Resource, error) {
 }
 
 // wide tells whether a VM may be placed in more than what its VDC alone names.
-func (s *scopes) wide(vm *cluster.VM) bool {
+func (s *scopes) wide(vm *model.VM) bool {
 	if vm.Within != "" {
 		return true
 	}
 	vdc, _ := s.source.Resource(vm.VDC)
-	return vdc.Links[LinkPod] != "" || vdc.Links[LinkZone] != ""
+	return vdc.Links[schema.LinkPod] != "" || vdc.Links[schema.LinkZone] != ""
 }
 
 // narrowed is the part of what a VM says that is inside what its VDC says. All of it has to be.
@@ -203,7 +204,7 @@ func (s *scopes) narrowed(outer, inner scope, vdc string) scope {
 }
 
 // settled is the one cluster that a VM is bound to, and why in words. No name: more than one may take it.
-func (s *scopes) settled(vm *cluster.VM) (clusterName, why string, err error) {
+func (s *scopes) settled(vm *model.VM) (clusterName, why string, err error) {
 	found, err := s.of(vm)
 	if err != nil {
 		return "", "", err
@@ -211,9 +212,9 @@ func (s *scopes) settled(vm *cluster.VM) (clusterName, why string, err error) {
 	if len(found.clusters) == 1 {
 		return found.clusters[0].Name, found.said, nil
 	}
-	subject := ref(cluster.KindVM, vm.Name)
+	subject := schema.Ref(model.KindVM, vm.Name)
 	if node, held := s.source.Node(vm.Holder); held && vm.Holder != "" {
-		return cmp.Or(node.Cluster, cluster.DefaultCluster), "it runs on " + ref(cluster.KindNode, node.Name), nil
+		return cmp.Or(node.Cluster, model.DefaultCluster), "it runs on " + schema.Ref(model.KindNode, node.Name), nil
 	}
 	for _, id := range vm.Disks {
 		disk, pool := s.poolOf(subject, id)
@@ -223,24 +224,24 @@ func (s *scopes) settled(vm *cluster.VM) (clusterName, why string, err error) {
 		if pool.ID == "" {
 			continue
 		}
-		name, _ := clusterNamed(s.source, pool.Links[LinkCluster])
+		name, _ := clusterNamed(s.source, pool.Links[schema.LinkCluster])
 		why := "is to be made in "
 		if disk.Volume != nil {
 			why = "is in "
 		}
-		return name, fmt.Sprintf("its disk %s %s%s in cluster %s", disk.Name, why, ref(pool.Kind, pool.Name), name), nil
+		return name, fmt.Sprintf("its disk %s %s%s in cluster %s", disk.Name, why, schema.Ref(pool.Kind, pool.Name), name), nil
 	}
 	if node, known := s.source.Node(vm.Home); known && vm.Home != "" {
-		return cmp.Or(node.Cluster, cluster.DefaultCluster), "its disk is on " + ref(cluster.KindNode, node.Name), nil
+		return cmp.Or(node.Cluster, model.DefaultCluster), "its disk is on " + schema.Ref(model.KindNode, node.Name), nil
 	}
 	return "", "", nil
 }
 
 // ClusterOf tells of VMs which cluster each is in, by name. A VM that more than one cluster may take is in none until it runs
 // or one of its disks is made. What the function has learnt of the source it remembers.
-func ClusterOf(source Source) func(vm *cluster.VM) string {
+func ClusterOf(source Source) func(vm *model.VM) string {
 	s := scopesOf(source)
-	return func(vm *cluster.VM) string {
+	return func(vm *model.VM) string {
 		name, _, err := s.settled(vm)
 		if err != nil {
 			return ""
@@ -250,10 +251,10 @@ func ClusterOf(source Source) func(vm *cluster.VM) string {
 }
 
 // poolOf is the pool that a disk is in or, as somebody wants it, is to be made in; none: any will do.
-func (w *walk) poolOf(subject, id string) (disk, pool cluster.Resource) {
-	disk = w.follow(subject, "disk", cluster.KindDisk, id)
+func (w *walk) poolOf(subject, id string) (disk, pool model.Resource) {
+	disk = w.follow(subject, "disk", model.KindDisk, id)
 	if disk.Volume != nil {
-		return disk, w.follow(ref(disk.Kind, disk.Name), LinkPool, cluster.KindPool, disk.Volume.Pool)
+		return disk, w.follow(schema.Ref(disk.Kind, disk.Name), schema.LinkPool, model.KindPool, disk.Volume.Pool)
 	}
-	return disk, w.link(disk, LinkPool, cluster.KindPool)
+	return disk, w.link(disk, schema.LinkPool, model.KindPool)
 }

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"strconv"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/schema"
+	"berth/coordinator/view"
 )
 
 // SearchOf is in which clusters a VM may be placed and what is asked of each, with what the VM resolves to in each of them,
 // by cluster name. A VM that runs is looked at in its own cluster only. Pins, exclusions and the least gain are the caller's
 // to add to each request. The error wraps ErrDangling or ErrNoCluster, or says what of a policy this release cannot do.
 func SearchOf(
-	facts Facts, view *cluster.View, vm cluster.VM, purpose placement.Purpose,
+	facts Facts, view *view.View, vm model.VM, purpose placement.Purpose,
 ) (placement.Search, map[string]Resolved, error) {
 	s := scopesOf(facts)
 	where, err := s.of(&vm)
@@ -47,15 +49,15 @@ func SearchOf(
 		search.Options, resolved[name] = append(search.Options, option), one
 	}
 	zone := s.zoneOf(resolved[names[0]].Record) // of all of them
-	settings := cluster.ZoneSettingsOf(&zone)
-	search.Planner = cmp.Or(search.Options[0].Request.Planner, cluster.DefaultPlanner)
+	settings := model.ZoneSettingsOf(&zone)
+	search.Planner = cmp.Or(search.Options[0].Request.Planner, model.DefaultPlanner)
 	search.Level, search.Weight, search.Capacity, search.Special = settings.Level, settings.Weight, settings.Capacity, settings.Special
 	planned := len(where.clusters) > 1
-	if offer, known := facts.Resource(vm.Offer); known && offer.Settings[cluster.SettingPlanner] != "" {
+	if offer, known := facts.Resource(vm.Offer); known && offer.Settings[model.SettingPlanner] != "" {
 		planned = true
 	}
 	if last, there := facts.Node(vm.LastNode); planned && purpose == placement.ForStart && there && vm.LastNode != "" {
-		if _, among := resolved[cmp.Or(last.Cluster, cluster.DefaultCluster)]; among {
+		if _, among := resolved[cmp.Or(last.Cluster, model.DefaultCluster)]; among {
 			search.LastNode = vm.LastNode
 		}
 	}
@@ -63,13 +65,13 @@ func SearchOf(
 }
 
 // option is what is asked of one cluster.
-func (s *scopes) option(view *cluster.View, one Resolved, vm *cluster.VM, purpose placement.Purpose) (placement.Option, error) {
+func (s *scopes) option(view *view.View, one Resolved, vm *model.VM, purpose placement.Purpose) (placement.Option, error) {
 	policy, _, err := PolicyOf(s.source, one.Record)
 	if err != nil {
 		return placement.Option{}, err
 	}
-	pod := s.link(one.Record, LinkPod, cluster.KindPod)
-	zone := s.link(pod, LinkZone, cluster.KindZone)
+	pod := s.link(one.Record, schema.LinkPod, model.KindPod)
+	zone := s.link(pod, schema.LinkZone, model.KindZone)
 	if s.err != nil {
 		return placement.Option{}, s.err
 	}
@@ -78,23 +80,23 @@ func (s *scopes) option(view *cluster.View, one Resolved, vm *cluster.VM, purpos
 		option.Request.CPU = view.CPUBaseline(one.Cluster)
 	}
 	if zone.ID != "" {
-		option.Threshold = cluster.ZoneSettingsOf(&zone).CapacityThreshold
+		option.Threshold = model.ZoneSettingsOf(&zone).CapacityThreshold
 	}
-	if f, err := strconv.ParseFloat(one.Record.Settings[cluster.SettingCapacityLimit], 64); err == nil {
+	if f, err := strconv.ParseFloat(one.Record.Settings[model.SettingCapacityLimit], 64); err == nil {
 		option.Threshold = f
 	}
 	return option, nil
 }
 
 // zoneOf is the zone of a cluster; a record without ID if it is in none.
-func (w *walk) zoneOf(record cluster.Resource) cluster.Resource {
-	return w.link(w.link(record, LinkPod, cluster.KindPod), LinkZone, cluster.KindZone)
+func (w *walk) zoneOf(record model.Resource) model.Resource {
+	return w.link(w.link(record, schema.LinkPod, model.KindPod), schema.LinkZone, model.KindZone)
 }
 
 // plannerOf is the planner that an offer names, or else the zone of a cluster. Empty: neither does.
-func (w *walk) plannerOf(offer, record cluster.Resource) string {
-	if planner := offer.Settings[cluster.SettingPlanner]; planner != "" {
+func (w *walk) plannerOf(offer, record model.Resource) string {
+	if planner := offer.Settings[model.SettingPlanner]; planner != "" {
 		return planner
 	}
-	return w.zoneOf(record).Settings[cluster.SettingPlanner]
+	return w.zoneOf(record).Settings[model.SettingPlanner]
 }

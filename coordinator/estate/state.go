@@ -1,25 +1,31 @@
+// Package estate is the pure model of what people declare: which changes lead from what is declared to what a document says,
+// which rules hold between declared things, and what an engine is asked for a VM. What each kind has is written in package
+// schema, and the YAML form is package document.
 package estate
 
-import "berth/coordinator/cluster"
+import (
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
+)
 
 // State is what is declared now. The cluster "default" need not be among the resources.
 type State struct {
-	Resources []cluster.Resource
-	Nodes     []cluster.Node
-	VMs       []cluster.VM
+	Resources []model.Resource
+	Nodes     []model.Node
+	VMs       []model.VM
 }
 
 // Source finds resources and nodes. *State is one, and so are all Facts.
 type Source interface {
-	Resource(id string) (cluster.Resource, bool)
-	ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool)
-	Node(id string) (cluster.Node, bool)
+	Resource(id string) (model.Resource, bool)
+	ResourceByName(kind model.Kind, name string) (model.Resource, bool)
+	Node(id string) (model.Node, bool)
 }
 
 // allOf are the resources of a kind.
-func allOf(source Source, kind cluster.Kind) []cluster.Resource {
+func allOf(source Source, kind model.Kind) []model.Resource {
 	if facts, lists := source.(interface {
-		Resources(kind cluster.Kind) []cluster.Resource
+		Resources(kind model.Kind) []model.Resource
 	}); lists {
 		return facts.Resources(kind)
 	}
@@ -27,23 +33,23 @@ func allOf(source Source, kind cluster.Kind) []cluster.Resource {
 }
 
 // Resource is the resource with this ID.
-func (s *State) Resource(id string) (cluster.Resource, bool) {
-	return first(s.Resources, func(r *cluster.Resource) bool { return r.ID == id })
+func (s *State) Resource(id string) (model.Resource, bool) {
+	return first(s.Resources, func(r *model.Resource) bool { return r.ID == id })
 }
 
 // ResourceByName is the resource of a kind with this name.
-func (s *State) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
-	return first(s.Resources, func(r *cluster.Resource) bool { return r.Kind == kind && r.Name == name })
+func (s *State) ResourceByName(kind model.Kind, name string) (model.Resource, bool) {
+	return first(s.Resources, func(r *model.Resource) bool { return r.Kind == kind && r.Name == name })
 }
 
 // Node is the node with this name or ID.
-func (s *State) Node(ref string) (cluster.Node, bool) {
-	return first(s.Nodes, func(n *cluster.Node) bool { return n.ID == ref || n.Name == ref })
+func (s *State) Node(ref string) (model.Node, bool) {
+	return first(s.Nodes, func(n *model.Node) bool { return n.ID == ref || n.Name == ref })
 }
 
 // VM is the VM with this name or ID.
-func (s *State) VM(ref string) (cluster.VM, bool) {
-	return first(s.VMs, func(v *cluster.VM) bool { return v.ID == ref || v.Name == ref })
+func (s *State) VM(ref string) (model.VM, bool) {
+	return first(s.VMs, func(v *model.VM) bool { return v.ID == ref || v.Name == ref })
 }
 
 func first[T any](all []T, is func(*T) bool) (T, bool) {
@@ -60,17 +66,17 @@ func first[T any](all []T, is func(*T) bool) (T, bool) {
 // Indexed makes one of a State.
 type Facts interface {
 	Source
-	Resources(kind cluster.Kind) []cluster.Resource
-	Nodes() []cluster.Node
-	VMs() []cluster.VM
+	Resources(kind model.Kind) []model.Resource
+	Nodes() []model.Node
+	VMs() []model.VM
 }
 
 // index finds resources in one step. It holds copies of none: what it is made of must not change while it is used.
 type index struct {
 	now    *State
-	byID   map[string]*cluster.Resource
-	byName map[string]*cluster.Resource // by ref
-	nodes  map[string]*cluster.Node     // by ID
+	byID   map[string]*model.Resource
+	byName map[string]*model.Resource // by ref
+	nodes  map[string]*model.Node     // by ID
 }
 
 // Indexed finds a state's resources in one step, for those that look for many. The state must not change while it is used.
@@ -79,13 +85,13 @@ func Indexed(now *State) Facts { return newIndex(now) }
 func newIndex(now *State) *index {
 	x := &index{
 		now:    now,
-		byID:   make(map[string]*cluster.Resource, len(now.Resources)),
-		byName: make(map[string]*cluster.Resource, len(now.Resources)),
-		nodes:  make(map[string]*cluster.Node, len(now.Nodes)),
+		byID:   make(map[string]*model.Resource, len(now.Resources)),
+		byName: make(map[string]*model.Resource, len(now.Resources)),
+		nodes:  make(map[string]*model.Node, len(now.Nodes)),
 	}
 	for i := range now.Resources {
 		r := &now.Resources[i]
-		x.byID[r.ID], x.byName[ref(r.Kind, r.Name)] = r, r
+		x.byID[r.ID], x.byName[schema.Ref(r.Kind, r.Name)] = r, r
 	}
 	for i := range now.Nodes {
 		x.nodes[now.Nodes[i].ID] = &now.Nodes[i]
@@ -93,15 +99,15 @@ func newIndex(now *State) *index {
 	return x
 }
 
-func (x *index) Resource(id string) (cluster.Resource, bool) { return pointed(x.byID[id]) }
+func (x *index) Resource(id string) (model.Resource, bool) { return pointed(x.byID[id]) }
 
-func (x *index) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
-	return pointed(x.byName[ref(kind, name)])
+func (x *index) ResourceByName(kind model.Kind, name string) (model.Resource, bool) {
+	return pointed(x.byName[schema.Ref(kind, name)])
 }
 
 // Resources are those of a kind, in the order of the state.
-func (x *index) Resources(kind cluster.Kind) []cluster.Resource {
-	var found []cluster.Resource
+func (x *index) Resources(kind model.Kind) []model.Resource {
+	var found []model.Resource
 	for i := range x.now.Resources {
 		if r := &x.now.Resources[i]; r.Kind == kind {
 			found = append(found, *r)
@@ -111,13 +117,13 @@ func (x *index) Resources(kind cluster.Kind) []cluster.Resource {
 }
 
 // Node is the node with this ID.
-func (x *index) Node(id string) (cluster.Node, bool) { return pointed(x.nodes[id]) }
+func (x *index) Node(id string) (model.Node, bool) { return pointed(x.nodes[id]) }
 
 // Nodes are those of the state.
-func (x *index) Nodes() []cluster.Node { return x.now.Nodes }
+func (x *index) Nodes() []model.Node { return x.now.Nodes }
 
 // VMs are those of the state.
-func (x *index) VMs() []cluster.VM { return x.now.VMs }
+func (x *index) VMs() []model.VM { return x.now.VMs }
 
 func pointed[T any](p *T) (T, bool) {
 	if p == nil {
@@ -128,13 +134,10 @@ func pointed[T any](p *T) (T, bool) {
 }
 
 // impliedID is the ID of what is there without a record: the default cluster, and what is built in.
-func impliedID(kind cluster.Kind, name string) (string, bool) {
-	if kind == cluster.KindCluster && name == cluster.DefaultCluster {
-		return cluster.DefaultCluster, true
+func impliedID(kind model.Kind, name string) (string, bool) {
+	if kind == model.KindCluster && name == model.DefaultCluster {
+		return model.DefaultCluster, true
 	}
 	built, known := Builtin(kind, name)
 	return built.ID, known
 }
-
-// ref is how people are told of a thing: kind/name.
-func ref(kind cluster.Kind, name string) string { return string(kind) + "/" + name }

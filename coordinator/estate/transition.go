@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // CheckChange tells every rule that going from one state to another breaks: those of Check that are not broken in the
 // same way already, and those about what cannot change or go.
-func CheckChange(now, after State) []Problem {
+func CheckChange(now, after State) []schema.Problem {
 	t := &transition{now: &now, after: &after, was: newIndex(&now), is: newIndex(&after)}
 	t.resources()
 	t.volumes()
@@ -21,7 +22,7 @@ func CheckChange(now, after State) []Problem {
 	if len(broken) == 0 {
 		return t.problems
 	}
-	known := make(map[Problem]bool)
+	known := make(map[schema.Problem]bool)
 	for _, problem := range Check(now) {
 		known[problem] = true
 	}
@@ -37,23 +38,23 @@ func CheckChange(now, after State) []Problem {
 type transition struct {
 	now, after *State
 	was, is    *index
-	problems   []Problem
+	problems   []schema.Problem
 }
 
 func (t *transition) report(subject, field, message, next string) {
-	t.problems = append(t.problems, Problem{Subject: subject, Field: field, Message: message, Next: next})
+	t.problems = append(t.problems, schema.Problem{Subject: subject, Field: field, Message: message, Next: next})
 }
 
 func (t *transition) resources() {
 	t.gone()
 	for i := range t.now.Resources {
 		r := &t.now.Resources[i]
-		subject := ref(r.Kind, r.Name)
+		subject := schema.Ref(r.Kind, r.Name)
 		next := t.is.byID[r.ID]
 		if next == nil {
 			continue
 		}
-		form, _ := FormOf(r.Kind)
+		form, _ := schema.FormOf(r.Kind)
 		for _, link := range form.Links {
 			if link.Fixed && leadsTo(r, link) != leadsTo(next, link) {
 				t.report(subject, link.Name,
@@ -62,7 +63,9 @@ func (t *transition) resources() {
 		}
 		for _, setting := range form.Settings {
 			if from, to := Effective(r, setting), Effective(next, setting); setting.Fixed && from != to {
-				message := fmt.Sprintf("%s cannot change from %s to %s once the %s is there", setting.Name, cmp.Or(from, "none"), cmp.Or(to, "none"), r.Kind)
+				message := fmt.Sprintf(
+					"%s cannot change from %s to %s once the %s is there", setting.Name, cmp.Or(from, "none"), cmp.Or(to, "none"), r.Kind,
+				)
 				if setting.Why != "" {
 					message += ": " + setting.Why
 				}
@@ -75,7 +78,7 @@ func (t *transition) resources() {
 // gone refuses to delete what is in use. It stays in the state after, so that this is told once and not by each user's
 // broken link, and uses what it links to.
 func (t *transition) gone() {
-	byKind := make(map[cluster.Kind][]*cluster.Resource)
+	byKind := make(map[model.Kind][]*model.Resource)
 	for i := range t.now.Resources {
 		if r := &t.now.Resources[i]; t.is.byID[r.ID] == nil {
 			byKind[r.Kind] = append(byKind[r.Kind], r)
@@ -86,17 +89,17 @@ func (t *transition) gone() {
 	}
 	users := usersOf(t.after)
 	kept := slices.Clone(t.after.Resources)
-	for _, form := range slices.Backward(forms) {
+	for _, form := range slices.Backward(schema.Forms()) {
 		for _, r := range byKind[form.Kind] {
 			used := users.of(r.Kind, r.ID, r.Name)
 			if len(used) == 0 {
 				continue
 			}
 			next := "delete or relink what uses it first"
-			if r.ID == cluster.DefaultCluster {
+			if r.ID == model.DefaultCluster {
 				next = "name it in the document, it is there for what is in no other cluster"
 			}
-			t.report(ref(r.Kind, r.Name), "", "it is in use by "+several(used)+" and cannot be deleted", next)
+			t.report(schema.Ref(r.Kind, r.Name), "", "it is in use by "+schema.Several(used)+" and cannot be deleted", next)
 			kept = append(kept, *r)
 			users.resource(r)
 		}
@@ -105,15 +108,15 @@ func (t *transition) gone() {
 }
 
 // leadsTo is where a link leads; to the default cluster if it names no other one.
-func leadsTo(r *cluster.Resource, link Link) string {
-	if id := r.Links[link.Name]; id != "" || link.To != cluster.KindCluster {
+func leadsTo(r *model.Resource, link schema.Link) string {
+	if id := r.Links[link.Name]; id != "" || link.To != model.KindCluster {
 		return id
 	}
-	return cluster.DefaultCluster
+	return model.DefaultCluster
 }
 
 // Effective is the value that a setting of a resource has, by default if it is not set.
-func Effective(r *cluster.Resource, setting Setting) string {
+func Effective(r *model.Resource, setting schema.Setting) string {
 	if value, set := r.Settings[setting.Name]; set {
 		return value
 	}
@@ -127,22 +130,22 @@ func (t *transition) storage() {
 	for i := range t.now.VMs {
 		vm := &t.now.VMs[i]
 		if name, _, err := s.settled(vm); err == nil && name != "" {
-			used[name] = append(used[name], ref(cluster.KindVM, vm.Name))
+			used[name] = append(used[name], schema.Ref(model.KindVM, vm.Name))
 		}
 	}
-	of := func(x *index, name string) cluster.Storage {
-		record, _ := x.ResourceByName(cluster.KindCluster, name)
-		return cluster.SettingsOf(&record).Storage
+	of := func(x *index, name string) model.Storage {
+		record, _ := x.ResourceByName(model.KindCluster, name)
+		return model.SettingsOf(&record).Storage
 	}
 	for i := range t.after.Resources {
 		r := &t.after.Resources[i]
-		if r.Kind != cluster.KindCluster || len(used[r.Name]) == 0 {
+		if r.Kind != model.KindCluster || len(used[r.Name]) == 0 {
 			continue
 		}
 		if from, to := of(t.was, r.Name), of(t.is, r.Name); from != to {
 			slices.Sort(used[r.Name])
-			t.report(ref(r.Kind, r.Name), cluster.SettingStorage,
-				fmt.Sprintf("storage cannot change from %s to %s while the cluster has VMs: %s", from, to, several(used[r.Name])),
+			t.report(schema.Ref(r.Kind, r.Name), model.SettingStorage,
+				fmt.Sprintf("storage cannot change from %s to %s while the cluster has VMs: %s", from, to, schema.Several(used[r.Name])),
 				"move them to a VDC of another cluster first")
 		}
 	}
@@ -156,9 +159,9 @@ func (t *transition) nodes() {
 		if next == nil || next.Cluster == n.Cluster {
 			continue
 		}
-		if users := InUse(*t.now, cluster.KindNode, n.ID); len(users) > 0 {
-			t.report(ref(cluster.KindNode, n.Name), LinkCluster,
-				fmt.Sprintf("it cannot move from cluster %s to %s with VMs or volumes: %s", n.Cluster, next.Cluster, several(users)),
+		if users := InUse(*t.now, model.KindNode, n.ID); len(users) > 0 {
+			t.report(schema.Ref(model.KindNode, n.Name), schema.LinkCluster,
+				fmt.Sprintf("it cannot move from cluster %s to %s with VMs or volumes: %s", n.Cluster, next.Cluster, schema.Several(users)),
 				"drain it, and delete or move what has its volume there")
 		}
 	}
@@ -175,11 +178,11 @@ func (t *transition) vms() {
 		if kept[vm.ID] || !busy(vm) {
 			continue
 		}
-		t.report(ref(cluster.KindVM, vm.Name), "", "it runs, or an operation works on it, and cannot be deleted", "stop it first")
+		t.report(schema.Ref(model.KindVM, vm.Name), "", "it runs, or an operation works on it, and cannot be deleted", "stop it first")
 	}
 }
 
 // busy tells whether a node may run the VM.
-func busy(vm *cluster.VM) bool {
-	return vm.Holder != "" || vm.Operation != "" || vm.Desired == cluster.Running
+func busy(vm *model.VM) bool {
+	return vm.Holder != "" || vm.Operation != "" || vm.Desired == model.Running
 }

@@ -3,12 +3,13 @@ package estate
 import (
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // InUse is what links to a thing, as kind/name and sorted: what has to go before the thing can. The default cluster is
 // used by what names no other one, and a node by the VMs that it holds or whose disks it has, and by what has its volume there.
-func InUse(now State, kind cluster.Kind, id string) []string {
+func InUse(now State, kind model.Kind, id string) []string {
 	name := id
 	if r, known := now.Resource(id); known {
 		name = r.Name
@@ -28,7 +29,7 @@ func usersOf(now *State) *users {
 	}
 	for i := range now.Nodes {
 		n := &now.Nodes[i]
-		u.byCluster[n.Cluster] = append(u.byCluster[n.Cluster], ref(cluster.KindNode, n.Name))
+		u.byCluster[n.Cluster] = append(u.byCluster[n.Cluster], schema.Ref(model.KindNode, n.Name))
 	}
 	for i := range now.VMs {
 		u.vm(&now.VMs[i])
@@ -37,9 +38,9 @@ func usersOf(now *State) *users {
 }
 
 // of is what uses a thing.
-func (u *users) of(kind cluster.Kind, id, name string) []string {
+func (u *users) of(kind model.Kind, id, name string) []string {
 	used := slices.Clone(u.byID[id])
-	if kind == cluster.KindCluster {
+	if kind == model.KindCluster {
 		used = append(used, u.byCluster[name]...)
 	}
 	slices.Sort(used)
@@ -52,32 +53,32 @@ func (u *users) add(id, subject string) {
 	}
 }
 
-func (u *users) resource(r *cluster.Resource) {
-	form, _ := FormOf(r.Kind)
+func (u *users) resource(r *model.Resource) {
+	form, _ := schema.FormOf(r.Kind)
 	for _, link := range form.Links {
 		id := r.Links[link.Name]
-		if id == "" && link.To == cluster.KindCluster && r.Links[LinkPod] == "" && r.Links[LinkZone] == "" {
-			id = cluster.DefaultCluster // where a VDC is that names none
+		if id == "" && link.To == model.KindCluster && r.Links[schema.LinkPod] == "" && r.Links[schema.LinkZone] == "" {
+			id = model.DefaultCluster // where a VDC is that names none
 		}
-		u.add(id, ref(r.Kind, r.Name))
+		u.add(id, schema.Ref(r.Kind, r.Name))
 	}
 	u.volume(r)
 }
 
 // volume adds what a disk's or an image's volumes need: their pools and, in local ones, the nodes that have them.
-func (u *users) volume(r *cluster.Resource) {
+func (u *users) volume(r *model.Resource) {
 	for volume := range r.Volumes() {
-		u.add(volume.Pool, ref(r.Kind, r.Name))
+		u.add(volume.Pool, schema.Ref(r.Kind, r.Name))
 		for _, node := range volume.Nodes {
-			u.add(node, ref(r.Kind, r.Name))
+			u.add(node, schema.Ref(r.Kind, r.Name))
 		}
 	}
 }
 
-func (u *users) vm(vm *cluster.VM) {
-	subject := ref(cluster.KindVM, vm.Name)
+func (u *users) vm(vm *model.VM) {
+	subject := schema.Ref(model.KindVM, vm.Name)
 	if vm.VDC == "" && vm.Within == "" {
-		u.add(cluster.DefaultCluster, subject)
+		u.add(model.DefaultCluster, subject)
 	}
 	for _, id := range []string{vm.VDC, vm.Within, vm.Offer, vm.Image, vm.Holder, vm.Home} {
 		u.add(id, subject)

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/schema"
 	"berth/shared/units"
 )
 
@@ -18,28 +19,28 @@ var ErrNoVolume = errors.New("no volume")
 const volumeFormat = "qcow2"
 
 // IsVolume tells whether a disk is a volume or is to become one. Any other disk is a file that is there.
-func IsVolume(disk *cluster.Resource) bool { return disk.Settings[SettingPath] == "" }
+func IsVolume(disk *model.Resource) bool { return disk.Settings[schema.SettingPath] == "" }
 
 // Kept tells whether a disk stays when its VM is deleted.
-func Kept(disk *cluster.Resource) bool { return disk.Settings[SettingKeep] == "true" }
+func Kept(disk *model.Resource) bool { return disk.Settings[schema.SettingKeep] == "true" }
 
 // volumesOf are the disks of a VM that are volumes, or are to become some, as placement looks at them.
-func (w *walk) volumesOf(subject string, vm *cluster.VM) []placement.Disk {
+func (w *walk) volumesOf(subject string, vm *model.VM) []placement.Disk {
 	if vm.Spec.XML != "" {
 		return nil
 	}
 	var disks []placement.Disk
 	for _, id := range vm.Disks {
-		if record := w.follow(subject, "disk", cluster.KindDisk, id); record.ID != "" && IsVolume(&record) {
+		if record := w.follow(subject, "disk", model.KindDisk, id); record.ID != "" && IsVolume(&record) {
 			disks = append(disks, w.volume(&record))
 		}
 	}
 	return disks
 }
 
-func (w *walk) volume(record *cluster.Resource) placement.Disk {
-	image := w.link(*record, LinkImage, cluster.KindImage)
-	disk := placement.Disk{ID: record.ID, Name: record.Name, Size: sizeOf(record, &image), Wanted: record.Links[LinkPool]}
+func (w *walk) volume(record *model.Resource) placement.Disk {
+	image := w.link(*record, schema.LinkImage, model.KindImage)
+	disk := placement.Disk{ID: record.ID, Name: record.Name, Size: sizeOf(record, &image), Wanted: record.Links[schema.LinkPool]}
 	if made := record.Volume; made != nil {
 		disk.Pool, disk.Wanted, disk.Size = made.Pool, "", made.Capacity
 		if len(made.Nodes) > 0 {
@@ -67,13 +68,13 @@ func (w *walk) volume(record *cluster.Resource) placement.Disk {
 }
 
 // SizeOf is how large a disk's volume is, or is to be; 0 if that is not known.
-func SizeOf(source Source, disk *cluster.Resource) units.Bytes {
-	image, _ := source.Resource(disk.Links[LinkImage])
+func SizeOf(source Source, disk *model.Resource) units.Bytes {
+	image, _ := source.Resource(disk.Links[schema.LinkImage])
 	return sizeOf(disk, &image)
 }
 
 // sizeOf is how large a disk's volume is, or is to be: as large as its image unless it says more. 0: nothing says.
-func sizeOf(disk, image *cluster.Resource) units.Bytes {
+func sizeOf(disk, image *model.Resource) units.Bytes {
 	if disk.Volume != nil {
 		return disk.Volume.Capacity
 	}
@@ -87,8 +88,8 @@ func sizeOf(disk, image *cluster.Resource) units.Bytes {
 }
 
 // SizeWanted is the size that a disk's record asks for; 0: it says none.
-func SizeWanted(disk *cluster.Resource) units.Bytes {
-	size, err := strconv.ParseInt(disk.Settings[SettingSize], 10, 64)
+func SizeWanted(disk *model.Resource) units.Bytes {
+	size, err := strconv.ParseInt(disk.Settings[schema.SettingSize], 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -99,18 +100,18 @@ func SizeWanted(disk *cluster.Resource) units.Bytes {
 // that are there. A disk that is not there and that no pool was chosen for is in neither. A VM with user data has a seed
 // image too, in the pool of its first volume: every start makes it anew, so it is in both once the VM has volumes. The error
 // wraps ErrDangling or ErrNoVolume.
-func VolumesOf(source Source, vm cluster.VM, pools []placement.PoolChoice) (toMake, there []cluster.VolumeOrder, err error) {
+func VolumesOf(source Source, vm model.VM, pools []placement.PoolChoice) (toMake, there []model.VolumeOrder, err error) {
 	if vm.Spec.XML != "" {
 		return nil, nil, nil
 	}
-	w, subject := &walk{source: source}, ref(cluster.KindVM, vm.Name)
-	var first cluster.VolumeOrder
+	w, subject := &walk{source: source}, schema.Ref(model.KindVM, vm.Name)
+	var first model.VolumeOrder
 	for _, id := range vm.Disks {
-		record := w.follow(subject, "disk", cluster.KindDisk, id)
+		record := w.follow(subject, "disk", model.KindDisk, id)
 		if record.ID == "" || !IsVolume(&record) {
 			continue
 		}
-		var order cluster.VolumeOrder
+		var order model.VolumeOrder
 		if record.Volume != nil {
 			order = w.order(&record, placement.PoolChoice{Pool: record.Volume.Pool})
 			there = append(there, order)
@@ -144,58 +145,60 @@ func chosen(pools []placement.PoolChoice, disk string) placement.PoolChoice {
 }
 
 // seedIn is the seed image of a VM, beside one of its volumes.
-func seedIn(vm *cluster.VM, beside cluster.VolumeOrder) cluster.VolumeOrder {
-	return cluster.VolumeOrder{
+func seedIn(vm *model.VM, beside model.VolumeOrder) model.VolumeOrder {
+	return model.VolumeOrder{
 		DiskName: vm.Name + "-seed", Pool: beside.Pool, PoolName: beside.PoolName, Shared: beside.Shared,
-		Name: cluster.VolumeName(cluster.SeedID(vm.ID), cluster.SeedSuffix), Format: cluster.SeedFormat, Capacity: cluster.SeedCapacity,
+		Name: model.VolumeName(model.SeedID(vm.ID), model.SeedSuffix), Format: model.SeedFormat, Capacity: model.SeedCapacity,
 	}
 }
 
 // order is a disk's or an image's volume in a pool. Of one that is still to be made it says what it is a copy of.
-func (w *walk) order(record *cluster.Resource, choice placement.PoolChoice) cluster.VolumeOrder {
-	subject := ref(record.Kind, record.Name)
-	pool := w.follow(subject, LinkPool, cluster.KindPool, choice.Pool)
-	settings := cluster.PoolSettingsOf(&pool)
-	order := cluster.VolumeOrder{
-		Disk: record.ID, DiskName: record.Name, Pool: pool.ID, PoolName: settings.Source, Shared: settings.Scope == cluster.PoolShared,
-		Name: cluster.VolumeName(record.ID, volumeFormat), Format: volumeFormat,
+func (w *walk) order(record *model.Resource, choice placement.PoolChoice) model.VolumeOrder {
+	subject := schema.Ref(record.Kind, record.Name)
+	pool := w.follow(subject, schema.LinkPool, model.KindPool, choice.Pool)
+	settings := model.PoolSettingsOf(&pool)
+	order := model.VolumeOrder{
+		Disk: record.ID, DiskName: record.Name, Pool: pool.ID, PoolName: settings.Source, Shared: settings.Scope == model.PoolShared,
+		Name: model.VolumeName(record.ID, volumeFormat), Format: volumeFormat,
 	}
 	if made := record.VolumeIn(choice.Pool); made != nil {
 		order.Name, order.Format, order.Capacity = made.Name, made.Format, made.Capacity
 		return order
 	}
-	image := w.link(*record, LinkImage, cluster.KindImage)
+	image := w.link(*record, schema.LinkImage, model.KindImage)
 	order.Capacity = sizeOf(record, &image)
-	if record.Links[LinkImage] == "" || w.err != nil {
+	if record.Links[schema.LinkImage] == "" || w.err != nil {
 		return order
 	}
 	if image.Volume == nil || image.Volume.Doomed {
-		w.err = fmt.Errorf("%s: its image %s has %w: import it with 'berth image import'", subject, ref(image.Kind, image.Name), ErrNoVolume)
+		w.err = fmt.Errorf("%s: its image %s has %w: import it with 'berth image import'",
+			subject, schema.Ref(image.Kind, image.Name), ErrNoVolume)
 		return order
 	}
 	backing := image.Volume
 	if choice.ImagePool != "" {
 		order.BackedIn = choice.ImagePool
 		if backing = image.VolumeIn(choice.ImagePool); backing == nil || backing.Doomed {
-			w.err = fmt.Errorf("%s: its image %s has %w in the pool that was chosen (any more)", subject, ref(image.Kind, image.Name), ErrNoVolume)
+			w.err = fmt.Errorf("%s: its image %s has %w in the pool that was chosen (any more)",
+				subject, schema.Ref(image.Kind, image.Name), ErrNoVolume)
 			return order
 		}
 	}
-	imagePool := w.follow(ref(image.Kind, image.Name), LinkPool, cluster.KindPool, backing.Pool)
-	order.BackingPool = cluster.PoolSettingsOf(&imagePool).Source
+	imagePool := w.follow(schema.Ref(image.Kind, image.Name), schema.LinkPool, model.KindPool, backing.Pool)
+	order.BackingPool = model.PoolSettingsOf(&imagePool).Source
 	order.BackingName, order.BackingFormat = backing.Name, backing.Format
 	return order
 }
 
 // DiskOrder is the volume that a disk or an image has in a pool, by the pool's ID. The error wraps ErrNoVolume or ErrDangling.
-func DiskOrder(source Source, disk cluster.Resource, pool string) (cluster.VolumeOrder, error) {
+func DiskOrder(source Source, disk model.Resource, pool string) (model.VolumeOrder, error) {
 	if disk.VolumeIn(pool) == nil {
-		return cluster.VolumeOrder{}, fmt.Errorf("%s has %w", ref(disk.Kind, disk.Name), ErrNoVolume)
+		return model.VolumeOrder{}, fmt.Errorf("%s has %w", schema.Ref(disk.Kind, disk.Name), ErrNoVolume)
 	}
 	w := &walk{source: source}
 	order := w.order(&disk, placement.PoolChoice{Pool: pool})
 	if w.err != nil {
-		return cluster.VolumeOrder{}, w.err
+		return model.VolumeOrder{}, w.err
 	}
 	return order, nil
 }

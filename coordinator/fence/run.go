@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Directories are where fence agents are looked for if nobody says otherwise.
@@ -43,7 +43,7 @@ const killGrace = 2 * time.Second
 
 // Off switches a machine off and asks whether it is. Nil means proven: the device has said that it switched it off, and then
 // that it is off. Any error means that nothing is known. Each of the two calls may take the device's timeout.
-func (r *Runner) Off(ctx context.Context, device cluster.FenceDevice) error {
+func (r *Runner) Off(ctx context.Context, device model.FenceDevice) error {
 	code, said, err := r.run(ctx, device, "off")
 	switch {
 	case err != nil:
@@ -62,7 +62,7 @@ func (r *Runner) Off(ctx context.Context, device cluster.FenceDevice) error {
 }
 
 // On asks whether a machine is on. With an error, nothing is known.
-func (r *Runner) On(ctx context.Context, device cluster.FenceDevice) (on bool, err error) {
+func (r *Runner) On(ctx context.Context, device model.FenceDevice) (on bool, err error) {
 	code, said, err := r.run(ctx, device, "status")
 	switch {
 	case err != nil:
@@ -76,8 +76,8 @@ func (r *Runner) On(ctx context.Context, device cluster.FenceDevice) (on bool, e
 }
 
 // run runs the program once. What it said is in words, to be put after a sentence.
-func (r *Runner) run(ctx context.Context, device cluster.FenceDevice, action string) (code int, said string, err error) {
-	if err := cluster.ValidateFenceDevice(device); err != nil {
+func (r *Runner) run(ctx context.Context, device model.FenceDevice, action string) (code int, said string, err error) {
+	if err := model.ValidateFenceDevice(device); err != nil {
 		return 0, "", err
 	}
 	path, err := r.find(device.Program)
@@ -113,7 +113,7 @@ func (r *Runner) run(ctx context.Context, device cluster.FenceDevice, action str
 }
 
 // input is what the program reads.
-func input(device cluster.FenceDevice, action string) string {
+func input(device model.FenceDevice, action string) string {
 	var lines strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(device.Arguments)) {
 		fmt.Fprintf(&lines, "%s=%s\n", name, device.Arguments[name])
@@ -156,11 +156,11 @@ func (t *tail) Write(data []byte) (int, error) {
 }
 
 // said is the end of the output in one line, without the device's secrets; empty if there was none.
-func (t *tail) said(device cluster.FenceDevice) string {
+func (t *tail) said(device model.FenceDevice) string {
 	text := t.text.String()
 	for name, value := range device.Arguments {
-		if cluster.Secret(name) && value != "" {
-			text = strings.ReplaceAll(text, value, cluster.Masked)
+		if model.Secret(name) && value != "" {
+			text = strings.ReplaceAll(text, value, model.Masked)
 		}
 	}
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,17 +24,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func agent(t *testing.T, body string) *Runner {
 	t.Helper()
 	dir := t.TempDir()
-	script := "#!/bin/sh\nwhile IFS='=' read -r name value; do case \"$name\" in plug) plug=$value;; password) password=$value;; action) action=$value;; esac; done\ncd " +
+	script := "#!/bin/sh\nwhile IFS='=' read -r name value; do " +
+		"case \"$name\" in plug) plug=$value;; password) password=$value;; action) action=$value;; esac; done\ncd " +
 		dir + "\n" + body
-	if err := os.WriteFile(filepath.Join(dir, "fence_test"), []byte(script), 0o755); err != nil {
+	// A process that another test starts meanwhile would inherit the open file, and Linux runs no file that is open for writing.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(filepath.Join(dir, "fence_test"), []byte(script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return &Runner{Directories: []string{filepath.Join(dir, "nowhere"), dir}}
 }
 
-func device(timeout time.Duration) cluster.FenceDevice {
-	return cluster.FenceDevice{
-		Method: cluster.FenceCommand, Program: "fence_test", Timeout: timeout,
+func device(timeout time.Duration) model.FenceDevice {
+	return model.FenceDevice{
+		Method: model.FenceCommand, Program: "fence_test", Timeout: timeout,
 		Arguments: map[string]string{"plug": "n1", "password": "swordfish"},
 	}
 }
@@ -47,7 +52,10 @@ func TestWhatIsAProof(t *testing.T) {
 	}{
 		{"off, and then off", `case $action in off) exit 0;; status) exit 2;; esac; exit 1`, ""},
 		{"off, and then on", `case $action in off) exit 0;; status) exit 0;; esac; exit 1`, "then that it is on"},
-		{"off, and then nothing", `case $action in off) exit 0;; esac; echo "no route to host" >&2; exit 1`, `ended with code 1 when it was asked for the power state: it said "no route to host"`},
+		{
+			"off, and then nothing", `case $action in off) exit 0;; esac; echo "no route to host" >&2; exit 1`,
+			`ended with code 1 when it was asked for the power state: it said "no route to host"`,
+		},
 		{"it could not switch it off, though it is off", `case $action in status) exit 2;; esac; exit 1`, "when it was told to switch off"},
 		{"a code that nobody knows", `exit 7`, "code 7"},
 		{"off answers as status does", `exit 2`, "code 2 when it was told to switch off"},
@@ -88,7 +96,9 @@ func TestTheProgramReadsItsArguments(t *testing.T) {
 }
 
 func TestThePowerState(t *testing.T) {
-	for body, want := range map[string]bool{`[ "$action" = status ] && exit 0; exit 1`: true, `[ "$action" = status ] && exit 2; exit 1`: false} {
+	for body, want := range map[string]bool{
+		`[ "$action" = status ] && exit 0; exit 1`: true, `[ "$action" = status ] && exit 2; exit 1`: false,
+	} {
 		if on, err := agent(t, body).On(t.Context(), device(0)); err != nil || on != want {
 			t.Errorf("%s: %t, %v", body, on, err)
 		}

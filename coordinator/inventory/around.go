@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
 
 // surroundings are what a node has around its VMs, as its last inventory tells. They are read once and then shared.
 type surroundings struct {
-	pools             []cluster.PoolFacts
+	pools             []model.PoolFacts
 	networks, bridges []string
 	models, machines  []string
 	hostCPU           string
@@ -39,12 +39,12 @@ func surroundingsOf(node *berthv1.NodeInventory) surroundings {
 		bridges: ascending(node.GetBridges()), models: ascending(node.GetCpuModels()), machines: ascending(node.GetMachineTypes()),
 	}
 	for _, pool := range node.GetStoragePools() {
-		s.pools = append(s.pools, cluster.PoolFacts{
+		s.pools = append(s.pools, model.PoolFacts{
 			Name: pool.GetName(), Active: pool.GetActive(), Path: pool.GetPath(),
 			Capacity: units.Bytes(max(pool.GetCapacityBytes(), 0)), Available: units.Bytes(max(pool.GetAvailableBytes(), 0)),
 		})
 	}
-	slices.SortFunc(s.pools, func(a, b cluster.PoolFacts) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.pools, func(a, b model.PoolFacts) int { return cmp.Compare(a.Name, b.Name) })
 	var active []string
 	for _, network := range node.GetNetworks() {
 		if network.GetActive() {
@@ -63,7 +63,7 @@ func ascending(names []string) []string {
 }
 
 // tell fills the facts in.
-func (s *surroundings) tell(facts *cluster.NodeFacts) {
+func (s *surroundings) tell(facts *model.NodeFacts) {
 	facts.Pools, facts.PoolsKnown = s.pools, s.poolsKnown
 	facts.Networks, facts.Bridges, facts.NetworksKnown = s.networks, s.bridges, s.networksKnown
 	facts.CPUModels, facts.HostCPU, facts.MachineTypes = s.models, s.hostCPU, s.machines

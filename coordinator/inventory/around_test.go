@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -23,11 +23,11 @@ func TestSurroundingsAreKnownIfTheyCouldBeRead(t *testing.T) {
 		}
 		return inventory
 	}
-	var facts cluster.NodeFacts
+	var facts model.NodeFacts
 	s := surroundingsOf(node())
 	s.tell(&facts)
-	want := cluster.NodeFacts{
-		Pools:      []cluster.PoolFacts{{Name: "a", Active: true, Capacity: 9 * units.Bytes(1), Available: 4}, {Name: "b"}},
+	want := model.NodeFacts{
+		Pools:      []model.PoolFacts{{Name: "a", Active: true, Capacity: 9 * units.Bytes(1), Available: 4}, {Name: "b"}},
 		PoolsKnown: true, Networks: []string{"lan"}, Bridges: []string{"br0", "br1"}, NetworksKnown: true,
 		CPUModels: []string{"486", "Nehalem"}, HostCPU: "abc",
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
 
-// What a decision pays for its picture when something has changed since the last one: 20 VMs a node.
+// What a decision pays for its view when something has changed since the last one: 20 VMs a node.
 func BenchmarkView(b *testing.B) {
 	for _, nodes := range []int{100, 1000} {
 		records := state.NewStore()
@@ -24,10 +24,10 @@ func BenchmarkView(b *testing.B) {
 			for v := range 20 {
 				id := fmt.Sprintf("%s-%02d", node, v)
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: id})
-				command.VMs = append(command.VMs, cluster.VM{
-					ID: id, Name: id, Desired: cluster.Running, Holder: node, Epoch: 1,
-					Spec:     cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
-					Resident: []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group", Value: 1}},
+				command.VMs = append(command.VMs, model.VM{
+					ID: id, Name: id, Desired: model.Running, Holder: node, Epoch: 1,
+					Spec:     model.VMSpec{Memory: units.GiB, VCPUs: 1},
+					Resident: []model.ResidentKey{{Class: model.CustomerKey, Name: "Group", Value: 1}},
 				})
 				shown = append(shown, running(id))
 			}

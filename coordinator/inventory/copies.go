@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Duplicate is a VM that more than one node shows at once, by nodes with a session.
@@ -53,7 +53,7 @@ func (s *Store) recount(id string, n *node) {
 
 // recountOne is recount where nothing but one domain has changed.
 func (s *Store) recountOne(id string, n *node, uuid string) {
-	facts := cluster.NodeFacts{Domains: n.shown}
+	facts := model.NodeFacts{Domains: n.shown}
 	if one := facts.Domain(uuid); one != nil && n.counts(one) {
 		s.copies.add(uuid, id, one.Name, s.now())
 		n.counted[uuid] = one.Name
@@ -64,8 +64,8 @@ func (s *Store) recountOne(id string, n *node, uuid string) {
 }
 
 // counts tells whether a domain of the node is among the copies.
-func (n *node) counts(one *cluster.Domain) bool {
-	return n.session != nil && n.domainsKnown && one.State.Holds() && one.State != cluster.DomainPausedMigration
+func (n *node) counts(one *model.Domain) bool {
+	return n.session != nil && n.domainsKnown && one.State.Holds() && one.State != model.DomainPausedMigration
 }
 
 func (c copies) add(uuid, node, name string, now time.Time) {

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -57,7 +57,8 @@ func TestADigestStandsForTheInventory(t *testing.T) {
 			t.Fatal("the same inventory would be sent again")
 		}
 		facts := store.Facts("n1", time.Now())
-		if !facts.DomainsKnown || len(facts.Domains) != 2 || facts.Domains[0].Since != began || !facts.InventoryAt.Equal(time.Now()) || facts.InventoryFrom != "boot-1/2" {
+		if !facts.DomainsKnown || len(facts.Domains) != 2 || facts.Domains[0].Since != began ||
+			!facts.InventoryAt.Equal(time.Now()) || facts.InventoryFrom != "boot-1/2" {
 			t.Errorf("after the digest: %+v", facts)
 		}
 		if len(facts.Pools) != 1 || facts.Pools[0].Available != 7*units.GiB || facts.Memory != 64*units.GiB {
@@ -94,7 +95,7 @@ func TestADigestIsVoidAfterAChange(t *testing.T) {
 		a.whole("one", running("a"))
 		store.Reset()
 		a = connect(t, store, "n1")
-		if a.digest("one", 0) || store.Facts("n1", time.Now()).Liveness != cluster.Up {
+		if a.digest("one", 0) || store.Facts("n1", time.Now()).Liveness != model.Up {
 			t.Error("a new leadership believes what an earlier one was told")
 		}
 	})

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
 
 // facts joins what is known of a node. The caller holds the lock.
-func (s *Store) facts(id string, now time.Time) cluster.NodeFacts {
+func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 	n := s.nodes[id]
 	liveness, reason := s.liveness(n, now)
-	facts := cluster.NodeFacts{Liveness: liveness, LivenessReason: reason}
+	facts := model.NodeFacts{Liveness: liveness, LivenessReason: reason}
 	if n == nil {
 		return facts
 	}
@@ -57,7 +57,7 @@ func BootOf(incarnation string) string {
 }
 
 // liveness tells how well a node is heard, and if not up, why in words.
-func (s *Store) liveness(n *node, now time.Time) (cluster.Liveness, string) {
+func (s *Store) liveness(n *node, now time.Time) (model.Liveness, string) {
 	switch {
 	case n == nil || n.session == nil && n.closedAt.IsZero():
 		waited := now.Sub(s.since)
@@ -73,22 +73,22 @@ func (s *Store) liveness(n *node, now time.Time) (cluster.Liveness, string) {
 	silent := now.Sub(n.heardAt)
 	switch {
 	case silent > n.pace.Unreachable():
-		return cluster.Unreachable, "silent for " + lasting(silent)
+		return model.Unreachable, "silent for " + lasting(silent)
 	case silent > n.pace.Suspect():
-		return cluster.Suspect, "silent for " + lasting(silent)
+		return model.Suspect, "silent for " + lasting(silent)
 	case n.libvirtDown:
-		return cluster.Degraded, libvirtReason(n.libvirtSays)
+		return model.Degraded, libvirtReason(n.libvirtSays)
 	default:
-		return cluster.Up, ""
+		return model.Up, ""
 	}
 }
 
 // absence is how a node without a session counts: its agent gets SessionGrace to come back.
-func absence(without time.Duration) cluster.Liveness {
-	if without < cluster.SessionGrace {
-		return cluster.Suspect
+func absence(without time.Duration) model.Liveness {
+	if without < model.SessionGrace {
+		return model.Suspect
 	}
-	return cluster.Unreachable
+	return model.Unreachable
 }
 
 func lasting(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
@@ -100,11 +100,11 @@ func (n *node) show() {
 	for _, sample := range n.telemetry.GetDomains() {
 		samples[sample.GetUuid()] = sample
 	}
-	shown := make([]cluster.Domain, 0, len(n.domains))
+	shown := make([]model.Domain, 0, len(n.domains))
 	for uuid, one := range n.domains {
 		shown = append(shown, domainOf(one, samples[uuid]))
 	}
-	slices.SortFunc(shown, func(a, b cluster.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
+	slices.SortFunc(shown, func(a, b model.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	n.shown = shown
 	n.lent.Store(false)
 }
@@ -112,7 +112,7 @@ func (n *node) show() {
 // showOne brings the readers' list up to date about one domain. Domains come and go one by one, on nodes that have many.
 func (n *node) showOne(uuid string) {
 	one, listed := n.domains[uuid]
-	at, there := slices.BinarySearchFunc(n.shown, uuid, func(d cluster.Domain, uuid string) int { return cmp.Compare(d.UUID, uuid) })
+	at, there := slices.BinarySearchFunc(n.shown, uuid, func(d model.Domain, uuid string) int { return cmp.Compare(d.UUID, uuid) })
 	if !listed && !there {
 		return
 	}
@@ -139,9 +139,9 @@ func (n *node) sampleOf(uuid string) *berthv1.DomainTelemetry {
 	return nil
 }
 
-func domainOf(one domain, sample *berthv1.DomainTelemetry) cluster.Domain {
+func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 	wire := one.wire
-	shown := cluster.Domain{
+	shown := model.Domain{
 		UUID: wire.GetUuid(), Name: wire.GetName(), State: stateOf(wire), Reason: wire.GetStateReason(),
 		Memory: units.Bytes(max(wire.GetMemoryBytes(), 0)), VCPUs: int(max(wire.GetVcpus(), 0)),
 		Managed: wire.GetManaged(), Epoch: wire.GetEpoch(), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
@@ -155,26 +155,26 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) cluster.Domain {
 }
 
 // StateOf reads a domain's state from the wire. What this release does not know is unknown, never absent.
-func StateOf(state berthv1.DomainState) cluster.DomainState {
+func StateOf(state berthv1.DomainState) model.DomainState {
 	switch state {
 	case berthv1.DomainState_DOMAIN_STATE_ABSENT:
-		return cluster.DomainAbsent
+		return model.DomainAbsent
 	case berthv1.DomainState_DOMAIN_STATE_RUNNING:
-		return cluster.DomainRunning
+		return model.DomainRunning
 	case berthv1.DomainState_DOMAIN_STATE_PAUSED:
-		return cluster.DomainPaused
+		return model.DomainPaused
 	case berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION:
-		return cluster.DomainPausedMigration
+		return model.DomainPausedMigration
 	case berthv1.DomainState_DOMAIN_STATE_SHUTOFF:
-		return cluster.DomainShutoff
+		return model.DomainShutoff
 	case berthv1.DomainState_DOMAIN_STATE_CRASHED:
-		return cluster.DomainCrashed
+		return model.DomainCrashed
 	default:
-		return cluster.DomainUnknown
+		return model.DomainUnknown
 	}
 }
 
-func stateOf(wire *berthv1.Domain) cluster.DomainState { return StateOf(wire.GetState()) }
+func stateOf(wire *berthv1.Domain) model.DomainState { return StateOf(wire.GetState()) }
 
 // amount takes over an amount of bytes. What cannot be one is not known.
 func amount(bytes *int64) *units.Bytes {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // EventKind says what an Event tells of.
@@ -25,11 +25,11 @@ type Event struct {
 	Kind        EventKind
 	At          time.Time
 	Node        string // ID
-	Liveness    cluster.Liveness
-	LivenessWas cluster.Liveness
+	Liveness    model.Liveness
+	LivenessWas model.Liveness
 	What        string // in words
-	Domain      cluster.Domain
-	DomainWas   cluster.DomainState
+	Domain      model.Domain
+	DomainWas   model.DomainState
 	Operation   string
 	Duplicate   Duplicate
 }
@@ -136,7 +136,7 @@ func (s *Store) publishLiveness(id string, now time.Time) {
 	known := s.nodes[id]
 	is, why := s.liveness(known, now)
 	if known == nil {
-		if is == cluster.Suspect {
+		if is == model.Suspect {
 			return
 		}
 		known = s.node(id)

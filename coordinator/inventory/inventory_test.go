@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -95,34 +95,34 @@ func newStore() *Store { return New(time.Now, hclog.NewNullLogger()) }
 func TestLivenessFollowsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
-		is := func(want cluster.Liveness, why string) {
+		is := func(want model.Liveness, why string) {
 			t.Helper()
 			facts := store.Facts("n1", time.Now())
 			if facts.Liveness != want || facts.LivenessReason != why {
 				t.Errorf("at %v: %s (%q), want %s (%q)", time.Now(), facts.Liveness, facts.LivenessReason, want, why)
 			}
 		}
-		is(cluster.Suspect, "not heard in the 0s that this coordinator leads")
+		is(model.Suspect, "not heard in the 0s that this coordinator leads")
 		time.Sleep(10 * time.Second)
-		is(cluster.Unreachable, "not heard in the 10s that this coordinator leads")
+		is(model.Unreachable, "not heard in the 10s that this coordinator leads")
 		a := connect(t, store, "n1")
-		is(cluster.Up, "")
+		is(model.Up, "")
 		time.Sleep(6 * time.Second)
-		is(cluster.Up, "")
+		is(model.Up, "")
 		time.Sleep(time.Second)
-		is(cluster.Suspect, "silent for 7s")
+		is(model.Suspect, "silent for 7s")
 		time.Sleep(24 * time.Second)
-		is(cluster.Unreachable, "silent for 31s")
+		is(model.Unreachable, "silent for 31s")
 		a.libvirt(false, "connection refused")
-		is(cluster.Degraded, "libvirt cannot be used: connection refused")
+		is(model.Degraded, "libvirt cannot be used: connection refused")
 		a.libvirt(true, "")
-		is(cluster.Up, "")
+		is(model.Up, "")
 		a.session.Close("connection reset")
-		is(cluster.Suspect, "no session for 0s: connection reset")
+		is(model.Suspect, "no session for 0s: connection reset")
 		time.Sleep(10 * time.Second)
-		is(cluster.Unreachable, "no session for 10s: connection reset")
+		is(model.Unreachable, "no session for 10s: connection reset")
 		store.Reset()
-		is(cluster.Suspect, "not heard in the 0s that this coordinator leads")
+		is(model.Suspect, "not heard in the 0s that this coordinator leads")
 	})
 }
 
@@ -144,7 +144,7 @@ func TestReportsThatAreNotNewerAreDropped(t *testing.T) {
 			t.Error("a report of a replaced session was taken")
 		}
 		old.Close("late")
-		if facts := store.Facts("n1", time.Now()); facts.Liveness != cluster.Up || len(facts.Domains) != 1 {
+		if facts := store.Facts("n1", time.Now()); facts.Liveness != model.Up || len(facts.Domains) != 1 {
 			t.Errorf("facts are %+v, want up with one domain", facts)
 		}
 		if _, err := store.OpenSession("n1", &berthv1.Hello{Incarnation: "boot-1"}, 1); !errors.Is(err, ErrStaleSession) {
@@ -171,7 +171,9 @@ func TestOrdersOfBeforeTheSessionAreKnownUntilTheyEnd(t *testing.T) {
 	check()
 	a.sequence++
 	var err error
-	if a.session, err = store.OpenSession("n1", &berthv1.Hello{Incarnation: a.boot, RunningOperations: []string{"op2", "op1"}}, a.sequence); err != nil {
+	if a.session, err = store.OpenSession(
+		"n1", &berthv1.Hello{Incarnation: a.boot, RunningOperations: []string{"op2", "op1"}}, a.sequence,
+	); err != nil {
 		t.Fatal(err)
 	}
 	a.inventory()
@@ -220,7 +222,7 @@ func TestDomainChangesCountAtOnce(t *testing.T) {
 		a.change("suspended", inState("u2", berthv1.DomainState_DOMAIN_STATE_PAUSED))
 		paused := time.Now()
 		facts := store.Facts("n1", paused)
-		if len(facts.Domains) != 2 || facts.Domains[1].State != cluster.DomainPaused || !facts.Domains[1].Since.Equal(paused) {
+		if len(facts.Domains) != 2 || facts.Domains[1].State != model.DomainPaused || !facts.Domains[1].Since.Equal(paused) {
 			t.Errorf("domains are %+v, want u2 paused since now", facts.Domains)
 		}
 		if since := facts.Domains[0].Since; !since.Equal(started.Add(-time.Minute)) {
@@ -250,7 +252,7 @@ func TestDomainsThatChangeOneByOneAreCountedAsIfListed(t *testing.T) {
 			berthv1.DomainState_DOMAIN_STATE_RUNNING, berthv1.DomainState_DOMAIN_STATE_ABSENT, berthv1.DomainState_DOMAIN_STATE_SHUTOFF,
 			berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION,
 		}
-		var lent, kept []cluster.Domain
+		var lent, kept []model.Domain
 		for range 500 {
 			if random.IntN(3) == 0 {
 				lent = store.Facts("n1", time.Now()).Domains
@@ -332,6 +334,7 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 		float := func(f float64) *float64 { return &f }
 		a.telemetry(&berthv1.NodeTelemetry{
 			MemoryAvailableBytes: ptr(-1), KsmSavedBytes: ptr(5), Load1: float(math.NaN()), CpuBusyRatio: float(math.Inf(1)),
+			CpuPressure: &berthv1.Pressure{SomeAvg10: math.NaN()},
 			Domains: []*berthv1.DomainTelemetry{
 				{Uuid: "u1", RssBytes: ptr(7), CpuRatio: float(0.5), BalloonBytes: ptr(6)}, {Uuid: "not listed", RssBytes: ptr(1)},
 			},
@@ -339,7 +342,7 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 		})
 		facts := store.Facts("n1", time.Now())
 		if facts.Available != nil || facts.Load1 != nil || facts.CPUBusy != nil {
-			t.Errorf("facts are %+v, want available, load and busy share unknown", facts)
+			t.Errorf("facts are %+v, want available, load, busy share and pressure unknown", facts)
 		}
 		if facts.KSMSaved == nil || *facts.KSMSaved != 5 {
 			t.Errorf("KSM saved is %v, want 5", facts.KSMSaved)
@@ -347,7 +350,8 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 		if age := time.Since(facts.TelemetryAt); age != 1500*time.Millisecond {
 			t.Errorf("the sample is %v old, want as old as its collection was long", age)
 		}
-		if d := facts.Domains[0]; len(facts.Domains) != 1 || d.Resident == nil || *d.Resident != 7 || *d.CPU != 0.5 || d.Balloon == nil || *d.Balloon != 6 {
+		if d := facts.Domains[0]; len(facts.Domains) != 1 || d.Resident == nil || *d.Resident != 7 || *d.CPU != 0.5 ||
+			d.Balloon == nil || *d.Balloon != 6 {
 			t.Errorf("domains are %+v, want u1 with its figures only", facts.Domains)
 		}
 		a.telemetry(&berthv1.NodeTelemetry{MemoryFreeBytes: ptr(3)})
@@ -508,12 +512,12 @@ func TestAViewJoinsStateAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := state.NewStore()
 		const migrating = "00000000-0000-4000-8000-000000000001"
-		spec := cluster.VMSpec{Memory: 4 * units.GiB, VCPUs: 2}
+		spec := model.VMSpec{Memory: 4 * units.GiB, VCPUs: 2}
 		command := state.Command{
 			Key: "setup", Kind: "setup", Caller: "test", At: time.Now(),
-			Nodes: []cluster.Node{{ID: "n1", Name: "a"}, {ID: "n2", Name: "b"}},
-			VMs: []cluster.VM{{
-				ID: migrating, Name: "web", Spec: spec, Desired: cluster.Running, Holder: "n1", Epoch: 1, Operation: "op",
+			Nodes: []model.Node{{ID: "n1", Name: "a"}, {ID: "n2", Name: "b"}},
+			VMs: []model.VM{{
+				ID: migrating, Name: "web", Spec: spec, Desired: model.Running, Holder: "n1", Epoch: 1, Operation: "op",
 			}},
 			Operations: []operation.Operation{{
 				ID: "op", Kind: operation.Migrate, VM: migrating, VMName: "web", Source: "n1", Target: "n2",

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -45,7 +45,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 }
 
 // Keep notes the pace that the agent was told. Until then it is that of a small fleet, or of the session before.
-func (x *Session) Keep(pace cluster.Pace) {
+func (x *Session) Keep(pace model.Pace) {
 	x.store.mu.Lock()
 	defer x.store.mu.Unlock()
 	if n := x.store.nodes[x.node]; n != nil && n.session == x {
@@ -137,11 +137,11 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 	n.show()
 	for uuid, was := range before {
 		if _, still := listed[uuid]; !still {
-			s.domainMoved(id, was.wire, stateOf(was.wire), cluster.DomainAbsent, "", now)
+			s.domainMoved(id, was.wire, stateOf(was.wire), model.DomainAbsent, "", now)
 		}
 	}
 	for uuid, is := range listed {
-		was := cluster.DomainAbsent
+		was := model.DomainAbsent
 		if known, there := before[uuid]; there {
 			was = stateOf(known.wire)
 		}
@@ -174,14 +174,14 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 		return
 	}
 	n.digest = "" // what the agent lists next is compared with nothing before this
-	was := cluster.DomainAbsent
+	was := model.DomainAbsent
 	known, there := n.domains[uuid]
 	if there {
 		was = stateOf(known.wire)
 	}
 	is := stateOf(wire)
 	switch {
-	case is == cluster.DomainAbsent:
+	case is == model.DomainAbsent:
 		delete(n.domains, uuid)
 	case there && was == is:
 		n.domains[uuid] = domain{wire: wire, since: known.since}
@@ -216,7 +216,7 @@ func watchdogOf(seconds float64) time.Duration {
 }
 
 // domainMoved tells subscribers of a domain's new state.
-func (s *Store) domainMoved(id string, wire *berthv1.Domain, was, is cluster.DomainState, event string, now time.Time) {
+func (s *Store) domainMoved(id string, wire *berthv1.Domain, was, is model.DomainState, event string, now time.Time) {
 	moved := domainOf(domain{wire: wire, since: now}, nil)
 	moved.State = is
 	s.feed.publish(Event{Kind: DomainChanged, At: now, Node: id, Domain: moved, DomainWas: was, What: event})

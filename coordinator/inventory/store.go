@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -28,7 +28,7 @@ type Store struct {
 	feed     feed
 	changes  uint64 // grows with everything that a view shows, the passing of time left out
 
-	last atomic.Pointer[picture] // the view made last
+	last atomic.Pointer[cached] // the view made last
 }
 
 // node is what is known of one node.
@@ -39,8 +39,8 @@ type node struct {
 	closedAt  time.Time
 	closedWhy string
 	heardAt   time.Time
-	published cluster.Liveness // what subscribers were told last
-	pace      cluster.Pace     // that the agent was told
+	published model.Liveness // what subscribers were told last
+	pace      model.Pace     // that the agent was told
 
 	incarnation string
 	sequence    uint64
@@ -59,7 +59,7 @@ type node struct {
 	digest       string            // that the agent made of the inventory and these domains; empty: they have changed since
 	domains      map[string]domain // by UUID
 	domainsKnown bool              // listed since the session opened, and the last listing succeeded
-	shown        []cluster.Domain  // the same for readers, sorted by UUID
+	shown        []model.Domain    // the same for readers, sorted by UUID
 	lent         atomic.Bool       // a reader has shown: it does not change any more
 	counted      map[string]string // those among the copies: names by UUID
 }
@@ -100,7 +100,7 @@ func (s *Store) node(id string) *node {
 }
 
 // Facts are those of one node, as of now. A node that was never heard has nothing but a liveness.
-func (s *Store) Facts(node string, now time.Time) cluster.NodeFacts {
+func (s *Store) Facts(node string, now time.Time) model.NodeFacts {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.facts(node, now)
@@ -112,10 +112,10 @@ func (s *Store) Facts(node string, now time.Time) cluster.NodeFacts {
 func (s *Store) Settled(snapshot *state.Snapshot, now time.Time) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if now.Sub(s.since) >= cluster.SessionGrace {
+	if now.Sub(s.since) >= model.SessionGrace {
 		return true
 	}
-	return !slices.ContainsFunc(snapshot.Nodes(), func(record cluster.Node) bool {
+	return !slices.ContainsFunc(snapshot.Nodes(), func(record model.Node) bool {
 		n := s.nodes[record.ID]
 		return n == nil || n.inventory == nil || n.telemetry == nil
 	})

@@ -8,8 +8,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -29,7 +30,7 @@ func apply(t testing.TB, records *state.Store, command state.Command) {
 func enrol(id string) state.Command {
 	return state.Command{
 		Key: "enrol " + id, Kind: "enrol", At: time.Now(), Expect: []state.Expectation{{Table: state.Nodes, ID: id}},
-		Nodes: []cluster.Node{{ID: id, Name: "node-" + id, Cluster: cluster.DefaultCluster}},
+		Nodes: []model.Node{{ID: id, Name: "node-" + id, Cluster: model.DefaultCluster}},
 	}
 }
 
@@ -40,7 +41,7 @@ func TestAViewIsSharedUntilSomethingIsHeard(t *testing.T) {
 		apply(t, records, enrol("n1"))
 		store := newStore()
 		a := connect(t, store, "n1")
-		view := func() *cluster.View { return store.View(records.Snapshot(), time.Now()) }
+		view := func() *view.View { return store.View(records.Snapshot(), time.Now()) }
 		available := int64(units.GiB)
 		first := view()
 		time.Sleep(viewLasts - 1)
@@ -80,33 +81,33 @@ func TestWhatIfsLeaveASharedViewAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := state.NewStore()
 		apply(t, records, enrol("n1"))
-		guest := cluster.VM{
-			ID: "u1", Name: "web", Desired: cluster.Running, Holder: "n1", Epoch: 1,
-			Spec:     cluster.VMSpec{Memory: units.GiB, VCPUs: 1},
-			Resident: []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group", Value: 1}},
+		guest := model.VM{
+			ID: "u1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 1,
+			Spec:     model.VMSpec{Memory: units.GiB, VCPUs: 1},
+			Resident: []model.ResidentKey{{Class: model.CustomerKey, Name: "Group", Value: 1}},
 		}
 		apply(t, records, state.Command{
-			Key: "vm", Kind: "vm", At: time.Now(), Expect: []state.Expectation{{Table: state.VMs, ID: "u1"}}, VMs: []cluster.VM{guest},
+			Key: "vm", Kind: "vm", At: time.Now(), Expect: []state.Expectation{{Table: state.VMs, ID: "u1"}}, VMs: []model.VM{guest},
 		})
 		store := newStore()
 		a := connect(t, store, "n1")
 		a.inventory(running("u1"))
-		view := store.View(records.Snapshot(), time.Now())
+		kept := store.View(records.Snapshot(), time.Now())
 		show := func() string {
-			text, err := json.Marshal(view)
+			text, err := json.Marshal(kept)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(text)
 		}
 		before := show()
-		view.Without("u1", "n1")
-		columns := view.Columns(cluster.DefaultCluster).Clone()
-		columns.Charge(0, cluster.Allocation{Memory: units.GiB, VCPUs: 1, Resident: guest.Resident})
+		kept.Without("u1", "n1")
+		columns := kept.Columns(model.DefaultCluster).Clone()
+		columns.Charge(0, view.Allocation{Memory: units.GiB, VCPUs: 1, Resident: guest.Resident})
 		if after := show(); after != before {
 			t.Errorf("the view became\n%s\nit was\n%s", after, before)
 		}
-		if again := view.Columns(cluster.DefaultCluster); again.Used[0] != columns.Used[0]-units.GiB {
+		if again := kept.Columns(model.DefaultCluster); again.Used[0] != columns.Used[0]-units.GiB {
 			t.Errorf("%v used after the charge of other columns, want %v", again.Used[0], columns.Used[0]-units.GiB)
 		}
 	})

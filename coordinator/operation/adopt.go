@@ -2,11 +2,10 @@ package operation
 
 import "time"
 
-// MarkPatience is how long an operation that only changes a domain's mark waits for its node. The guest runs whatever
-// comes of it.
+// MarkPatience is how long an operation that only changes a domain's mark waits for its node. The guest runs in any case.
 const MarkPatience = 2 * time.Minute
 
-// markOrder is the order that writes or takes away a mark: of an adoption, of a release, and of a resolution that gives the
+// markOrder is the order that writes or removes a mark: for an adoption, for a release, and for a resolution that gives the
 // copy which is kept a new epoch.
 func (o *Operation) markOrder(at func(node string, action Action, epoch uint64) Order) Order {
 	switch {
@@ -19,13 +18,13 @@ func (o *Operation) markOrder(at func(node string, action Action, epoch uint64) 
 	}
 }
 
-// marks tells whether the operation does nothing but change a mark.
+// marks tells whether the operation only changes a mark.
 func (o *Operation) marks() bool { return o.Kind == Adopt || o.Kind == Release }
 
 func (t *transition) adoptAnswered(answer Answer) bool {
 	switch answer.Outcome {
 	case OutcomeAmbiguous:
-		return false // asked again: writing a mark twice is writing it once
+		return false // asked again: writing a mark twice does no harm
 	case OutcomeDone:
 		t.noteAnswer(answer)
 		if t.VM.Holder != "" && t.VM.Holder != t.Operation.Target {

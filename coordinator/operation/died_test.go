@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // judged puts the looks at both nodes to a driver in phase Judging. A look without a state is of a node that is off.
-func judged(t *testing.T, picture Picture, source, target Observation) Next {
+func judged(t *testing.T, input Input, source, target Observation) Next {
 	t.Helper()
 	d := NewDriver(0)
 	if source.State == "" {
-		picture.Fenced = []string{"n1"}
+		input.Fenced = []string{"n1"}
 	}
-	for _, order := range d.Look(picture, noon).Orders {
+	for _, order := range d.Look(input, noon).Orders {
 		seen := source
 		if order.Node == "n2" {
 			seen = target
@@ -34,10 +34,10 @@ func judged(t *testing.T, picture Picture, source, target Observation) Next {
 // When the reply to Finish is lost, libvirt lets the guest run on at the source. Its host then goes down: the target has an
 // older copy, and only the boot tells this from a guest that was handed over.
 func TestASourceThatBootedAnewHasNotLetGo(t *testing.T) {
-	absent := func(boot string) Observation { return Observation{State: cluster.DomainAbsent, Boot: boot} }
+	absent := func(boot string) Observation { return Observation{State: model.DomainAbsent, Boot: boot} }
 	ended := absent("boot-1")
 	ended.Ended = true
-	paused := Observation{State: cluster.DomainPaused, Epoch: 5, Boot: "other"}
+	paused := Observation{State: model.DomainPaused, Epoch: 5, Boot: "other"}
 	for name, tc := range map[string]struct {
 		source   Observation
 		ha       bool
@@ -47,47 +47,51 @@ func TestASourceThatBootedAnewHasNotLetGo(t *testing.T) {
 		result   Result
 		leftover string
 	}{
-		"up since":                             {source: absent("boot-1"), boot: "boot-1", holder: "n1", phase: HandedOver},
-		"booted anew":                          {source: absent("boot-2"), boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
-		"off":                                  {boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
-		"booted anew, restarted if need be":    {source: absent("boot-2"), ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
+		"up since":    {source: absent("boot-1"), boot: "boot-1", holder: "n1", phase: HandedOver},
+		"booted anew": {source: absent("boot-2"), boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
+		"off":         {boot: "boot-1", holder: "n1", phase: Judging, result: Parked},
+		"booted anew, restarted if need be": {
+			source: absent("boot-2"), ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2",
+		},
 		"off, restarted if need be":            {ha: true, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
 		"ended there":                          {source: ended, boot: "boot-1", holder: "n1", phase: Discarding, leftover: "n2"},
 		"ended there after the hand-over":      {source: ended, boot: "boot-1", holder: "n2", phase: HandedOver},
 		"booted anew after the hand-over":      {source: absent("boot-2"), boot: "boot-1", holder: "n2", phase: HandedOver},
 		"begun by a release that kept no boot": {source: absent("boot-2"), holder: "n1", phase: HandedOver},
 	} {
-		picture := judging()
-		picture.Operation.SourceBoot, picture.VM.HA, picture.VM.Holder = tc.boot, tc.ha, tc.holder
-		next := judged(t, picture, tc.source, paused)
+		input := judging()
+		input.Operation.SourceBoot, input.VM.HA, input.VM.Holder = tc.boot, tc.ha, tc.holder
+		next := judged(t, input, tc.source, paused)
 		op := next.Operation
 		if op.Phase != tc.phase || op.Result != tc.result || op.Leftover != tc.leftover {
 			t.Errorf("%s: phase %s, result %q, leftover %q; want %+v\n%q", name, op.Phase, op.Result, op.Leftover, tc, op.Evidence)
 		}
-		if tc.result == Parked && !strings.Contains(next.VM.Condition, "may be older than what the guest did since") {
-			t.Errorf("%s: condition %q", name, next.VM.Condition)
+		if tc.result == Parked && !strings.Contains(next.VM.Condition.Text, "may be older than what the guest did since") {
+			t.Errorf("%s: condition %q", name, next.VM.Condition.Text)
 		}
 	}
 }
 
 // The old copy of a VM that is to be restarted goes first, so that it can never be resumed beside the new one.
 func TestAVMWhoseSourceDiedIsLostOnceTheOldCopyIsGone(t *testing.T) {
-	picture := judging()
-	picture.VM.HA = true
-	next := judged(t, picture, Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
-	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
-	if next.Operation.Result != Failed || next.VM.Holder != "" || !strings.HasPrefix(next.VM.Condition, "lost during a migration: the source's host went down") {
-		t.Errorf("ended as %s, holder %q, condition %q", next.Operation.Result, next.VM.Holder, next.VM.Condition)
+	input := judging()
+	input.VM.HA = true
+	next := judged(t, input, Observation{State: model.DomainAbsent, Boot: "boot-2"}, Observation{State: model.DomainPaused, Epoch: 5})
+	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent}})
+	if next.Operation.Result != Failed || next.VM.Holder != "" || !strings.HasPrefix(
+		next.VM.Condition.Text, "lost during a migration: the source's host went down",
+	) {
+		t.Errorf("ended as %s, holder %q, condition %q", next.Operation.Result, next.VM.Holder, next.VM.Condition.Text)
 	}
-	if next.VM.Desired != cluster.Running {
+	if next.VM.Desired != model.Running {
 		t.Errorf("it is to be %s, and would not be restarted", next.VM.Desired)
 	}
 }
 
 // An operator may know that the guest did not run on.
 func TestACopyWhoseSourceDiedCanBeKept(t *testing.T) {
-	next := judged(t, judging(), Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
-	shows := map[string]Observation{"n1": {State: cluster.DomainAbsent}, "n2": {State: cluster.DomainPaused, Epoch: 5}}
+	next := judged(t, judging(), Observation{State: model.DomainAbsent, Boot: "boot-2"}, Observation{State: model.DomainPaused, Epoch: 5})
+	shows := map[string]Observation{"n1": {State: model.DomainAbsent}, "n2": {State: model.DomainPaused, Epoch: 5}}
 	kept, obstacle := Resolve(next.Operation, next.VM, KeepTarget, shows, "anna", noon)
 	if obstacle != nil {
 		t.Fatalf("in the way: %+v", obstacle)
@@ -98,28 +102,30 @@ func TestACopyWhoseSourceDiedCanBeKept(t *testing.T) {
 			break
 		}
 		kept = mustStep(t, kept.Operation, kept.VM, Answer{
-			Node: orders[0].Node, Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainPaused, Epoch: orders[0].Epoch},
+			Node: orders[0].Node, Outcome: OutcomeDone, Seen: Observation{State: model.DomainPaused, Epoch: orders[0].Epoch},
 		})
 	}
-	if kept.Operation.Live() || kept.VM.Holder != "n2" || kept.VM.Condition != "" {
-		t.Errorf("ended as %s, holder %q, condition %q\n%q", kept.Operation.Phase, kept.VM.Holder, kept.VM.Condition, kept.Operation.Evidence)
+	if kept.Operation.Live() || kept.VM.Holder != "n2" || kept.VM.Condition.Text != "" {
+		t.Errorf(
+			"ended as %s, holder %q, condition %q\n%q", kept.Operation.Phase, kept.VM.Holder, kept.VM.Condition.Text, kept.Operation.Evidence,
+		)
 	}
 }
 
 // A silent node keeps the old copy. The record says so: it is discarded when the node is back, and nothing waits for that.
 func TestAnOldCopyThatIsLeftBehindIsKeptInMind(t *testing.T) {
-	picture := judging()
-	picture.VM.HA = true
-	next := judged(t, picture, Observation{State: cluster.DomainAbsent, Boot: "boot-2"}, Observation{State: cluster.DomainPaused, Epoch: 5})
+	input := judging()
+	input.VM.HA = true
+	next := judged(t, input, Observation{State: model.DomainAbsent, Boot: "boot-2"}, Observation{State: model.DomainPaused, Epoch: 5})
 	if given, over := Overdue(next.Operation, next.VM, noon.Add(DiscardPatience-1)); over {
 		t.Errorf("given up early: %+v", given.Operation)
 	}
 	for name, c := range map[string]struct {
-		given func(op Operation, vm cluster.VM, at time.Time) (Next, bool)
-		left  []cluster.Discard
+		given func(op Operation, vm model.VM, at time.Time) (Next, bool)
+		left  []model.Discard
 	}{
-		"its node is silent": {Overdue, []cluster.Discard{{Node: "n2", Epoch: 5}}},
-		"its node is off":    {func(op Operation, vm cluster.VM, at time.Time) (Next, bool) { return Off(op, vm, "n2", at) }, nil},
+		"its node is silent": {Overdue, []model.Discard{{Node: "n2", Epoch: 5}}},
+		"its node is off":    {func(op Operation, vm model.VM, at time.Time) (Next, bool) { return Off(op, vm, "n2", at) }, nil},
 	} {
 		after, over := c.given(next.Operation, next.VM, noon.Add(DiscardPatience))
 		if !over || after.Operation.Result != Failed || after.VM.Holder != "" || !slices.Equal(after.VM.Discards, c.left) {

@@ -1,8 +1,8 @@
-// Package operation has the pure state machines of everything that Berth does to a VM: start, stop, migrate, delete,
-// adopt, release; and what an operator decides about one that no rule could end.
+// Package operation has the state machines of everything that Berth does to a VM (start, stop, migrate, delete, adopt,
+// release), and of a person's decision about an operation that no rule could end. It is pure.
 //
-// An Operation is a replicated record. Orders tells, from the record alone, what the agents should be doing now, so a
-// new leader or a reconnected agent needs no other memory: the same orders are sent again, and an agent that knows the
-// operation and step answers as before. Step takes one answer and returns the next record, and what becomes of the VM's
-// disks with it. Nothing here waits, sends or reads a clock.
+// An Operation is a replicated record. Orders says, from the record alone, what the agents should be doing now. So a new
+// leader and an agent that reconnects need no other memory: the same orders are sent again, and an agent that knows operation
+// and step gives the same answer again. Step takes one answer and returns the next record, and with it where the VM's disks
+// are. Nothing here waits, sends or reads a clock.
 package operation

@@ -4,52 +4,52 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// How long a driver waits before it asks for the same orders again. Agents know operation and step, so a repetition costs a
-// message; it covers whatever got lost without a session closing.
+// How long a driver waits before it asks for the same orders again. Agents know operation and step, so a repetition costs
+// only a message. It covers messages that were lost without the session ending.
 const (
 	ResendEvery = 15 * time.Second
 	LookEvery   = 2 * time.Second // judging, discarding and clearing: what the nodes show may change
 )
 
-// Picture is an operation's record with what has to be known beside it, all of one moment.
-type Picture struct {
+// Input is an operation's record and what else its driver has to know, all of one moment.
+type Input struct {
 	Operation Operation
-	VM        cluster.VM
+	VM        model.VM
 	Fenced    []string // IDs of nodes that are proven to be off
-	Turn      bool     // of a queued start: it may begin
+	Turn      bool     // the node of a queued start is free for it
 }
 
 // Todo is what a leader does next about an operation: end its work when it is over; place it; commit; or send the orders and
-// look again after the pause, or sooner when an answer, a cancel, a session or a proof has come.
+// look again after the pause. It looks again sooner when an answer, a cancel, a session or a proof has come.
 type Todo struct {
-	Over    bool // it has ended, or is parked: nobody drives it any more
+	Over    bool // it has ended or is parked: no driver works on it any more
 	Place   bool // find the next node for it
 	Commit  *Next
 	Orders  []Order
-	Cancels []Order // of the orders, those that their agents are to give up
+	Cancels []Order // those of the orders that their agents should give up
 	Pause   time.Duration
 }
 
-// Driver is what a leader knows about one live operation beside its record: which looks it has asked for, and what they
-// have shown. Whoever drives an operation calls Look at first, after each commit, and whenever time has passed or something
-// has happened, and Answer for each answer. A Driver never waits, sends or reads a clock, and is not safe for concurrent use.
+// Driver is what a leader knows about one live operation in addition to its record: which looks it has asked for, and what
+// they showed. Its user calls Look at first, after each commit, and whenever time has passed or something has happened; and
+// Answer for each answer. A Driver never waits, sends or reads a clock, and is not safe for concurrent use.
 type Driver struct {
-	picture Picture
-	round   uint16
-	seen    map[string]Observation // by node ID, of this round
+	input Input
+	round uint16
+	seen  map[string]Observation // by node ID, of this round
 }
 
-// NewDriver makes the driver of an operation. The first round should differ from one leader to the next: an agent may still
-// answer what the last one asked.
+// NewDriver makes the driver of an operation. Leaders should begin with different rounds, because an agent may still answer a
+// question of the last leader.
 func NewDriver(round uint16) *Driver { return &Driver{round: round} }
 
-// Look says what is to be done now.
-func (d *Driver) Look(picture Picture, at time.Time) Todo {
-	d.picture, d.seen = picture, map[string]Observation{}
-	op, vm := picture.Operation, picture.VM
+// Look says what to do now.
+func (d *Driver) Look(input Input, at time.Time) Todo {
+	d.input, d.seen = input, map[string]Observation{}
+	op, vm := input.Operation, input.VM
 	switch {
 	case !op.Live() || op.Result == Parked:
 		return Todo{Over: true}
@@ -77,9 +77,9 @@ func (d *Driver) Look(picture Picture, at time.Time) Todo {
 	return todo
 }
 
-// queued is what becomes of a start that waits for its turn. No order of it is out, so it can be ended at once.
+// queued is what to do about a start that waits for its turn. It has given no order, so it can be ended at once.
 func (d *Driver) queued(at time.Time) Todo {
-	op, vm := d.picture.Operation, d.picture.VM
+	op, vm := d.input.Operation, d.input.VM
 	var next Next
 	switch {
 	case op.Cancel:
@@ -88,7 +88,7 @@ func (d *Driver) queued(at time.Time) Todo {
 		t := newTransition(op, vm, at)
 		t.startFailed("", t.name(op.Target)+" "+off)
 		next = t.Next
-	case d.picture.Turn:
+	case d.input.Turn:
 		next = Dispatch(op, vm, at)
 	default:
 		return Todo{Pause: ResendEvery}
@@ -98,7 +98,7 @@ func (d *Driver) queued(at time.Time) Todo {
 
 // Answer takes an agent's answer. It reports false when nothing follows from it yet.
 func (d *Driver) Answer(answer Answer, at time.Time) (Next, bool) {
-	op, vm := d.picture.Operation, d.picture.VM
+	op, vm := d.input.Operation, d.input.VM
 	switch {
 	case d.isFenced(answer.Node):
 		return Next{}, false // from before it was switched off
@@ -111,17 +111,17 @@ func (d *Driver) Answer(answer Answer, at time.Time) (Next, bool) {
 	return Settle(op, vm, d.seen, at)
 }
 
-// proven takes the proof that a node is off for what that node would answer: it positively runs nothing.
+// proven uses the proof that a node is off as the answer of that node: nothing runs there.
 func (d *Driver) proven(at time.Time) (Next, bool) {
-	op := d.picture.Operation
+	op := d.input.Operation
 	if op.resolved() && op.Phase == Discarding && d.isFenced(op.Leftover) {
-		return Step(op, d.picture.VM, Answer{
-			Operation: op.ID, Node: op.Leftover, Step: op.Step, Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent},
+		return Step(op, d.input.VM, Answer{
+			Operation: op.ID, Node: op.Leftover, Step: op.Step, Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent},
 		}, at)
 	}
 	if op.Phase != Judging {
-		for _, node := range d.picture.Fenced {
-			if next, moved := Off(op, d.picture.VM, node, at); moved {
+		for _, node := range d.input.Fenced {
+			if next, moved := Off(op, d.input.VM, node, at); moved {
 				return next, true
 			}
 		}
@@ -129,13 +129,13 @@ func (d *Driver) proven(at time.Time) (Next, bool) {
 	}
 	for _, node := range []string{op.Source, op.Target} {
 		if d.isFenced(node) {
-			d.seen[node] = Observation{State: cluster.DomainAbsent}
+			d.seen[node] = Observation{State: model.DomainAbsent}
 		}
 	}
 	if len(d.seen) == 0 {
 		return Next{}, false
 	}
-	return Settle(op, d.picture.VM, d.seen, at)
+	return Settle(op, d.input.VM, d.seen, at)
 }
 
-func (d *Driver) isFenced(node string) bool { return slices.Contains(d.picture.Fenced, node) }
+func (d *Driver) isFenced(node string) bool { return slices.Contains(d.input.Fenced, node) }

@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-func judging() Picture {
+func judging() Input {
 	op, vm := migrating()
 	op.Phase, op.Step = Judging, 2
-	return Picture{Operation: op, VM: vm}
+	return Input{Operation: op, VM: vm}
 }
 
 // inspected answers an order to inspect.
-func inspected(order Order, state cluster.DomainState, epoch uint64) Answer {
+func inspected(order Order, state model.DomainState, epoch uint64) Answer {
 	return Answer{
 		Operation: order.Operation, Node: order.Node, Step: order.Step, Outcome: OutcomeDone,
 		Seen: Observation{State: state, Epoch: epoch, Boot: "boot-1"},
@@ -23,22 +23,22 @@ func inspected(order Order, state cluster.DomainState, epoch uint64) Answer {
 }
 
 func TestADriverTakesLooksOfOneRoundOnly(t *testing.T) {
-	picture, d := judging(), NewDriver(7)
-	first := d.Look(picture, noon)
+	input, d := judging(), NewDriver(7)
+	first := d.Look(input, noon)
 	if len(first.Orders) != 2 || first.Pause != LookEvery || first.Commit != nil {
 		t.Fatalf("at first: %+v", first)
 	}
-	if _, moved := d.Answer(inspected(first.Orders[0], cluster.DomainAbsent, 0), noon); moved {
+	if _, moved := d.Answer(inspected(first.Orders[0], model.DomainAbsent, 0), noon); moved {
 		t.Fatal("decided on one node's look")
 	}
-	second := d.Look(picture, noon)
-	if _, moved := d.Answer(inspected(first.Orders[1], cluster.DomainPaused, 5), noon); moved {
+	second := d.Look(input, noon)
+	if _, moved := d.Answer(inspected(first.Orders[1], model.DomainPaused, 5), noon); moved {
 		t.Fatal("took a look of the round before")
 	}
-	if _, moved := d.Answer(inspected(second.Orders[1], cluster.DomainPaused, 5), noon); moved {
+	if _, moved := d.Answer(inspected(second.Orders[1], model.DomainPaused, 5), noon); moved {
 		t.Fatal("kept a look of the round before")
 	}
-	next, moved := d.Answer(inspected(second.Orders[0], cluster.DomainAbsent, 0), noon)
+	next, moved := d.Answer(inspected(second.Orders[0], model.DomainAbsent, 0), noon)
 	if !moved || next.Operation.Phase != HandedOver {
 		t.Errorf("both looks of a round led to %+v", next.Operation)
 	}
@@ -46,35 +46,35 @@ func TestADriverTakesLooksOfOneRoundOnly(t *testing.T) {
 
 // The first look of a new leader does not share its round with one of the last leader's, which may still be on its way.
 func TestDriversOfTwoLeadersAskInRoundsOfTheirOwn(t *testing.T) {
-	picture := judging()
+	input := judging()
 	old, now := NewDriver(7), NewDriver(40_000)
-	asked := old.Look(picture, noon)
-	now.Look(picture, noon)
+	asked := old.Look(input, noon)
+	now.Look(input, noon)
 	for _, order := range asked.Orders {
-		if _, moved := now.Answer(inspected(order, cluster.DomainRunning, 4), noon); moved {
+		if _, moved := now.Answer(inspected(order, model.DomainRunning, 4), noon); moved {
 			t.Error("decided on what another leader has asked")
 		}
 	}
 }
 
 func TestANodeThatIsProvenOffShowsNothing(t *testing.T) {
-	picture, d := judging(), NewDriver(0)
-	picture.Fenced = []string{"n1"}
-	todo := d.Look(picture, noon)
+	input, d := judging(), NewDriver(0)
+	input.Fenced = []string{"n1"}
+	todo := d.Look(input, noon)
 	if len(todo.Orders) != 1 || todo.Orders[0].Node != "n2" {
 		t.Fatalf("orders %+v, want one, to the other node", todo.Orders)
 	}
-	stale := inspected(todo.Orders[0], cluster.DomainRunning, 4)
+	stale := inspected(todo.Orders[0], model.DomainRunning, 4)
 	stale.Node = "n1"
 	if _, moved := d.Answer(stale, noon); moved {
 		t.Fatal("believed a node that is off")
 	}
-	next, moved := d.Answer(inspected(todo.Orders[0], cluster.DomainRunning, 5), noon)
+	next, moved := d.Answer(inspected(todo.Orders[0], model.DomainRunning, 5), noon)
 	if !moved || next.Operation.Phase != HandedOver {
 		t.Errorf("a running copy and a source that is off led to %+v", next.Operation)
 	}
-	picture.Fenced = []string{"n1", "n2"}
-	todo = d.Look(picture, noon)
+	input.Fenced = []string{"n1", "n2"}
+	todo = d.Look(input, noon)
 	if todo.Commit == nil || todo.Commit.Operation.Result != Failed || todo.Commit.VM.Holder != "" {
 		t.Errorf("both nodes off led to %+v", todo)
 	}
@@ -83,20 +83,20 @@ func TestANodeThatIsProvenOffShowsNothing(t *testing.T) {
 func TestADriverSaysWhatIsToBeDone(t *testing.T) {
 	op, vm := migrating()
 	op.Cancel = true
-	todo := NewDriver(0).Look(Picture{Operation: op, VM: vm}, noon)
+	todo := NewDriver(0).Look(Input{Operation: op, VM: vm}, noon)
 	if len(todo.Orders) != 1 || len(todo.Cancels) != 1 || todo.Pause != ResendEvery {
 		t.Errorf("a cancelled copy: %+v", todo)
 	}
 	op.Phase, op.UpdatedAt, op.Leftover = Discarding, noon, "n2"
-	if todo = NewDriver(0).Look(Picture{Operation: op, VM: vm}, noon.Add(DiscardPatience)); todo.Commit == nil {
+	if todo = NewDriver(0).Look(Input{Operation: op, VM: vm}, noon.Add(DiscardPatience)); todo.Commit == nil {
 		t.Errorf("an overdue leftover: %+v", todo)
 	}
 	op.Phase = Placing
-	if todo = NewDriver(0).Look(Picture{Operation: op, VM: vm}, noon); !todo.Place {
+	if todo = NewDriver(0).Look(Input{Operation: op, VM: vm}, noon); !todo.Place {
 		t.Errorf("a start without a node: %+v", todo)
 	}
 	op.Phase, op.Result = Judging, Parked
-	if todo = NewDriver(0).Look(Picture{Operation: op, VM: vm}, noon.Add(time.Hour)); !todo.Over {
+	if todo = NewDriver(0).Look(Input{Operation: op, VM: vm}, noon.Add(time.Hour)); !todo.Over {
 		t.Errorf("a parked operation: %+v", todo)
 	}
 }
@@ -104,12 +104,15 @@ func TestADriverSaysWhatIsToBeDone(t *testing.T) {
 // A start that is queued sends nothing until its turn comes. Until then it can be ended, or sent elsewhere, at once: no order of
 // it is out.
 func TestAQueuedStartWaitsForItsTurn(t *testing.T) {
-	place := func(behind int) Picture {
+	place := func(behind int) Input {
 		op := Operation{ID: "op1", Kind: Start, VM: "vm1", VMName: "web", Memory: 1, VCPUs: 1, Created: true, CreatedAt: noon}
-		next := Place(op, cluster.VM{ID: "vm1", Name: "web", Desired: cluster.Running, Operation: "op1"}, Target{Node: "n1", Name: "node1", Behind: behind}, noon)
-		return Picture{Operation: next.Operation, VM: next.VM}
+		next := Place(
+			op, model.VM{ID: "vm1", Name: "web", Desired: model.Running, Operation: "op1"},
+			Target{Node: "n1", Name: "node1", Behind: behind}, noon,
+		)
+		return Input{Operation: next.Operation, VM: next.VM}
 	}
-	look := func(picture Picture) Todo { return NewDriver(0).Look(picture, noon.Add(time.Hour)) }
+	look := func(input Input) Todo { return NewDriver(0).Look(input, noon.Add(time.Hour)) }
 	if free := place(0); free.Operation.Phase != Dispatched || free.Operation.Message != "" || len(look(free).Orders) != 1 {
 		t.Errorf("a start on a free node: %+v", free.Operation)
 	}
@@ -131,18 +134,24 @@ func TestAQueuedStartWaitsForItsTurn(t *testing.T) {
 	turn := queued
 	turn.Turn = true
 	todo := look(turn)
-	if todo.Commit == nil || todo.Commit.Operation.Phase != Dispatched || todo.Commit.Operation.Message != "" || todo.Commit.Operation.Step <= queued.Operation.Step {
+	if todo.Commit == nil || todo.Commit.Operation.Phase != Dispatched || todo.Commit.Operation.Message != "" ||
+		todo.Commit.Operation.Step <= queued.Operation.Step {
 		t.Fatalf("its turn: %+v", todo)
 	}
-	if orders := Orders(todo.Commit.Operation, todo.Commit.VM, 0); len(orders) != 1 || orders[0].Action != ActStart || orders[0].Epoch != queued.Operation.Epoch {
+	if orders := Orders(
+		todo.Commit.Operation, todo.Commit.VM, 0,
+	); len(orders) != 1 || orders[0].Action != ActStart || orders[0].Epoch != queued.Operation.Epoch {
 		t.Errorf("it is started by %+v", orders)
 	}
 	turn.Operation.Cancel = true
-	if todo := look(turn); todo.Commit == nil || todo.Commit.Operation.Result != Failed || !todo.Commit.DeleteVM || todo.Commit.VM.Desired != cluster.Stopped {
+	if todo := look(turn); todo.Commit == nil || todo.Commit.Operation.Result != Failed || !todo.Commit.DeleteVM ||
+		todo.Commit.VM.Desired != model.Stopped {
 		t.Errorf("cancelled: %+v", todo)
 	}
 	queued.Fenced = []string{"n1"}
-	if todo := look(queued); todo.Commit == nil || todo.Commit.Operation.Phase != Placing || !slices.Contains(todo.Commit.Operation.Excluded, "n1") {
+	if todo := look(queued); todo.Commit == nil || todo.Commit.Operation.Phase != Placing || !slices.Contains(
+		todo.Commit.Operation.Excluded, "n1",
+	) {
 		t.Errorf("behind others on a node that is off: %+v", todo)
 	}
 }

@@ -5,33 +5,33 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 var (
-	stickyOld = []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 1, Weight: 30}}
-	stickyNew = []cluster.Key{{Class: cluster.SystemKey, Name: "DS", Value: 2, Weight: 30}}
-	resident  = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group", Value: 1}}
+	stickyOld = []model.Key{{Class: model.SystemKey, Name: "DS", Value: 1, Weight: 30}}
+	stickyNew = []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}
+	resident  = []model.ResidentKey{{Class: model.CustomerKey, Name: "Group", Value: 1}}
 )
 
 // placed is the start of a VM that ran before, on its way to a node with these sticky keys.
-func placed(sticky []cluster.Key) (Operation, cluster.VM) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Operation: "op", LastEpoch: 3, Sticky: stickyOld}
+func placed(sticky []model.Key) (Operation, model.VM) {
+	vm := model.VM{ID: "vm-id", Name: "web1", Operation: "op", LastEpoch: 3, Sticky: stickyOld}
 	op := Operation{ID: "op", Kind: Start, VM: vm.ID}
 	next := Place(op, vm, Target{
-		Node: "n1", Name: "node1", Sticky: sticky, Resident: resident, Owner: cluster.Owner{Customer: "acme"},
-		Spec: &cluster.VMSpec{VCPUs: 3}, MakesHome: true,
+		Node: "n1", Name: "node1", Sticky: sticky, Resident: resident, Owner: model.Owner{Customer: "acme"},
+		Spec: &model.VMSpec{VCPUs: 3}, MakesHome: true,
 	}, noon)
 	return next.Operation, next.VM
 }
 
 func TestAStartThatSucceedsReplacesTheCopiesOfStickyKeys(t *testing.T) {
-	for name, sticky := range map[string][]cluster.Key{"by others": stickyNew, "by none": nil} {
+	for name, sticky := range map[string][]model.Key{"by others": stickyNew, "by none": nil} {
 		op, vm := placed(sticky)
 		if diff := cmp.Diff(stickyOld, vm.Sticky); diff != "" {
 			t.Errorf("%s: replaced before it ran:\n%s", name, diff)
 		}
-		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: op.Epoch}})
+		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: op.Epoch}})
 		if diff := cmp.Diff(sticky, next.VM.Sticky); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -51,23 +51,25 @@ func TestAStartThatFailsLeavesTheCopiesAndNoHome(t *testing.T) {
 
 func TestResidentsAreThoseOfTheStartUntilTheNext(t *testing.T) {
 	op, vm := placed(nil)
-	check := func(when string, vm cluster.VM) {
+	check := func(when string, vm model.VM) {
 		t.Helper()
 		if !cmp.Equal(vm.Resident, resident) || vm.Owner.Customer != "acme" {
 			t.Errorf("%s: residents %+v of %+v", when, vm.Resident, vm.Owner)
 		}
 	}
 	check("at the decision", vm)
-	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: op.Epoch}})
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: op.Epoch}})
 	check("running", next.VM)
 
 	move := Operation{ID: "move", Kind: Migrate, VM: vm.ID, Source: "n1", Target: "n2", Epoch: 9, SourceEpoch: 4, Phase: Copying, Step: 1}
-	next = mustStep(t, move, next.VM, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
-	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 9}})
+	next = mustStep(t, move, next.VM, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent}})
+	next = mustStep(
+		t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 9}},
+	)
 	check("after a migration", next.VM)
 
 	stop := Operation{ID: "stop", Kind: Stop, VM: vm.ID, Source: "n2", Phase: Dispatched, Step: 1}
-	next = mustStep(t, stop, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainShutoff}})
+	next = mustStep(t, stop, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainShutoff}})
 	check("stopped", next.VM)
 	if next.VM.Holder != "" {
 		t.Error("stopped, and yet held: its residents would count")

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // estate is two nodes as they really are, beside the records that the operation keeps of them.
@@ -19,9 +19,9 @@ type estate struct {
 	volumes map[string]map[string]bool // by node: names of volumes in its local pool
 	home    string                     // node whose volumes have the guest's content; empty: none yet
 	op      Operation
-	vm      cluster.VM
-	root    *cluster.Volume // the disk's record
-	gone    bool            // the VM's record
+	vm      model.VM
+	root    *model.Volume // the disk's record
+	gone    bool          // the VM's record
 	at      time.Time
 
 	journal map[string]Answer // by node and step: what an agent answers when it is asked again
@@ -38,7 +38,7 @@ func (e *estate) carry(order Order) Answer {
 		}
 	}
 	remove := func() {
-		if order.Node == e.home && e.domains[order.Node].State == cluster.DomainRunning {
+		if order.Node == e.home && e.domains[order.Node].State == model.DomainRunning {
 			e.Fatalf("phase %s: volumes of the running guest are to go", e.op.Phase)
 		}
 		for _, volume := range order.Volumes {
@@ -51,7 +51,7 @@ func (e *estate) carry(order Order) Answer {
 		fill()
 		switch {
 		case !breaks:
-			e.domains[order.Node], e.home = Observation{State: cluster.DomainRunning, Epoch: order.Epoch}, order.Node
+			e.domains[order.Node], e.home = Observation{State: model.DomainRunning, Epoch: order.Epoch}, order.Node
 		case doubt: // killed before it could clean up
 		default:
 			outcome = OutcomeFailed
@@ -70,19 +70,19 @@ func (e *estate) carry(order Order) Answer {
 			outcome = OutcomeCancelled
 		case breaks:
 			outcome = OutcomeFailed // with a leftover on the target
-			e.domains[order.TargetNode] = Observation{State: cluster.DomainPaused, Epoch: order.TargetEpoch}
+			e.domains[order.TargetNode] = Observation{State: model.DomainPaused, Epoch: order.TargetEpoch}
 		default:
-			e.domains[order.TargetNode] = Observation{State: cluster.DomainPaused, Epoch: order.TargetEpoch}
-			e.domains[source] = Observation{State: cluster.DomainAbsent, Boot: "boot-1"}
+			e.domains[order.TargetNode] = Observation{State: model.DomainPaused, Epoch: order.TargetEpoch}
+			e.domains[source] = Observation{State: model.DomainAbsent, Boot: "boot-1"}
 			e.home = order.TargetNode
 		}
 	case ActResume:
 		if e.home != order.Node {
 			e.Fatalf("%s is to resume, the content is on %q", order.Node, e.home)
 		}
-		e.domains[order.Node] = Observation{State: cluster.DomainRunning, Epoch: order.Epoch}
+		e.domains[order.Node] = Observation{State: model.DomainRunning, Epoch: order.Epoch}
 	case ActDiscard:
-		e.domains[order.Node] = Observation{State: cluster.DomainAbsent}
+		e.domains[order.Node] = Observation{State: model.DomainAbsent}
 		remove()
 	case ActClear:
 		if remove(); breaks && !doubt {
@@ -92,7 +92,9 @@ func (e *estate) carry(order Order) Answer {
 	if doubt {
 		outcome = OutcomeAmbiguous
 	}
-	return Answer{Operation: order.Operation, Node: order.Node, Step: order.Step, Outcome: outcome, Error: "broke", Seen: e.domains[order.Node]}
+	return Answer{
+		Operation: order.Operation, Node: order.Node, Step: order.Step, Outcome: outcome, Error: "broke", Seen: e.domains[order.Node],
+	}
 }
 
 // commit makes the next records durable.
@@ -154,8 +156,8 @@ func (e *estate) check() {
 	}
 }
 
-func newEstate(t *rapid.T, op Operation, vm cluster.VM) *estate {
-	absent := Observation{State: cluster.DomainAbsent, Boot: "boot-1"}
+func newEstate(t *rapid.T, op Operation, vm model.VM) *estate {
+	absent := Observation{State: model.DomainAbsent, Boot: "boot-1"}
 	return &estate{
 		T: t, op: op, vm: vm, at: noon, domains: map[string]Observation{"n1": absent, "n2": absent},
 		volumes: map[string]map[string]bool{"n1": {}, "n2": {}}, journal: map[string]Answer{},
@@ -178,7 +180,7 @@ func TestWhateverBreaksAStartLeavesNoVolumeBehind(t *testing.T) {
 		switch done := e.op.Result == Done; {
 		case done != (e.root != nil), done == e.gone:
 			t.Fatalf("ended as %s, disk %+v, VM gone %t", e.op.Result, e.root, e.gone)
-		case done && e.domains[e.vm.Holder].State != cluster.DomainRunning:
+		case done && e.domains[e.vm.Holder].State != model.DomainRunning:
 			t.Fatalf("done, and %s shows it %s", e.vm.Holder, e.domains[e.vm.Holder].State)
 		}
 	})
@@ -191,11 +193,11 @@ func TestWhateverBreaksACopyLeavesOneSetOfVolumes(t *testing.T) {
 		e := newEstate(t, op, vm)
 		at := rootAt("n1")["root-id"]
 		e.root, e.home = &at, "n1"
-		e.domains["n1"] = Observation{State: cluster.DomainRunning, Epoch: 4, Boot: "boot-1"}
+		e.domains["n1"] = Observation{State: model.DomainRunning, Epoch: 4, Boot: "boot-1"}
 		e.volumes["n1"] = map[string]bool{rootOrder.Name: true, seedOrder.Name: true}
 		e.run(nil)
 		e.check()
-		if e.domains[e.vm.Holder].State != cluster.DomainRunning || e.home != e.vm.Holder || e.vm.Home != e.vm.Holder {
+		if e.domains[e.vm.Holder].State != model.DomainRunning || e.home != e.vm.Holder || e.vm.Home != e.vm.Holder {
 			t.Fatalf("%s holds it and shows it %s, content on %s, home %s", e.vm.Holder, e.domains[e.vm.Holder].State, e.home, e.vm.Home)
 		}
 	})

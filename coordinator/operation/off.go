@@ -3,16 +3,15 @@ package operation
 import (
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// off says of a node that it is proven to be off.
+// off says that a node is proven to be off.
 const off = "is proven to be off"
 
-// Off takes an operation on whose orders in this phase a node waits no more: it is proven to be off, so it runs nothing and
-// will carry out nothing that it was told. What it has on its disks is as it was. It reports false when the phase waits for
-// another node, or for one that may still have something to say.
-func Off(op Operation, vm cluster.VM, node string, at time.Time) (Next, bool) {
+// Off continues an operation whose node is proven to be off: nothing runs there, and it will carry out none of its orders.
+// Its disks are as they were. Off reports false when the phase waits for another node, or for a node that may still answer.
+func Off(op Operation, vm model.VM, node string, at time.Time) (Next, bool) {
 	if !op.Live() || op.Result == Parked || op.Phase == Judging {
 		return Next{}, false
 	}
@@ -32,17 +31,17 @@ func Off(op Operation, vm cluster.VM, node string, at time.Time) (Next, bool) {
 		return t.Next, true
 	case Clearing:
 		if op.Kind == Delete {
-			return Next{}, false // its volumes are there still: it waits for the node, or for somebody to cancel it
+			return Next{}, false // its volumes are still there: the operation waits for the node, or for somebody to cancel it
 		}
 		t.clearedInVain(off)
 		return t.Next, true
 	case HandedOver:
 		moved := t.resumeAnswered(Answer{
-			Node: node, Step: op.Step, Outcome: OutcomeFailed, Error: t.name(node) + " " + off, Seen: Observation{State: cluster.DomainAbsent},
+			Node: node, Step: op.Step, Outcome: OutcomeFailed, Error: t.name(node) + " " + off, Seen: Observation{State: model.DomainAbsent},
 		})
 		return t.Next, moved
 	default:
-		// What the order came to is for the verdict: there the node counts as one that shows nothing.
+		// The verdict decides what the order led to: in it the node counts as one that shows nothing.
 		moved := t.apply(Answer{Node: node, Step: op.Step, Outcome: OutcomeAmbiguous, Error: t.name(node) + " " + off})
 		return t.Next, moved
 	}

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // drivenOff takes an operation on until an agent has to be asked: the nodes are proven to be off, all others say nothing.
-func drivenOff(op Operation, vm cluster.VM, off ...string) (Operation, cluster.VM, Todo) {
+func drivenOff(op Operation, vm model.VM, off ...string) (Operation, model.VM, Todo) {
 	for range 10 {
-		todo := NewDriver(0).Look(Picture{Operation: op, VM: vm, Fenced: off}, noon)
+		todo := NewDriver(0).Look(Input{Operation: op, VM: vm, Fenced: off}, noon)
 		if todo.Commit == nil {
 			return op, vm, todo
 		}
@@ -20,13 +20,13 @@ func drivenOff(op Operation, vm cluster.VM, off ...string) (Operation, cluster.V
 }
 
 func TestWhatANodeThatIsOffLeavesOfOperations(t *testing.T) {
-	volume := []cluster.VolumeOrder{{Disk: "d1", DiskName: "root", PoolName: "wide", Name: "berth-d1", Shared: true}}
-	start := func(change func(*Operation)) (Operation, cluster.VM) {
+	volume := []model.VolumeOrder{{Disk: "d1", DiskName: "root", PoolName: "wide", Name: "berth-d1", Shared: true}}
+	start := func(change func(*Operation)) (Operation, model.VM) {
 		op, vm := starting()
 		change(&op)
 		return op, vm
 	}
-	migrate := func(phase Phase, change func(*Operation, *cluster.VM)) (Operation, cluster.VM) {
+	migrate := func(phase Phase, change func(*Operation, *model.VM)) (Operation, model.VM) {
 		op, vm := migrating()
 		op.Phase = phase
 		change(&op, &vm)
@@ -38,7 +38,7 @@ func TestWhatANodeThatIsOffLeavesOfOperations(t *testing.T) {
 		holder string
 		says   string // in the evidence or the message
 	}
-	check := func(name string, op Operation, vm cluster.VM, off []string, w want) {
+	check := func(name string, op Operation, vm model.VM, off []string, w want) {
 		t.Helper()
 		after, holds, _ := drivenOff(op, vm, off...)
 		told := strings.Join(append(after.Evidence, after.Message), "\n")
@@ -46,13 +46,16 @@ func TestWhatANodeThatIsOffLeavesOfOperations(t *testing.T) {
 			t.Errorf("%s: phase %s, result %q, holder %q; want %+v\n%s", name, after.Phase, after.Result, holds.Holder, w, told)
 		}
 	}
-	none := func(*Operation, *cluster.VM) {}
+	none := func(*Operation, *model.VM) {}
 
 	op, vm := start(func(*Operation) {})
 	check("a start whose node is off is placed again", op, vm, []string{"n1"}, want{phase: Placing, says: "node1 is proven to be off"})
 	check("a start whose node is not", op, vm, []string{"n2"}, want{phase: Dispatched})
 	op, vm = start(func(o *Operation) { o.Volumes = volume })
-	check("its shared volumes are made anew elsewhere", op, vm, []string{"n1"}, want{phase: Placing, says: "the volume berth-d1 of pool wide may be left"})
+	check(
+		"its shared volumes are made anew elsewhere", op, vm, []string{"n1"},
+		want{phase: Placing, says: "the volume berth-d1 of pool wide may be left"},
+	)
 	op, vm = start(func(o *Operation) { o.Pinned = "n1" })
 	check("a start on that node only", op, vm, []string{"n1"}, want{phase: Ended, result: Failed})
 
@@ -63,29 +66,40 @@ func TestWhatANodeThatIsOffLeavesOfOperations(t *testing.T) {
 	op, vm = migrate(Copying, none)
 	check("a copy from a node that is off is judged", op, vm, []string{"n1"}, want{phase: Judging, holder: "n1"})
 	check("a copy to a node that is off goes on until its end is told", op, vm, []string{"n2"}, want{phase: Copying, holder: "n1"})
-	check("a copy between two that are off is lost", op, vm, []string{"n1", "n2"}, want{phase: Ended, result: Failed, says: "lost during a migration"})
-	op, vm = migrate(HandedOver, func(_ *Operation, vm *cluster.VM) { vm.Holder, vm.Epoch = "n2", 5 })
+	check(
+		"a copy between two that are off is lost", op, vm, []string{"n1", "n2"},
+		want{phase: Ended, result: Failed, says: "lost during a migration"},
+	)
+	op, vm = migrate(HandedOver, func(_ *Operation, vm *model.VM) { vm.Holder, vm.Epoch = "n2", 5 })
 	check("handed over to a node that is off", op, vm, []string{"n2"}, want{phase: Ended, result: Failed, says: "node2 is proven to be off"})
 	check("handed over by a node that is off", op, vm, []string{"n1"}, want{phase: HandedOver, holder: "n2"})
-	op, vm = migrate(Discarding, func(o *Operation, _ *cluster.VM) { o.Leftover = "n2" })
+	op, vm = migrate(Discarding, func(o *Operation, _ *model.VM) { o.Leftover = "n2" })
 	check("its leftover is gone with it", op, vm, []string{"n2"}, want{phase: Ended, result: Failed, holder: "n1", says: "its copy is gone"})
-	op, vm = migrate(Discarding, func(o *Operation, _ *cluster.VM) { o.Leftover, o.Revert = "n2", true })
+	op, vm = migrate(Discarding, func(o *Operation, _ *model.VM) { o.Leftover, o.Revert = "n2", true })
 	check("the source may resume", op, vm, []string{"n2"}, want{phase: Reverting, holder: "n1", says: "its copy is gone"})
 	op, vm = migrate(Reverting, none)
 	check("the source that was to resume is off", op, vm, []string{"n1"}, want{phase: Judging, holder: "n1"})
-	op, vm = migrate(Preparing, func(o *Operation, _ *cluster.VM) { o.Volumes = volume })
-	check("a target that was to make volumes is off", op, vm, []string{"n2"}, want{phase: Ended, result: Failed, holder: "n1", says: "may be left"})
-	op, vm = migrate(Clearing, func(o *Operation, vm *cluster.VM) { o.Leftover, o.Replaced, vm.Holder = "n1", volume, "n2" })
-	check("a source that was to clear its volumes is off", op, vm, []string{"n1"}, want{phase: Ended, result: Done, holder: "n2", says: "may be left"})
+	op, vm = migrate(Preparing, func(o *Operation, _ *model.VM) { o.Volumes = volume })
+	check(
+		"a target that was to make volumes is off", op, vm, []string{"n2"},
+		want{phase: Ended, result: Failed, holder: "n1", says: "may be left"},
+	)
+	op, vm = migrate(Clearing, func(o *Operation, vm *model.VM) { o.Leftover, o.Replaced, vm.Holder = "n1", volume, "n2" })
+	check(
+		"a source that was to clear its volumes is off", op, vm, []string{"n1"},
+		want{phase: Ended, result: Done, holder: "n2", says: "may be left"},
+	)
 
 	deleted := Operation{ID: "op", Kind: Delete, VM: vm.ID, Source: "n1", Leftover: "n1", Replaced: volume, Phase: Clearing, Step: 1}
-	check("a deletion waits for the node that has the volumes", deleted, cluster.VM{ID: vm.ID}, []string{"n1"}, want{phase: Clearing})
+	check("a deletion waits for the node that has the volumes", deleted, model.VM{ID: vm.ID}, []string{"n1"}, want{phase: Clearing})
 }
 
 // A source that lost its power in the middle of a copy leaves a paused guest without all of its memory: it is not resumed.
 func TestATargetThatStillReceivesIsNotResumed(t *testing.T) {
 	for _, receiving := range []bool{true, false} {
-		verdict := Judge(Observation{State: cluster.DomainAbsent}, Observation{State: cluster.DomainPausedMigration, Epoch: 5, JobActive: receiving}, 5)
+		verdict := Judge(
+			Observation{State: model.DomainAbsent}, Observation{State: model.DomainPausedMigration, Epoch: 5, JobActive: receiving}, 5,
+		)
 		if (verdict == Committed) == receiving {
 			t.Errorf("receiving %t: %s", receiving, verdict)
 		}
@@ -96,11 +110,11 @@ func TestATargetThatStillReceivesIsNotResumed(t *testing.T) {
 func TestAFailedRestartIsStillToRun(t *testing.T) {
 	for _, restart := range []bool{true, false} {
 		op, vm := starting()
-		op.Restart, op.Attempt, vm.Desired = restart, MaxAttempts, cluster.Running
-		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Seen: Observation{State: cluster.DomainAbsent}})
+		op.Restart, op.Attempt, vm.Desired = restart, MaxAttempts, model.Running
+		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Seen: Observation{State: model.DomainAbsent}})
 		abandoned := Abandon(op, vm, "no node fits", noon)
 		for _, after := range []Next{next, abandoned} {
-			if running := after.VM.Desired == cluster.Running; after.Operation.Result != Failed || running != restart {
+			if running := after.VM.Desired == model.Running; after.Operation.Result != Failed || running != restart {
 				t.Errorf("restart %t: %s, %s", restart, after.Operation.Result, after.VM.Desired)
 			}
 		}

@@ -3,7 +3,7 @@ package operation
 import (
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
@@ -23,34 +23,34 @@ const (
 // Phase is how far an operation has come.
 type Phase string
 
-// Phases. Start: dispatched, (placing, dispatched)*, ended, with queued before each dispatched whose node is busy. Stop:
-// dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over, ended; with CopyStorage: preparing before, clearing
-// after. Delete: clearing, ended. Adopt, release: dispatched, ended. Any order whose end is in doubt leads to judging, and from
-// there on or back; a start that made volumes goes back by way of clearing.
+// Phases. Start: dispatched, (placing, dispatched)*, ended; queued comes before each dispatched whose node is busy. Stop:
+// dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over, ended; with CopyStorage, preparing comes before
+// and clearing after. Delete: clearing, ended. Adopt, release: dispatched, ended. An order whose end is in doubt leads to
+// judging, and from there on or back. A start that made volumes goes back through clearing.
 const (
-	Dispatched Phase = "dispatched"  // start, stop: the order is out
-	Queued     Phase = "queued"      // start: other starts come first on the node; no order is out
-	Placing    Phase = "placing"     // start: the last node failed, positively; the placer picks the next one
+	Dispatched Phase = "dispatched"  // start, stop: the order has been sent
+	Queued     Phase = "queued"      // start: other starts come first on the node; no order has been sent
+	Placing    Phase = "placing"     // start: the last node has failed for certain; the placer picks the next one
 	Copying    Phase = "copying"     // migrate: the source works
-	Judging    Phase = "judging"     // the last order's end is in doubt; the nodes are asked what they see
-	HandedOver Phase = "handed-over" // migrate: the source is gone; the target resumes
-	Discarding Phase = "discarding"  // migrate: the loser's paused leftover goes
-	Reverting  Phase = "reverting"   // migrate: the target is gone; the paused source resumes
+	Judging    Phase = "judging"     // the end of the last order is in doubt; the nodes are asked what they see
+	HandedOver Phase = "handed-over" // migrate: the source has let the guest go; the target resumes it
+	Discarding Phase = "discarding"  // migrate: the paused leftover on the losing side is removed
+	Reverting  Phase = "reverting"   // migrate: the target's copy is gone; the paused source resumes
 	Preparing  Phase = "preparing"   // migrate with CopyStorage: the target makes the volumes
-	Marking    Phase = "marking"     // of a parked one that was resolved: the copy that is kept gets an epoch of its own
-	Clearing   Phase = "clearing"    // volumes go that nobody needs: of a start that failed, a copy's source, a deleted VM
+	Marking    Phase = "marking"     // a parked operation was resolved: the copy that is kept gets its own epoch
+	Clearing   Phase = "clearing"    // unneeded volumes are removed: of a failed start, a copy's source, a deleted VM
 	Ended      Phase = "ended"
 )
 
 // Result is how an operation ended.
 type Result string
 
-// Results. An operation that has not ended has Pending.
+// Results. A live operation has Pending.
 const (
 	Pending Result = ""
 	Done    Result = "done"
 	Failed  Result = "failed"
-	Parked  Result = "parked" // no rule can decide; an operator has to
+	Parked  Result = "parked" // no rule can decide; a person has to
 )
 
 // Operation is the replicated record.
@@ -58,7 +58,7 @@ type Operation struct {
 	ID     string `json:"id"`
 	Kind   Kind   `json:"kind"`
 	Caller string `json:"caller"`
-	// Request is the caller's idempotency key: the same request again finds this operation.
+	// Request is the caller's idempotency key: repeating the request finds this operation.
 	Request string `json:"request,omitempty"`
 	VM      string `json:"vm"` // ID
 	VMName  string `json:"vm_name"`
@@ -69,11 +69,11 @@ type Operation struct {
 	SourceName string `json:"source_name,omitempty"`
 	TargetName string `json:"target_name,omitempty"`
 
-	// Epoch is the VM's epoch that this operation makes: of the start, or of the new holder. A stop keeps the VM's.
-	// SourceEpoch is the epoch that a migration's source runs under.
+	// Epoch is the VM's epoch that this operation creates: of the start, or of the new holder. A stop keeps the VM's epoch.
+	// SourceEpoch is the epoch of the copy on a migration's source.
 	Epoch       uint64 `json:"epoch"`
 	SourceEpoch uint64 `json:"source_epoch,omitempty"`
-	// SourceBoot is the boot that the source's host was in when a migration began; empty: not known.
+	// SourceBoot is the boot of the source's host when a migration began; empty: not known.
 	SourceBoot string `json:"source_boot,omitempty"`
 
 	Phase    Phase    `json:"phase"`
@@ -81,17 +81,17 @@ type Operation struct {
 	Attempt  uint32   `json:"attempt"`
 	Excluded []string `json:"excluded,omitempty"` // node IDs that failed this start
 	Decision string   `json:"decision,omitempty"`
-	Created  bool     `json:"created,omitempty"` // the VM's record was made for this start and goes if it fails
+	Created  bool     `json:"created,omitempty"` // the VM's record was made for this start and is deleted if it fails
 
-	// Spec is what a start gives to the node, with what the VM links to as it was at the decision; nil: the VM's own says it
-	// all. It goes when the operation ends.
-	Spec *cluster.VMSpec `json:"spec,omitempty"`
-	// Sticky are the keys that the VM takes along from Target when it has started there.
-	Sticky []cluster.Key `json:"sticky,omitempty"`
-	// MakesHome tells that the VM's disk is where it starts: its cluster has local storage, and it has no home yet.
+	// Spec is what a start gives to the node, including what the VM links to, as it was at the decision; nil: the VM's own spec
+	// is complete. It is removed when the operation ends.
+	Spec *model.VMSpec `json:"spec,omitempty"`
+	// Sticky are the keys that the VM gets from Target when it has started there.
+	Sticky []model.Key `json:"sticky,omitempty"`
+	// MakesHome tells that the VM's home is where it starts: its cluster has local storage, and its disk is nowhere yet.
 	MakesHome bool `json:"makes_home,omitempty"`
 
-	// Memory and VCPUs are reserved on Target while the operation lives.
+	// Memory and VCPUs are reserved on Target while the operation is live.
 	Memory units.Bytes `json:"memory,omitempty"`
 	VCPUs  int         `json:"vcpus,omitempty"`
 
@@ -100,7 +100,7 @@ type Operation struct {
 	Bandwidth units.Bytes   `json:"bandwidth,omitempty"` // migrate, a second; 0: libvirt's default
 	Deadline  time.Duration `json:"deadline,omitempty"`  // migrate: longest copy
 	TargetURI string        `json:"target_uri,omitempty"`
-	// TargetHost takes the memory stream; empty: the host of TargetURI.
+	// TargetHost is the address for the memory stream; empty: the host of TargetURI.
 	TargetHost string `json:"target_host,omitempty"`
 	Pinned     string `json:"pinned,omitempty"` // node ID named by the caller: never another one
 	Cancel     bool   `json:"cancel,omitempty"`
@@ -110,7 +110,7 @@ type Operation struct {
 	Migration *MigrationStats `json:"migration,omitempty"`
 	Evidence  []string        `json:"evidence,omitempty"`
 
-	// Leftover is the node ID whose paused copy is being discarded, or whose volumes are being cleared; Revert tells that the
+	// Leftover is the node ID whose paused copy is being discarded, or whose volumes are being cleared. Revert tells that the
 	// source resumes afterwards.
 	Leftover string `json:"leftover,omitempty"`
 	Revert   bool   `json:"revert,omitempty"`
@@ -120,39 +120,39 @@ type Operation struct {
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	Revision  uint64    `json:"revision"`
 
-	Plan string `json:"plan,omitempty"` // ID of the plan that the move is of
+	Plan string `json:"plan,omitempty"` // ID of the plan that this move belongs to
 
-	// Volumes are made on the target: before a start, and as empty ones that a migration with CopyStorage fills. Nothing of
-	// them is left there when the operation fails; when it has come true, the disks' records have them and they are none of the
-	// operation's any more. Replaced are the volumes that go once they are not needed any more: on the source of such a
-	// migration, and on the one node of a VM that is deleted.
-	Volumes     []cluster.VolumeOrder `json:"volumes,omitempty"`
-	Replaced    []cluster.VolumeOrder `json:"replaced,omitempty"`
-	CopyStorage bool                  `json:"copy_storage,omitempty"`
-	// CPU and PassedCPU are what the VM's record has of the name once it has started.
+	// Volumes are made on the target: before a start, and as empty ones that a migration with CopyStorage fills. If the
+	// operation fails, none of them is left there. If it succeeds, the disks' records have them, and the operation has them no
+	// more. Replaced are the volumes that are removed once they are not needed: on the source of such a migration, and on the
+	// one node of a VM that is deleted.
+	Volumes     []model.VolumeOrder `json:"volumes,omitempty"`
+	Replaced    []model.VolumeOrder `json:"replaced,omitempty"`
+	CopyStorage bool                `json:"copy_storage,omitempty"`
+	// CPU and PassedCPU are what the VM's record gets in the fields of these names when it has started.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
-	// Code is why a start failed, as its agent's word, while what it left is cleared.
-	Code string `json:"code,omitempty"`
-	// Disks are IDs of disks whose records go with the VM's: those made with it, when its first start fails, and those that
-	// are not kept, when it is deleted.
+	// Code is the agent's code for why a start failed, while its leftovers are cleared.
+	Code ErrorCode `json:"code,omitempty"`
+	// Disks are IDs of disks whose records are deleted with the VM's: those made with it, when its first start fails, and those
+	// that are not kept, when it is deleted.
 	Disks []string `json:"disks,omitempty"`
 
-	// Resolution is whose copy is the VM, as an operator has said of a parked operation: source, target or none.
+	// Resolution is whose copy is the VM, as a person has decided about a parked operation: source, target or none.
 	Resolution string `json:"resolution,omitempty"`
 	ResolvedBy string `json:"resolved_by,omitempty"`
-	// Restart tells that the start was Berth's own, of a VM that is to be highly available.
+	// Restart tells that Berth itself began the start, because the VM is highly available.
 	Restart bool `json:"restart,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.
 type Observation struct {
-	State     cluster.DomainState
+	State     model.DomainState
 	Epoch     uint64
 	JobActive bool
 	Ended     bool   // it is gone, and its guest was seen to end there: it was not handed over
 	Boot      string // of the host that was looked at; empty: not known, or the node is proven to be off
-	// Anew tells that the host has booted since the operation began, or is off: guests that it had are gone for that alone.
+	// Anew tells that the host has booted since the operation began, or is off: its guests have ended for that reason alone.
 	Anew bool
 }
 
@@ -166,10 +166,10 @@ type MigrationStats struct {
 	DirtyRate     int64          `json:"dirty_rate_pages"`
 	Iteration     int            `json:"iteration"`
 	Downtime      *time.Duration `json:"downtime,omitempty"` // of the job, by libvirt
-	// Handover is what the strict hand-over adds to it: from the source's answer to the target's, Raft included.
+	// Handover is the time that the strict hand-over adds: from the source's answer to the target's, Raft included.
 	Handover *time.Duration `json:"handover,omitempty"`
 
-	// Of copied disks; part of the data above.
+	// Of copied disks; they are part of the data above.
 	DiskTotal     units.Bytes `json:"disk_total,omitempty"`
 	DiskProcessed units.Bytes `json:"disk_processed,omitempty"`
 	DiskRemaining units.Bytes `json:"disk_remaining,omitempty"`
@@ -178,17 +178,17 @@ type MigrationStats struct {
 // Live tells whether the operation still holds its VM and its reservation.
 func (o *Operation) Live() bool { return o.Phase != Ended }
 
-// Reservation is what the operation holds on its target, if it holds anything.
-func (o *Operation) Reservation() (cluster.Reservation, bool) {
+// Reservation is what the operation holds on its target, if anything.
+func (o *Operation) Reservation() (model.Reservation, bool) {
 	if !o.Live() || o.Target == "" || o.Kind == Stop || o.marks() || o.Phase == Placing {
-		return cluster.Reservation{}, false
+		return model.Reservation{}, false
 	}
-	return cluster.Reservation{
+	return model.Reservation{
 		Node: o.Target, VM: o.VM, Name: o.VMName, Memory: o.Memory, VCPUs: o.VCPUs, Operation: o.ID, Volumes: o.Volumes,
 	}, true
 }
 
-// Action is what an order asks of an agent.
+// Action is what an order tells an agent to do.
 type Action string
 
 // The actions of an order.
@@ -199,8 +199,8 @@ const (
 	ActResume  Action = "resume"
 	ActDiscard Action = "discard"
 	ActInspect Action = "inspect"
-	ActPrepare Action = "prepare" // make empty volumes for a copy; when that fails, none is left
-	ActClear   Action = "clear"   // remove volumes that no domain of the node uses; one that is not there is removed
+	ActPrepare Action = "prepare" // make empty volumes for a copy; if that fails, none is left
+	ActClear   Action = "clear"   // remove volumes that no domain of the node uses; a missing one counts as removed
 	ActAdopt   Action = "adopt"   // write Berth's mark into a running domain that has none
 	ActRelease Action = "release" // take the mark away
 )
@@ -213,9 +213,9 @@ type Order struct {
 	Action      Action
 	VM          string
 	VMName      string
-	Epoch       uint64 // the agent refuses it if its journal holds a newer one for the VM
+	Epoch       uint64 // the agent refuses the order if its journal has a newer epoch of the VM
 	TargetEpoch uint64 // migrate
-	Spec        cluster.VMSpec
+	Spec        model.VMSpec
 	Force       bool
 	Grace       time.Duration
 	TargetNode  string
@@ -225,10 +225,10 @@ type Order struct {
 	Deadline    time.Duration
 	Persistent  bool // start: libvirt keeps the definition
 
-	// Volumes are those to make (start, prepare), to copy into (migrate) or to remove (discard, clear).
-	Volumes     []cluster.VolumeOrder
-	CopyStorage bool // migrate: the disks that are in Replaced go along, into Volumes of the same disk
-	Replaced    []cluster.VolumeOrder
+	// Volumes are the volumes to make (start, prepare), to copy into (migrate) or to remove (discard, clear).
+	Volumes     []model.VolumeOrder
+	CopyStorage bool // migrate: the disks in Replaced are copied into Volumes of the same disk
+	Replaced    []model.VolumeOrder
 }
 
 // Outcome is how an agent says that an order ended.
@@ -237,7 +237,7 @@ type Outcome string
 // The outcomes of an order.
 const (
 	OutcomeDone      Outcome = "done"
-	OutcomeFailed    Outcome = "failed"    // and the VM is, positively, as before
+	OutcomeFailed    Outcome = "failed"    // and the VM is for certain as it was before
 	OutcomeRefused   Outcome = "refused"   // not tried
 	OutcomeAmbiguous Outcome = "ambiguous" // the agent cannot tell
 	OutcomeCancelled Outcome = "cancelled"
@@ -249,7 +249,7 @@ type Answer struct {
 	Node      string // ID
 	Step      uint32
 	Outcome   Outcome
-	Code      string
+	Code      ErrorCode
 	Error     string
 	Seen      Observation
 	Migration *MigrationStats

@@ -1,11 +1,11 @@
 package operation
 
-import "berth/coordinator/cluster"
+import "berth/coordinator/model"
 
-// Orders are what the agents should be doing now, from the record alone. Sending them again is harmless: operation ID
-// and step identify each one. Round counts the questions of one judging, so that an old look is never taken for a new
-// one; it has no meaning in other phases.
-func Orders(op Operation, vm cluster.VM, round uint16) []Order {
+// Orders is what the agents should be doing now, from the record alone. Sending an order again is harmless, because operation
+// ID and step identify it. Round counts the questions while judging, so that an old look is never taken for a new one; it
+// means nothing in other phases.
+func Orders(op Operation, vm model.VM, round uint16) []Order {
 	base := Order{Operation: op.ID, Step: op.Step, VM: op.VM, VMName: op.VMName}
 	at := func(node string, action Action, epoch uint64) Order {
 		order := base
@@ -60,7 +60,7 @@ func Orders(op Operation, vm cluster.VM, round uint16) []Order {
 	case Discarding:
 		order := at(op.Leftover, ActDiscard, op.leftoverEpoch())
 		if op.Leftover == op.Target {
-			order.Volumes = op.Volumes // of a source they are cleared afterwards: then its domain uses them no more
+			order.Volumes = op.Volumes // a source's volumes are cleared later, when its domain does not use them any more
 		}
 		return []Order{order}
 	case Reverting:
@@ -82,15 +82,15 @@ func (o *Operation) leftoverEpoch() uint64 {
 	return o.Epoch
 }
 
-// cleared are the volumes that phase Clearing removes.
-func (o *Operation) cleared() []cluster.VolumeOrder {
+// cleared is the volumes that phase Clearing removes.
+func (o *Operation) cleared() []model.VolumeOrder {
 	if o.Leftover == o.Source {
 		return o.Replaced
 	}
 	return o.Volumes
 }
 
-func (o *Operation) sourceEpoch(vm cluster.VM) uint64 {
+func (o *Operation) sourceEpoch(vm model.VM) uint64 {
 	if o.Kind == Migrate {
 		return o.SourceEpoch
 	}

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// DiscardPatience is how long an operation waits for a silent node that has something left to remove, before it goes on
-// without. A paused leftover there cannot run: nobody will resume its epoch, and it goes when the node answers again. Volumes
-// there only take room.
+// DiscardPatience is how long an operation waits for a silent node that still has to remove something. After that it
+// continues without the node. A paused leftover there cannot run, because nobody will resume its epoch, and it is removed
+// when the node answers again. Volumes there only take up room.
 const DiscardPatience = 60 * time.Second
 
-// Overdue ends what waits in vain. It reports false when the operation may go on waiting. Until they are cancelled, a
-// deletion waits for its node, because only then is it known that nothing is left, and so does a start that made shared
-// volumes: the node might still remove them when the next one has made them anew.
-func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
+// Overdue ends what waits too long. It reports false when the operation may go on waiting. Two kinds wait until they are
+// cancelled. A deletion waits because only its node can say that nothing is left. So does a start that made shared volumes,
+// because the node might remove them after the next node has made them again.
+func Overdue(op Operation, vm model.VM, at time.Time) (Next, bool) {
 	if !op.Live() || op.Result == Parked {
 		return Next{}, false
 	}
@@ -35,7 +35,7 @@ func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 		t.note("%s %s: %s", t.name(op.Target), silent, stay(op.Volumes))
 		t.end(Failed, "cancelled while "+t.name(op.Target)+" made volumes")
 	case op.Phase == Discarding && !op.Revert && late:
-		t.VM.Discards = append(slices.Clone(vm.Discards), cluster.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})
+		t.VM.Discards = append(slices.Clone(vm.Discards), model.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})
 		t.discardedInVain(silent, "its leftover stays until it answers, paused, and nobody will resume it")
 	default:
 		return Next{}, false
@@ -46,7 +46,7 @@ func Overdue(op Operation, vm cluster.VM, at time.Time) (Next, bool) {
 // silent says why an operation goes on without a node.
 const silent = "did not answer for 1m0s" // DiscardPatience
 
-// discardedInVain goes on without the node that has a leftover to discard.
+// discardedInVain continues without the node that has a leftover to discard.
 func (t *transition) discardedInVain(why, left string) {
 	op := &t.Operation
 	if op.Leftover == op.Target && len(op.Volumes) > 0 {
@@ -56,29 +56,31 @@ func (t *transition) discardedInVain(why, left string) {
 	t.discarded()
 }
 
-// clearedInVain goes on without the node that has volumes to remove. Those of a source that is done are named at the VM:
-// they take room that no record tells of.
+// clearedInVain continues without the node that has volumes to remove. Volumes on a migration's source are named in the VM's
+// condition, because they take up room that no record mentions.
 func (t *transition) clearedInVain(why string) {
 	op := &t.Operation
 	left := stay(op.cleared())
 	t.note("%s %s: %s", t.name(op.Leftover), why, left)
 	if op.Kind == Migrate && op.Leftover == op.Source {
-		t.VM.Condition = "on " + t.name(op.Source) + ", where it was, " + left
+		t.VM.Condition = model.Condition{
+			Kind: model.VolumesLeft, About: op.Source, Text: "on " + t.name(op.Source) + ", where it was, " + left,
+		}
 	}
 	t.cleared()
 }
 
-func isShared(volume cluster.VolumeOrder) bool { return volume.Shared }
+func isShared(volume model.VolumeOrder) bool { return volume.Shared }
 
-// stay names volumes that are left.
-func stay(volumes []cluster.VolumeOrder) string {
+// stay names the volumes that are left.
+func stay(volumes []model.VolumeOrder) string {
 	if len(volumes) == 1 {
 		return "the volume " + named(volumes) + " may be left: remove it by hand"
 	}
 	return "the volumes " + named(volumes) + " may be left: remove them by hand"
 }
 
-func named(volumes []cluster.VolumeOrder) string {
+func named(volumes []model.VolumeOrder) string {
 	names := make([]string, 0, len(volumes))
 	for i := range volumes {
 		names = append(names, volumes[i].Name+" of pool "+volumes[i].PoolName)

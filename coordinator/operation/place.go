@@ -4,31 +4,32 @@ import (
 	"fmt"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Target is what a decision found for a start.
 type Target struct {
 	Node     string // ID
 	Name     string
-	Decision string        // ID
-	Behind   int           // how many other starts come first there; 0: it is its turn
-	Sticky   []cluster.Key // what the VM takes along from there
+	Decision string      // ID
+	Behind   int         // how many other starts come first there; 0: it may begin
+	Sticky   []model.Key // the node's sticky keys, which the VM gets
 
-	// Resident are the customer keys that the decision was made with, and Owner whose they are. From now on others meet
+	// Resident are the customer keys that the decision was made with, and Owner is their owner. From now on other VMs meet
 	// them, because the reservation counts like the VM.
-	Resident []cluster.ResidentKey
-	Owner    cluster.Owner
+	Resident []model.ResidentKey
+	Owner    model.Owner
 
-	// What the operation has of the same names, of this node: another one may be in another cluster and have other pools.
-	Spec           *cluster.VMSpec
+	// These are for the operation's fields of the same names. They depend on the node: another one may be in another cluster
+	// with other pools.
+	Spec           *model.VMSpec
 	MakesHome      bool
-	Volumes        []cluster.VolumeOrder
+	Volumes        []model.VolumeOrder
 	CPU, PassedCPU string
 }
 
-// Place gives a start its next node. The VM's LastEpoch must already be the new epoch's predecessor.
-func Place(op Operation, vm cluster.VM, target Target, at time.Time) Next {
+// Place gives a start its next node. The VM's LastEpoch must be the number before the new epoch.
+func Place(op Operation, vm model.VM, target Target, at time.Time) Next {
 	vm.LastEpoch++
 	op.Target, op.TargetName, op.Decision, op.Sticky = target.Node, target.Name, target.Decision, target.Sticky
 	op.Spec, op.MakesHome, op.Volumes, op.CPU, op.PassedCPU = target.Spec, target.MakesHome, target.Volumes, target.CPU, target.PassedCPU
@@ -45,16 +46,16 @@ func Place(op Operation, vm cluster.VM, target Target, at time.Time) Next {
 	return Next{Operation: op, VM: vm}
 }
 
-// Dispatch lets a queued start begin.
-func Dispatch(op Operation, vm cluster.VM, at time.Time) Next {
+// Dispatch begins a queued start.
+func Dispatch(op Operation, vm model.VM, at time.Time) Next {
 	t := newTransition(op, vm, at)
 	t.Operation.Message = ""
 	t.enter(Dispatched)
 	return t.Next
 }
 
-// Abandon ends a start of which no order is out: one that is queued, or for which no node is left.
-func Abandon(op Operation, vm cluster.VM, why string, at time.Time) Next {
+// Abandon ends a start that has given no order: it is queued, or no node is left for it.
+func Abandon(op Operation, vm model.VM, why string, at time.Time) Next {
 	t := newTransition(op, vm, at)
 	t.notStarted()
 	t.end(Failed, why)

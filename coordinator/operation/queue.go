@@ -2,9 +2,9 @@ package operation
 
 import "slices"
 
-// Behind is how many starts come before another one on a node that works on some, where others wait, and which takes on most
-// at a time; 0: it may begin. A start that waits is counted like one that has begun, so that nothing that is decided now can
-// overtake it, and a queue that moves on meanwhile never makes more of them than may start at a time.
+// Behind is how many starts come before a new one on a node, from how many are in work, how many wait, and how many may be in
+// work at a time; 0: it may begin. A waiting start counts like one in work. So nothing that is decided now can overtake it,
+// and a queue that moves meanwhile never leads to too many starts at a time.
 func Behind(working, waiting, most int) int {
 	if all := working + waiting; all >= most {
 		return all
@@ -12,8 +12,7 @@ func Behind(working, waiting, most int) int {
 	return 0
 }
 
-// HasTurn tells whether the turn of a queued start has come. The queue has the IDs of those that wait on its node, in their
-// order.
+// HasTurn tells whether a queued start may begin. The queue has the IDs of the starts that wait on its node, in their order.
 func HasTurn(id string, working int, queue []string, most int) bool {
 	at := slices.Index(queue, id)
 	return at >= 0 && working+at < most

@@ -4,27 +4,27 @@ import (
 	"fmt"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// Whose copy is the VM, as an operator may say of a parked operation.
+// Whose copy is the VM, as a person may decide about a parked operation.
 const (
 	KeepSource = "source"
 	KeepTarget = "target"
 	KeepNone   = "none"
 )
 
-// ObstacleCode says what is in the way of a resolution.
+// ObstacleCode is the reason why a resolution is not possible.
 type ObstacleCode string
 
-// What may be in the way of a resolution.
+// The reasons why a resolution is not possible.
 const (
 	NotParked    ObstacleCode = "not parked"
 	NoSuchSide   ObstacleCode = "no such side"   // the operation has no such node
-	StillThere   ObstacleCode = "still there"    // the node shows a copy that is not to be kept
-	NotHeard     ObstacleCode = "not heard"      // the node does not positively show what it has
-	NotThere     ObstacleCode = "not there"      // the node does not show the copy that is to be kept
-	DisksMoved   ObstacleCode = "disks moved"    // they were copied, and their records say that they are on the target
+	StillThere   ObstacleCode = "still there"    // the node shows a copy that should not be kept
+	NotHeard     ObstacleCode = "not heard"      // the node does not say for certain what it has
+	NotThere     ObstacleCode = "not there"      // the node does not show the copy that should be kept
+	DisksMoved   ObstacleCode = "disks moved"    // they were copied, and their records have them on the target
 	KeepsUnknown ObstacleCode = "unknown choice" // neither source, target nor none
 )
 
@@ -35,13 +35,12 @@ type Obstacle struct {
 	Seen Observation
 }
 
-// Resolve ends a parked operation by an operator's word: Keep is whose copy is the VM. Whatever is not kept must positively
-// run nowhere, by what was seen of each node (its ID to what it shows; State unknown for one that does not tell), because
-// nothing is killed on the way. First the nodes that lose it refuse it for good, then the copy that is kept gets an epoch of
-// its own, and is resumed if it was the migration that paused it. By and at say who decided and when, and stay in the
-// operation with what was seen.
+// Resolve ends a parked operation by a person's decision. Keep says whose copy is the VM. Nothing is killed for it, so every
+// copy that is not kept must for certain run nowhere. Seen is what each node shows, by ID; its State is unknown if the node
+// does not tell. First the losing nodes refuse the VM for good. Then the copy that is kept gets an epoch of its own, and is
+// resumed if the migration paused it. By and at say who decided and when; the operation keeps them and what was seen.
 func Resolve(
-	op Operation, vm cluster.VM, keep string, seen map[string]Observation, by string, at time.Time,
+	op Operation, vm model.VM, keep string, seen map[string]Observation, by string, at time.Time,
 ) (Next, *Obstacle) {
 	if !op.Live() || op.Result != Parked {
 		return Next{}, &Obstacle{Code: NotParked}
@@ -67,7 +66,10 @@ func Resolve(
 		if obstacle := inTheWay(node, seen[node], node == kept); obstacle != nil {
 			return Next{}, obstacle
 		}
-		t.note("when it was resolved, %s showed domain %s, epoch %d, job %t", t.name(node), seen[node].State, seen[node].Epoch, seen[node].JobActive)
+		t.note(
+			"when it was resolved, %s showed domain %s, epoch %d, job %t", t.name(node), seen[node].State, seen[node].Epoch,
+			seen[node].JobActive,
+		)
 	}
 	if keep == KeepSource && op.CopyStorage && vm.Holder == op.Target {
 		return Next{}, &Obstacle{Code: DisksMoved, Node: op.Target}
@@ -76,7 +78,7 @@ func Resolve(
 	next := &t.Operation
 	next.Result, next.Message, next.Resolution, next.ResolvedBy = Pending, "resolved by "+by+": keep "+keep, keep, by
 	next.Leftover, next.Revert, next.Cancel = "", false, false
-	t.VM.Condition = ""
+	t.VM.Condition = model.Condition{}
 	if kept != "" {
 		t.VM.LastEpoch = t.VM.EpochsGiven() + 1
 	}
@@ -91,11 +93,11 @@ func Resolve(
 }
 
 func inTheWay(node string, seen Observation, kept bool) *Obstacle {
-	gone := seen.State == cluster.DomainAbsent || seen.State == cluster.DomainShutoff
+	gone := seen.State == model.DomainAbsent || seen.State == model.DomainShutoff
 	switch {
-	case seen.State == "" || seen.State == cluster.DomainUnknown:
+	case seen.State == "" || seen.State == model.DomainUnknown:
 		return &Obstacle{Code: NotHeard, Node: node, Seen: seen}
-	case kept && (gone || seen.State == cluster.DomainCrashed):
+	case kept && (gone || seen.State == model.DomainCrashed):
 		return &Obstacle{Code: NotThere, Node: node, Seen: seen}
 	case !kept && !gone:
 		return &Obstacle{Code: StillThere, Node: node, Seen: seen}
@@ -103,7 +105,7 @@ func inTheWay(node string, seen Observation, kept bool) *Obstacle {
 	return nil
 }
 
-// closeNext has the next node refuse the VM that loses it, and goes on when there is none: the one after the node closed last.
+// closeNext has the next losing node refuse the VM, beginning after the one that did so last. When there is none it goes on.
 func (t *transition) closeNext(closed string) {
 	op := &t.Operation
 	for _, side := range []struct{ node, keep string }{{op.Target, KeepTarget}, {op.Source, KeepSource}} {
@@ -122,14 +124,14 @@ func (t *transition) closeNext(closed string) {
 	}
 	op.Leftover = ""
 	if op.Resolution == KeepNone {
-		t.VM.Desired, t.VM.Holder = cluster.Stopped, ""
+		t.VM.Desired, t.VM.Holder = model.Stopped, ""
 		t.end(Failed, op.Message)
 		return
 	}
 	t.enter(Marking)
 }
 
-// markAnswered goes on with the copy that is kept, once it has its own epoch.
+// markAnswered continues with the copy that is kept, once it has its own epoch.
 func (t *transition) markAnswered(answer Answer) bool {
 	op := &t.Operation
 	switch answer.Outcome {
@@ -142,7 +144,7 @@ func (t *transition) markAnswered(answer Answer) bool {
 		return true
 	}
 	t.noteAnswer(answer)
-	paused := answer.Seen.State == cluster.DomainPausedMigration
+	paused := answer.Seen.State == model.DomainPausedMigration
 	if op.Resolution == KeepSource {
 		t.hold(op.Source, op.SourceEpoch)
 		if paused {
@@ -157,7 +159,7 @@ func (t *transition) markAnswered(answer Answer) bool {
 	} else {
 		t.takeOver()
 	}
-	if paused || answer.Seen.State == cluster.DomainPaused { // a strict hand-over leaves it so
+	if paused || answer.Seen.State == model.DomainPaused { // a strict hand-over leaves it paused
 		t.enter(HandedOver)
 	} else {
 		t.moved()
@@ -165,7 +167,7 @@ func (t *transition) markAnswered(answer Answer) bool {
 	return true
 }
 
-// parkAgain gives an operation back to the operator: what was decided could not be done.
+// parkAgain gives an operation back to the person: the decision could not be carried out.
 func (t *transition) parkAgain(why string) {
 	t.Operation.Phase = Judging
 	t.Operation.Step++
@@ -175,7 +177,7 @@ func (t *transition) parkAgain(why string) {
 	t.park(fmt.Sprintf("to keep %s, as was decided, could not be done: %s", decided, why))
 }
 
-// kept is the node whose copy is the VM, of a resolved operation.
+// kept is the node whose copy is the VM, in a resolved operation.
 func (o *Operation) kept() string {
 	if o.Resolution == KeepSource {
 		return o.Source
@@ -183,5 +185,5 @@ func (o *Operation) kept() string {
 	return o.Target
 }
 
-// resolved tells whether the operation does what an operator has decided.
+// resolved tells whether the operation carries out a person's decision.
 func (o *Operation) resolved() bool { return o.Resolution != "" }

@@ -5,34 +5,35 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// MaxAttempts is how many nodes a start tries before it fails, and how often a stop is ordered whose end nobody saw.
+// MaxAttempts is how many nodes a start tries before it fails, and how often a stop whose end nobody saw is ordered.
 const MaxAttempts = 3
 
-// Next is what an answer leads to: the records to commit. The caller commits them as one, or not at all.
+// Next is the records to commit after an answer. The caller commits them as one, or not at all.
 type Next struct {
 	Operation Operation
-	VM        cluster.VM
-	DeleteVM  bool // the VM's record goes, with its failed first start or because it was asked for
+	VM        model.VM
+	DeleteVM  bool // the VM's record is deleted: its first start has failed, or its deletion was asked for
 
-	// Volumes are where disks are from now on, by disk ID, and DeleteDisks the IDs of disks whose records go with the VM's.
-	Volumes     map[string]cluster.Volume
+	// Volumes is where disks are from now on, by disk ID; DeleteDisks is the IDs of disks whose records are deleted with the
+	// VM's.
+	Volumes     map[string]model.Volume
 	DeleteDisks []string
 }
 
-// Step takes one answer and returns what follows. It reports false when the answer changes nothing: it belongs to
-// another step or phase, or is a repetition.
-func Step(op Operation, vm cluster.VM, answer Answer, at time.Time) (Next, bool) {
+// Step takes one answer and returns what follows. It reports false when the answer changes nothing: it belongs to another
+// step or phase, or is a repetition.
+func Step(op Operation, vm model.VM, answer Answer, at time.Time) (Next, bool) {
 	if !op.Live() || op.Result == Parked || answer.Step != op.Step {
 		return Next{}, false
 	}
 	t := newTransition(op, vm, at)
 	switch {
-	case answer.Outcome == OutcomeRefused && answer.Code == "stale_term":
-		return Next{}, false // the order was an older leader's; ours is on its way
-	case answer.Outcome == OutcomeRefused && answer.Code == "journal":
+	case answer.Outcome == OutcomeRefused && answer.Code == StaleTerm:
+		return Next{}, false // the order came from an older leader; ours is on its way
+	case answer.Outcome == OutcomeRefused && answer.Code == Journal:
 		return t.Next, t.unjournalled(answer.Error)
 	case !t.apply(answer):
 		return Next{}, false
@@ -40,9 +41,10 @@ func Step(op Operation, vm cluster.VM, answer Answer, at time.Time) (Next, bool)
 	return t.Next, true
 }
 
-// unjournalled takes the refusal of a node whose journal takes no entry. Nothing follows from it: an earlier order of the same
-// step may have been carried out, and a later one may be when the journal works again. So the order is repeated until the
-// node can say something that stays true; people are told once what it waits for. It reports false when they were.
+// unjournalled handles the refusal of a node whose journal cannot be written. Nothing follows from it: an earlier order of
+// the same step may have been carried out, and a later one may be when the journal works again. So the order is repeated
+// until the node can say something that stays true. The operation's message says once what it waits for; after that
+// unjournalled reports false.
 func (t *transition) unjournalled(why string) bool {
 	switch op := &t.Operation; op.Phase {
 	case Dispatched, Preparing, Copying, HandedOver:
@@ -50,13 +52,13 @@ func (t *transition) unjournalled(why string) bool {
 		op.Message = why
 		return !told
 	default:
-		return false // the message says why it came to this
+		return false // the message already says why
 	}
 }
 
-// Settle decides an operation in phase Judging from what its nodes show: one look at each, all of one round, by node ID.
-// It reports false when that is not enough to decide, and the nodes have to be asked again.
-func Settle(op Operation, vm cluster.VM, seen map[string]Observation, at time.Time) (Next, bool) {
+// Settle decides an operation in phase Judging by what its nodes show: one look at each node, all of one round, by node ID.
+// It reports false when that is not enough, and the nodes have to be asked again.
+func Settle(op Operation, vm model.VM, seen map[string]Observation, at time.Time) (Next, bool) {
 	if op.Phase != Judging || op.Result == Parked {
 		return Next{}, false
 	}
@@ -66,7 +68,7 @@ func Settle(op Operation, vm cluster.VM, seen map[string]Observation, at time.Ti
 			continue
 		}
 		look, asked := seen[node]
-		if !asked || look.State == "" || look.State == cluster.DomainUnknown {
+		if !asked || look.State == "" || look.State == model.DomainUnknown {
 			return Next{}, false
 		}
 		t.note("%s shows domain %s, epoch %d, job %t", t.name(node), look.State, look.Epoch, look.JobActive)
@@ -86,10 +88,10 @@ func Settle(op Operation, vm cluster.VM, seen map[string]Observation, at time.Ti
 type transition struct {
 	Next
 	at    time.Time
-	since time.Time // of the record's last change
+	since time.Time // when the record last changed
 }
 
-func newTransition(op Operation, vm cluster.VM, at time.Time) *transition {
+func newTransition(op Operation, vm model.VM, at time.Time) *transition {
 	t := &transition{Next: Next{Operation: op, VM: vm}, at: at, since: op.UpdatedAt}
 	t.Operation.Excluded = slices.Clone(op.Excluded)
 	t.Operation.Evidence = slices.Clone(op.Evidence)
@@ -160,7 +162,7 @@ func (t *transition) name(node string) string {
 
 func (t *transition) enter(phase Phase) {
 	if phase == Judging && t.Operation.resolved() {
-		t.parkAgain("the end of the last order is in doubt") // no rule decides against an operator
+		t.parkAgain("the end of the last order is in doubt") // no rule overrides a person's decision
 		return
 	}
 	t.Operation.Phase = phase
@@ -185,7 +187,7 @@ func (t *transition) end(result Result, message string) {
 // hold gives the VM to a node under the operation's epoch.
 func (t *transition) hold(node string, epoch uint64) {
 	t.VM.Holder, t.VM.LastNode, t.VM.Epoch = node, node, epoch
-	t.VM.Condition = ""
+	t.VM.Condition = model.Condition{}
 }
 
 func (t *transition) startAnswered(answer Answer) bool {
@@ -204,22 +206,22 @@ func (t *transition) startAnswered(answer Answer) bool {
 func (t *transition) started() {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
 	t.VM.StartedAt = t.at
-	t.VM.Sticky = slices.Clone(t.Operation.Sticky) // instead of the earlier copies, even if there are none
+	t.VM.Sticky = slices.Clone(t.Operation.Sticky) // replaces the earlier copies, even if there are none now
 	if t.Operation.MakesHome {
 		t.VM.Home = t.Operation.Target
 	}
-	t.VM.Desired = cluster.Running
+	t.VM.Desired = model.Running
 	t.VM.CPU, t.VM.PassedCPU = t.Operation.CPU, t.Operation.PassedCPU
 	t.made()
 	t.end(Done, "")
 }
 
 // permanent names the failures that another node would only repeat.
-func permanent(code string) bool {
-	return slices.Contains([]string{"invalid_xml", "exists", "stale_epoch"}, code)
+func permanent(code ErrorCode) bool {
+	return slices.Contains([]ErrorCode{InvalidXML, Exists, StaleEpoch}, code)
 }
 
-func (t *transition) startFailed(code, message string) {
+func (t *transition) startFailed(code ErrorCode, message string) {
 	op := &t.Operation
 	op.Excluded = append(op.Excluded, op.Target)
 	switch {
@@ -227,16 +229,16 @@ func (t *transition) startFailed(code, message string) {
 		t.notStarted()
 		t.end(Failed, message)
 	default:
-		op.Message, op.Code = message, ""
+		op.Message, op.Code = message, NoError
 		op.Target, op.TargetName, op.Leftover, op.Volumes = "", "", "", nil
 		t.enter(Placing)
 	}
 }
 
-// notStarted says what a VM is to be whose start has failed. One that Berth itself restarts is to run still.
+// notStarted is the state that a VM should have after a failed start. A VM that Berth itself restarts should still run.
 func (t *transition) notStarted() {
 	if !t.Operation.Restart || t.Operation.Cancel {
-		t.VM.Desired = cluster.Stopped
+		t.VM.Desired = model.Stopped
 	}
 }
 
@@ -245,8 +247,8 @@ func (t *transition) stopAnswered(answer Answer) bool {
 	switch {
 	case answer.Outcome == OutcomeDone:
 		t.stopped()
-	case answer.Outcome == OutcomeAmbiguous, answer.Code == "stale_epoch":
-		t.enter(Judging) // the second: the node has let go of it before, and may not have it any more
+	case answer.Outcome == OutcomeAmbiguous, answer.Code == StaleEpoch:
+		t.enter(Judging) // the node has refused the VM before and may not have it any more
 	default:
 		t.end(Failed, answer.Error)
 	}
@@ -254,24 +256,24 @@ func (t *transition) stopAnswered(answer Answer) bool {
 }
 
 func (t *transition) stopped() {
-	t.VM.Desired, t.VM.Holder, t.VM.Condition = cluster.Stopped, "", ""
+	t.VM.Desired, t.VM.Holder, t.VM.Condition = model.Stopped, "", model.Condition{}
 	t.end(Done, "")
 }
 
 func (t *transition) copyAnswered(answer Answer) bool {
 	t.noteAnswer(answer)
 	t.Operation.Migration = answer.Migration
-	gone := answer.Seen.State == cluster.DomainAbsent || answer.Seen.State == cluster.DomainShutoff
+	gone := answer.Seen.State == model.DomainAbsent || answer.Seen.State == model.DomainShutoff
 	switch {
 	case answer.Outcome == OutcomeDone && gone:
 		t.handOver()
 		if answer.Seen.JobActive {
-			// The guest has left, and the source's hypervisor clears up. Until it has, the VM cannot be migrated back.
+			// The guest has left, and the source's hypervisor is cleaning up. Until that ends, the VM cannot be migrated back.
 			t.Operation.Leftover = t.Operation.Source
 		}
 	case answer.Outcome == OutcomeRefused:
 		t.undo(answer.Error)
-	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == cluster.DomainRunning:
+	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == model.DomainRunning:
 		t.Operation.Message = answer.Error
 		t.Operation.Leftover = t.Operation.Target
 		t.enter(Discarding)
@@ -282,13 +284,13 @@ func (t *transition) copyAnswered(answer Answer) bool {
 	return true
 }
 
-// handOver makes the target the holder before it runs: from here on the source may never resume.
+// handOver makes the target the holder before the guest runs there: from here on the source may never resume it.
 func (t *transition) handOver() {
 	t.takeOver()
 	t.enter(HandedOver)
 }
 
-// takeOver makes the target the holder. The disks that went along are the target's with it.
+// takeOver makes the target the holder, also of the disks that were copied.
 func (t *transition) takeOver() {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
 	if t.Operation.CopyStorage && t.VM.Home == t.Operation.Source && t.VM.Home != "" {
@@ -304,7 +306,7 @@ func (t *transition) resumeAnswered(answer Answer) bool {
 	case answer.Outcome == OutcomeDone:
 		t.figures(answer.Migration)
 		t.arrived()
-	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == cluster.DomainAbsent:
+	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == model.DomainAbsent:
 		t.lost("the target could not resume it: " + answer.Error)
 	default:
 		t.Operation.Message = answer.Error
@@ -313,7 +315,7 @@ func (t *transition) resumeAnswered(answer Answer) bool {
 	return true
 }
 
-// figures completes the migration's: the target knows the downtime, and the records know what the hand-over took.
+// figures completes the migration's figures: the target knows the downtime, and the records show the length of the hand-over.
 func (t *transition) figures(ofTarget *MigrationStats) {
 	known := t.Operation.Migration
 	if ofTarget != nil {
@@ -327,7 +329,7 @@ func (t *transition) figures(ofTarget *MigrationStats) {
 	t.Operation.Migration = &whole
 }
 
-// arrived ends a migration whose target runs the VM, by way of the source's leftover if there is one.
+// arrived ends a migration whose target runs the VM. If the source has a leftover, that is discarded first.
 func (t *transition) arrived() {
 	if t.Operation.Leftover == "" {
 		t.moved()
@@ -349,7 +351,7 @@ func (t *transition) discardAnswered(answer Answer) bool {
 	case gone:
 		t.noteAnswer(answer)
 		t.discarded()
-	case answer.Seen.State == cluster.DomainRunning:
+	case answer.Seen.State == model.DomainRunning:
 		t.noteAnswer(answer)
 		t.enter(Judging) // what looked like a leftover runs
 	default:
@@ -358,14 +360,14 @@ func (t *transition) discardAnswered(answer Answer) bool {
 	return true
 }
 
-// shut tells that a node has nothing to discard, and has shut the door to what it was asked for before: an earlier discard of
-// this operation did, and the question came again after another look.
+// shut tells that a node has nothing to discard and refuses the epoch: an earlier discard of this operation did that, and the
+// same question came again after another look.
 func (t *transition) shut(answer Answer) bool {
 	switch seen := answer.Seen; {
-	case answer.Code != "stale_epoch", seen.State == "", seen.State == cluster.DomainUnknown:
+	case answer.Code != StaleEpoch, seen.State == "", seen.State == model.DomainUnknown:
 		return false
 	case !seen.State.Holds():
-		return !seen.JobActive // else it has left, and the node's hypervisor clears up
+		return !seen.JobActive // otherwise the guest has left and the node's hypervisor is cleaning up
 	default:
 		return seen.Epoch != t.Operation.leftoverEpoch()
 	}
@@ -397,14 +399,14 @@ func (t *transition) judgeStart(seen Observation) {
 	case seen.State.Holds() && seen.Epoch == t.Operation.Epoch:
 		t.started()
 	case !seen.State.Holds():
-		t.startUndone("", "the start ended unseen and the node does not run it")
+		t.startUndone(NoError, "the start ended unseen and the node does not run it")
 	default:
-		t.startUndone("exists", fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))
+		t.startUndone(Exists, fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))
 	}
 }
 
-// judgeStop asks once more for a stop that nobody saw the end of: a hypervisor that hung may still carry it out, after the
-// operation said that it has failed.
+// judgeStop orders a stop again when nobody saw its end: a hypervisor that hung could still carry it out after the operation
+// has reported failure.
 func (t *transition) judgeStop(seen Observation) {
 	op := &t.Operation
 	switch {
@@ -421,16 +423,16 @@ func (t *transition) judgeStop(seen Observation) {
 
 func (t *transition) judgeMigration(source, target Observation) bool {
 	op := &t.Operation
-	handed := t.VM.Holder == op.Target // how the source ended does not matter any more: it had let the guest go before
+	handed := t.VM.Holder == op.Target // the source had let the guest go before, so it does not matter how the source ended
 	source.Anew = !handed && op.SourceBoot != "" && source.Boot != op.SourceBoot
 	source.Ended = !handed && source.Ended
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
-	op.Leftover, op.Revert = "", false // what an earlier round took for one may be the guest
+	op.Leftover, op.Revert = "", false // what an earlier round took for a leftover may be the guest
 	switch verdict {
 	case RolledBack:
 		if t.VM.Holder != op.Source {
-			// The source was reported gone before: somebody started it there again by hand.
+			// The source had been reported gone: somebody started the VM there by hand.
 			t.park("the source runs it again after it was handed over")
 			return true
 		}
@@ -462,8 +464,9 @@ func (t *transition) judgeMigration(source, target Observation) bool {
 	return true
 }
 
-// sourceDied takes it that the source's host went down before it could say how the migration ended. Only a person may know
-// whether the guest ran on there. A VM that is to be restarted after such an end is: its disks are what it has.
+// sourceDied assumes that the source's host failed before it could say how the migration ended. Only a person may know
+// whether the guest ran on there. A VM that should be restarted after such an end is restarted, because its disks have all
+// that there is.
 func (t *transition) sourceDied() {
 	const why = "the source's host went down before the end was told"
 	if t.VM.HA {
@@ -480,10 +483,10 @@ func (t *transition) discardOld(why string) {
 	t.enter(Discarding)
 }
 
-// park leaves the VM locked until a person has decided.
+// park locks the VM until a person has decided.
 func (t *transition) park(why string) {
 	t.Operation.Result = Parked
 	t.Operation.Message = why
-	t.VM.Condition = "parked: " + why
+	t.VM.Condition = model.Condition{Kind: model.Parked, About: t.Operation.ID, Text: "parked: " + why}
 	t.note("parked: %s", why)
 }

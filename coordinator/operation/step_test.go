@@ -8,27 +8,27 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func starting() (Operation, cluster.VM) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op"}
+func starting() (Operation, model.VM) {
+	vm := model.VM{ID: "vm-id", Name: "web1", Desired: model.Running, Operation: "op"}
 	op := Operation{ID: "op", Kind: Start, VM: vm.ID, VMName: vm.Name, Created: true}
 	next := Place(op, vm, Target{Node: "n1", Name: "node1", Decision: "decision"}, noon)
 	return next.Operation, next.VM
 }
 
-func migrating() (Operation, cluster.VM) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 5}
+func migrating() (Operation, model.VM) {
+	vm := model.VM{ID: "vm-id", Name: "web1", Desired: model.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 5}
 	return Operation{
 		ID: "op", Kind: Migrate, VM: vm.ID, VMName: vm.Name, Source: "n1", SourceName: "node1", SourceEpoch: 4, SourceBoot: "boot-1",
 		Target: "n2", TargetName: "node2", Epoch: 5, Phase: Copying, Step: 1,
 	}, vm
 }
 
-func mustStep(t *testing.T, op Operation, vm cluster.VM, answer Answer) Next {
+func mustStep(t *testing.T, op Operation, vm model.VM, answer Answer) Next {
 	t.Helper()
 	answer.Operation, answer.Step = op.ID, op.Step
 	next, moved := Step(op, vm, answer, noon)
@@ -44,7 +44,7 @@ func TestStartDone(t *testing.T) {
 	if len(orders) != 1 || orders[0].Action != ActStart || orders[0].Node != "n1" || orders[0].Epoch != 1 {
 		t.Fatalf("orders %+v", orders)
 	}
-	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 1}})
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 1}})
 	if next.Operation.Result != Done || next.VM.Holder != "n1" || next.VM.Epoch != 1 || next.VM.Operation != "" {
 		t.Fatalf("ended as %+v, vm %+v", next.Operation, next.VM)
 	}
@@ -52,7 +52,7 @@ func TestStartDone(t *testing.T) {
 
 // An answer that comes late belongs to an attempt that is over.
 func TestAnAnswerOfAnotherStepChangesNothing(t *testing.T) {
-	for _, begun := range []func() (Operation, cluster.VM){starting, migrating} {
+	for _, begun := range []func() (Operation, model.VM){starting, migrating} {
 		op, vm := begun()
 		node := op.Target
 		if op.Kind == Migrate {
@@ -60,7 +60,7 @@ func TestAnAnswerOfAnotherStepChangesNothing(t *testing.T) {
 		}
 		for _, step := range []uint32{op.Step - 1, op.Step + 1} {
 			for _, outcome := range []Outcome{OutcomeDone, OutcomeFailed, OutcomeAmbiguous} {
-				answer := Answer{Operation: op.ID, Node: node, Step: step, Outcome: outcome, Seen: Observation{State: cluster.DomainAbsent}}
+				answer := Answer{Operation: op.ID, Node: node, Step: step, Outcome: outcome, Seen: Observation{State: model.DomainAbsent}}
 				if next, moved := Step(op, vm, answer, noon); moved {
 					t.Errorf("%s in step %d took %s of step %d: %+v", op.Kind, op.Step, outcome, step, next.Operation)
 				}
@@ -71,7 +71,7 @@ func TestAnAnswerOfAnotherStepChangesNothing(t *testing.T) {
 
 // A source that says done and still shows the guest has not let go of it.
 func TestNothingIsHandedOverThatTheSourceStillShows(t *testing.T) {
-	for _, state := range []cluster.DomainState{cluster.DomainRunning, cluster.DomainPausedMigration, cluster.DomainUnknown} {
+	for _, state := range []model.DomainState{model.DomainRunning, model.DomainPausedMigration, model.DomainUnknown} {
 		op, vm := migrating()
 		next := mustStep(t, op, vm, Answer{Node: op.Source, Outcome: OutcomeDone, Seen: Observation{State: state, Epoch: 4}})
 		if next.Operation.Phase != Judging || next.VM.Holder != op.Source {
@@ -84,7 +84,7 @@ func TestNothingIsHandedOverThatTheSourceStillShows(t *testing.T) {
 func TestAVerdictTakesBothLooksAndOneStepAtATime(t *testing.T) {
 	op, vm := migrating()
 	op.Phase = Judging
-	source, target := Observation{State: cluster.DomainPausedMigration, Epoch: 4}, Observation{State: cluster.DomainPaused, Epoch: 5}
+	source, target := Observation{State: model.DomainPausedMigration, Epoch: 4}, Observation{State: model.DomainPaused, Epoch: 5}
 	for _, seen := range []map[string]Observation{{}, {"n1": source}, {"n2": target}} {
 		if next, settled := Settle(op, vm, seen, noon); settled {
 			t.Errorf("%d looks settled it: %+v", len(seen), next.Operation)
@@ -128,7 +128,7 @@ func TestStartTriesOtherNodesAndThenLeavesNothing(t *testing.T) {
 }
 
 func TestStartFailsAtOnceWhenAnotherNodeWouldFailToo(t *testing.T) {
-	for _, code := range []string{"invalid_xml", "exists"} {
+	for _, code := range []ErrorCode{InvalidXML, Exists} {
 		op, vm := starting()
 		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Code: code, Error: "no"})
 		if next.Operation.Result != Failed {
@@ -144,14 +144,14 @@ func TestStartInDoubtIsLookedAtNeverRepeatedBlindly(t *testing.T) {
 	if op.Phase != Judging || Orders(op, vm, 1)[0].Action != ActInspect {
 		t.Fatalf("phase %s", op.Phase)
 	}
-	if _, decided := Settle(op, vm, map[string]Observation{"n1": {State: cluster.DomainUnknown}}, noon); decided {
+	if _, decided := Settle(op, vm, map[string]Observation{"n1": {State: model.DomainUnknown}}, noon); decided {
 		t.Error("decided on a node that cannot tell")
 	}
-	ran, _ := Settle(op, vm, map[string]Observation{"n1": {State: cluster.DomainRunning, Epoch: op.Epoch}}, noon)
+	ran, _ := Settle(op, vm, map[string]Observation{"n1": {State: model.DomainRunning, Epoch: op.Epoch}}, noon)
 	if ran.Operation.Result != Done {
 		t.Errorf("it runs: %+v", ran.Operation)
 	}
-	gone, _ := Settle(op, vm, map[string]Observation{"n1": {State: cluster.DomainAbsent}}, noon)
+	gone, _ := Settle(op, vm, map[string]Observation{"n1": {State: model.DomainAbsent}}, noon)
 	if gone.Operation.Phase != Placing {
 		t.Errorf("it does not run: phase %s", gone.Operation.Phase)
 	}
@@ -159,7 +159,7 @@ func TestStartInDoubtIsLookedAtNeverRepeatedBlindly(t *testing.T) {
 
 func TestMigrationHandsOverBeforeTheTargetRuns(t *testing.T) {
 	op, vm := migrating()
-	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent}})
 	op, vm = next.Operation, next.VM
 	if op.Phase != HandedOver || vm.Holder != "n2" || vm.Epoch != 5 || !vm.MovedAt.Equal(noon) {
 		t.Fatalf("phase %s, holder %s, epoch %d, moved at %s", op.Phase, vm.Holder, vm.Epoch, vm.MovedAt)
@@ -167,7 +167,7 @@ func TestMigrationHandsOverBeforeTheTargetRuns(t *testing.T) {
 	if orders := Orders(op, vm, 1); len(orders) != 1 || orders[0].Action != ActResume || orders[0].Node != "n2" {
 		t.Fatalf("orders %+v", orders)
 	}
-	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 5}})
+	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 5}})
 	if next.Operation.Result != Done || next.VM.Operation != "" {
 		t.Fatalf("ended as %+v", next.Operation)
 	}
@@ -177,16 +177,21 @@ func TestMigrationHandsOverBeforeTheTargetRuns(t *testing.T) {
 // its hypervisor would not take the VM back.
 func TestMigrationEndsWhenTheSourceHasClearedUp(t *testing.T) {
 	op, vm := migrating()
-	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent, JobActive: true}})
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent, JobActive: true}})
 	if next.Operation.Phase != HandedOver || next.VM.Holder != "n2" {
 		t.Fatalf("phase %s, holder %s", next.Operation.Phase, next.VM.Holder)
 	}
-	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 5}})
+	next = mustStep(
+		t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 5}},
+	)
 	op, vm = next.Operation, next.VM
 	if orders := Orders(op, vm, 1); len(orders) != 1 || orders[0].Action != ActDiscard || orders[0].Node != "n1" || vm.Operation == "" {
 		t.Fatalf("phase %s, orders %+v", op.Phase, orders)
 	}
-	answer := Answer{Node: "n1", Step: op.Step, Outcome: OutcomeRefused, Code: "stale_epoch", Seen: Observation{State: cluster.DomainAbsent, JobActive: true}}
+	answer := Answer{
+		Node: "n1", Step: op.Step, Outcome: OutcomeRefused, Code: "stale_epoch",
+		Seen: Observation{State: model.DomainAbsent, JobActive: true},
+	}
 	if _, moved := Step(op, vm, answer, noon); moved {
 		t.Error("ended while the source clears up")
 	}
@@ -199,7 +204,9 @@ func TestMigrationEndsWhenTheSourceHasClearedUp(t *testing.T) {
 
 func TestMigrationThatFailsLeavesTheVMWhereItWas(t *testing.T) {
 	op, vm := migrating()
-	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Error: "no route", Seen: Observation{State: cluster.DomainRunning, Epoch: 4}})
+	next := mustStep(
+		t, op, vm, Answer{Node: "n1", Outcome: OutcomeFailed, Error: "no route", Seen: Observation{State: model.DomainRunning, Epoch: 4}},
+	)
 	op, vm = next.Operation, next.VM
 	if op.Phase != Discarding || op.Leftover != "n2" || vm.Holder != "n1" || vm.Epoch != 4 {
 		t.Fatalf("phase %s, leftover %s, holder %s", op.Phase, op.Leftover, vm.Holder)
@@ -214,10 +221,10 @@ func TestMigrationThatFailsLeavesTheVMWhereItWas(t *testing.T) {
 	if !overdue || silent.Operation.Result != Failed || silent.VM.Holder != "n1" {
 		t.Errorf("a silent target: %+v", silent.Operation)
 	}
-	if want := []cluster.Discard{{Node: "n2", Epoch: op.Epoch}}; !slices.Equal(silent.VM.Discards, want) {
+	if want := []model.Discard{{Node: "n2", Epoch: op.Epoch}}; !slices.Equal(silent.VM.Discards, want) {
 		t.Errorf("to be discarded: %+v", silent.VM.Discards)
 	}
-	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
+	next = mustStep(t, op, vm, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent}})
 	if next.Operation.Result != Failed || !strings.Contains(next.Operation.Message, "no route") {
 		t.Fatalf("ended as %+v", next.Operation)
 	}
@@ -228,8 +235,8 @@ func TestALeftoverThatWasDiscardedBeforeIsGone(t *testing.T) {
 	op, vm := migrating()
 	op.Phase, op.Leftover, op.Revert = Discarding, "n2", true
 	refused := Answer{Node: "n2", Step: op.Step, Outcome: OutcomeRefused, Code: "stale_epoch"}
-	for state, gone := range map[cluster.DomainState]bool{
-		cluster.DomainAbsent: true, cluster.DomainShutoff: true, cluster.DomainUnknown: false, cluster.DomainPaused: false, "": false,
+	for state, gone := range map[model.DomainState]bool{
+		model.DomainAbsent: true, model.DomainShutoff: true, model.DomainUnknown: false, model.DomainPaused: false, "": false,
 	} {
 		refused.Seen = Observation{State: state, Epoch: op.Epoch}
 		next, moved := Step(op, vm, refused, noon)
@@ -243,7 +250,7 @@ func TestMigrationRunningOnBothIsParked(t *testing.T) {
 	op, vm := migrating()
 	op.Phase = Judging
 	next, decided := Settle(op, vm, map[string]Observation{
-		"n1": {State: cluster.DomainRunning, Epoch: 4}, "n2": {State: cluster.DomainRunning, Epoch: 5},
+		"n1": {State: model.DomainRunning, Epoch: 4}, "n2": {State: model.DomainRunning, Epoch: 5},
 	}, noon)
 	if !decided || next.Operation.Result != Parked || !next.Operation.Live() {
 		t.Fatalf("decided %t: %+v", decided, next.Operation)
@@ -328,7 +335,7 @@ func TestARefusalByABrokenJournalLeadsNowhere(t *testing.T) {
 	refused := Answer{Outcome: OutcomeRefused, Code: "journal", Error: "no space left"}
 	for _, one := range []struct {
 		op   Operation
-		vm   cluster.VM
+		vm   model.VM
 		node string
 	}{{starts, vm, "n1"}, {migrates, moved, "n1"}} {
 		refused.Node = one.node
@@ -345,13 +352,13 @@ func TestARefusalByABrokenJournalLeadsNowhere(t *testing.T) {
 
 // A node that has let go of the epoch does not obey the stop. Whether it still has the VM is asked.
 func TestAStopOfWhatTheNodeHasLetGoIsJudged(t *testing.T) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 4}
+	vm := model.VM{ID: "vm-id", Name: "web1", Desired: model.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 4}
 	op := Operation{ID: "op", Kind: Stop, VM: vm.ID, Source: "n1", Epoch: 4, Phase: Dispatched, Step: 1}
 	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeRefused, Code: "stale_epoch", Error: "older"})
 	if next.Operation.Phase != Judging {
 		t.Fatalf("led to %+v", next.Operation)
 	}
-	settled, decided := Settle(next.Operation, next.VM, map[string]Observation{"n1": {State: cluster.DomainAbsent}}, noon)
+	settled, decided := Settle(next.Operation, next.VM, map[string]Observation{"n1": {State: model.DomainAbsent}}, noon)
 	if !decided || settled.Operation.Result != Done || settled.VM.Holder != "" {
 		t.Errorf("a node without it led to %+v, VM %+v", settled.Operation, settled.VM)
 	}
@@ -359,11 +366,11 @@ func TestAStopOfWhatTheNodeHasLetGoIsJudged(t *testing.T) {
 
 // A hypervisor that hung may carry out a stop after it shows the guest again, so the stop is not given up at once.
 func TestAStopOfWhichNobodySawTheEndIsAskedForAgain(t *testing.T) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 4}
+	vm := model.VM{ID: "vm-id", Name: "web1", Desired: model.Running, Operation: "op", Holder: "n1", Epoch: 4, LastEpoch: 4}
 	begun := Operation{ID: "op", Kind: Stop, VM: vm.ID, Source: "n1", Epoch: 4, Phase: Dispatched, Step: 1, Attempt: 1}
 	judged := func(op Operation, epoch uint64) Next {
 		doubtful := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeAmbiguous, Error: "the connection broke"})
-		next, decided := Settle(doubtful.Operation, vm, map[string]Observation{"n1": {State: cluster.DomainRunning, Epoch: epoch}}, noon)
+		next, decided := Settle(doubtful.Operation, vm, map[string]Observation{"n1": {State: model.DomainRunning, Epoch: epoch}}, noon)
 		if !decided {
 			t.Fatalf("nothing was decided about %+v", op)
 		}

@@ -10,17 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var shown = []cluster.DomainState{
-	cluster.DomainRunning, cluster.DomainPaused, cluster.DomainPausedMigration, cluster.DomainShutoff,
-	cluster.DomainAbsent, cluster.DomainCrashed, cluster.DomainUnknown,
+var shown = []model.DomainState{
+	model.DomainRunning, model.DomainPaused, model.DomainPausedMigration, model.DomainShutoff,
+	model.DomainAbsent, model.DomainCrashed, model.DomainUnknown,
 }
 
-// The whole verdict table is a text to be read beside reliability.md 5.4. A change of it has to be explained.
+// The whole verdict table is a text, to be read together with the short one in FAULTS.md. A change of it has to be explained.
 func TestJudgeTable(t *testing.T) {
 	const epoch = 7
 	var table strings.Builder
@@ -51,7 +51,7 @@ func TestJudgeTable(t *testing.T) {
 
 func TestJudgeNeverTrustsAForeignCopy(t *testing.T) {
 	for _, source := range shown {
-		for _, target := range []cluster.DomainState{cluster.DomainRunning, cluster.DomainPaused, cluster.DomainPausedMigration} {
+		for _, target := range []model.DomainState{model.DomainRunning, model.DomainPaused, model.DomainPausedMigration} {
 			verdict := Judge(Observation{State: source}, Observation{State: target, Epoch: 6}, 7)
 			if verdict != CannotTell {
 				t.Errorf("source %s, target %s of another epoch: %s, want %s", source, target, verdict, CannotTell)

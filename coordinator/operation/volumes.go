@@ -1,11 +1,11 @@
 package operation
 
-import "berth/coordinator/cluster"
+import "berth/coordinator/model"
 
-// What becomes of volumes. An agent that answers a start or a preparation with a failure has removed what it made of them;
-// when its answer is in doubt, they are cleared before anything else happens.
+// Volumes. An agent that answers a start or a preparation with a failure has removed the volumes that it made. When the
+// answer is in doubt, they are cleared before anything else happens.
 
-// made notes where the volumes are that were made: with the VM's node, in one command.
+// made records where the new volumes are, in the command that records the VM's node.
 func (t *transition) made() {
 	op := &t.Operation
 	for i := range op.Volumes {
@@ -13,12 +13,12 @@ func (t *transition) made() {
 		if order.Disk == "" {
 			continue // a seed image follows from the VM
 		}
-		volume := cluster.Volume{Pool: order.Pool, Name: order.Name, Format: order.Format, Capacity: order.Capacity, Backing: order.BackedIn}
+		volume := model.Volume{Pool: order.Pool, Name: order.Name, Format: order.Format, Capacity: order.Capacity, Backing: order.BackedIn}
 		if !order.Shared {
 			volume.Nodes = []string{op.Target}
 		}
 		if t.Volumes == nil {
-			t.Volumes = make(map[string]cluster.Volume, len(op.Volumes))
+			t.Volumes = make(map[string]model.Volume, len(op.Volumes))
 		}
 		t.Volumes[order.Disk] = volume
 	}
@@ -33,8 +33,8 @@ func (t *transition) clear(node string) {
 
 func (t *transition) clearAnswered(answer Answer) bool {
 	switch {
-	case answer.Outcome == OutcomeDone, t.Operation.Kind != Delete && answer.Code == "stale_epoch":
-		// The second: somebody has begun anew there since, and made or removed volumes of these names.
+	case answer.Outcome == OutcomeDone, t.Operation.Kind != Delete && answer.Code == StaleEpoch:
+		// Somebody has begun again there since, and made or removed volumes with these names.
 		t.noteAnswer(answer)
 		t.cleared()
 	case t.Operation.Kind == Delete && answer.Outcome != OutcomeAmbiguous:
@@ -46,7 +46,7 @@ func (t *transition) clearAnswered(answer Answer) bool {
 	return true
 }
 
-// cleared goes on where clearing was in the way.
+// cleared continues what had to wait for the clearing.
 func (t *transition) cleared() {
 	op := &t.Operation
 	switch {
@@ -59,8 +59,8 @@ func (t *transition) cleared() {
 	}
 }
 
-// startUndone fails a start of which nobody has said that nothing is left.
-func (t *transition) startUndone(code, message string) {
+// startUndone fails a start after which volumes may be left.
+func (t *transition) startUndone(code ErrorCode, message string) {
 	if len(t.Operation.Volumes) == 0 {
 		t.startFailed(code, message)
 		return
@@ -94,7 +94,7 @@ func (t *transition) undo(why string) {
 	t.clear(t.Operation.Target)
 }
 
-// moved ends a migration whose target runs the VM. The volumes that it was copied from are of no use any more.
+// moved ends a migration whose target runs the VM. The volumes on its source are not needed any more.
 func (t *transition) moved() {
 	if len(t.Operation.Replaced) > 0 {
 		t.clear(t.Operation.Source)
@@ -103,20 +103,21 @@ func (t *transition) moved() {
 	t.end(Done, "")
 }
 
-// lost ends a migration that neither node has the VM of. Copies that never ran go; once the target has had the VM, the
-// volumes of both stay for whoever looks into it.
+// lost ends a migration after which neither node has the VM. Copies that never ran are removed. If the target has had the VM,
+// the volumes of both nodes stay, so that a person can look into it.
 func (t *transition) lost(why string) {
 	op := &t.Operation
 	had := t.VM.Holder == op.Target
 	t.VM.Holder = ""
-	t.VM.Condition = "lost during a migration: " + why
+	message := "lost during a migration: " + why
+	t.VM.Condition = model.Condition{Kind: model.LostMoving, About: op.ID, Text: message}
 	switch {
 	case had && len(op.Replaced) > 0:
 		t.note("on %s, where it was, %s", t.name(op.Source), stay(op.Replaced))
 	case len(op.Volumes) > 0:
-		op.Message = t.VM.Condition
+		op.Message = message
 		t.clear(op.Target)
 		return
 	}
-	t.end(Failed, t.VM.Condition)
+	t.end(Failed, message)
 }

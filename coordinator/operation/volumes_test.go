@@ -6,44 +6,44 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
 var (
-	rootOrder = cluster.VolumeOrder{
+	rootOrder = model.VolumeOrder{
 		Disk: "root-id", DiskName: "web1-root", Pool: "pool-id", PoolName: "fast", Name: "berth-root-id.qcow2", Format: "qcow2",
 		Capacity: 20 * units.GiB,
 	}
-	seedOrder = cluster.VolumeOrder{Pool: "pool-id", PoolName: "fast", Name: "berth-vm-id-seed.iso", Format: "raw"}
-	orders    = []cluster.VolumeOrder{rootOrder, seedOrder}
+	seedOrder = model.VolumeOrder{Pool: "pool-id", PoolName: "fast", Name: "berth-vm-id-seed.iso", Format: "raw"}
+	orders    = []model.VolumeOrder{rootOrder, seedOrder}
 )
 
 // rootAt is where the root disk is once it is made in a local pool.
-func rootAt(node string) map[string]cluster.Volume {
-	return map[string]cluster.Volume{"root-id": {
+func rootAt(node string) map[string]model.Volume {
+	return map[string]model.Volume{"root-id": {
 		Pool: "pool-id", Nodes: []string{node}, Name: "berth-root-id.qcow2", Format: "qcow2", Capacity: 20 * units.GiB,
 	}}
 }
 
 // making is the start of a new VM whose root disk is made with it.
-func making() (Operation, cluster.VM) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Desired: cluster.Running, Operation: "op", Disks: []string{"root-id"}}
+func making() (Operation, model.VM) {
+	vm := model.VM{ID: "vm-id", Name: "web1", Desired: model.Running, Operation: "op", Disks: []string{"root-id"}}
 	op := Operation{ID: "op", Kind: Start, VM: vm.ID, VMName: vm.Name, Created: true, Disks: []string{"root-id"}}
 	next := Place(op, vm, Target{Node: "n1", Name: "node1", Decision: "decision", Volumes: orders, CPU: "Haswell"}, noon)
 	return next.Operation, next.VM
 }
 
 // copying is a migration whose disks go along.
-func copying() (Operation, cluster.VM) {
+func copying() (Operation, model.VM) {
 	op, vm := migrating()
 	op.CopyStorage, op.Volumes, op.Replaced, op.Phase = true, orders, orders, Preparing
 	vm.Home, vm.Disks = "n1", []string{"root-id"}
 	return op, vm
 }
 
-func deleting() (Operation, cluster.VM) {
-	vm := cluster.VM{ID: "vm-id", Name: "web1", Operation: "op", LastEpoch: 7, Disks: []string{"root-id", "data-id"}}
+func deleting() (Operation, model.VM) {
+	vm := model.VM{ID: "vm-id", Name: "web1", Operation: "op", LastEpoch: 7, Disks: []string{"root-id", "data-id"}}
 	return Operation{
 		ID: "op", Kind: Delete, VM: vm.ID, VMName: vm.Name, Source: "n1", SourceName: "node1", Leftover: "n1", Epoch: 7,
 		Phase: Clearing, Step: 1, Replaced: orders, Disks: []string{"root-id"},
@@ -58,13 +58,13 @@ func TestAStartMakesVolumesAndKeepsThemWithTheVM(t *testing.T) {
 	if held, _ := op.Reservation(); len(held.Volumes) != 2 {
 		t.Errorf("reserves %+v", held.Volumes)
 	}
-	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 1}})
+	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 1}})
 	if diff := cmp.Diff(rootAt("n1"), next.Volumes); diff != "" || next.VM.CPU != "Haswell" || next.DeleteVM {
 		t.Errorf("CPU %q, disks:\n%s", next.VM.CPU, diff)
 	}
 	op.Volumes[0].Shared = true
 	defer func() { op.Volumes[0].Shared = false }()
-	next = mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 1}})
+	next = mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 1}})
 	if nodes := next.Volumes["root-id"].Nodes; nodes != nil {
 		t.Errorf("in a shared pool it is on %v", nodes)
 	}
@@ -94,9 +94,9 @@ func TestAStartInDoubtIsClearedBeforeAnythingElse(t *testing.T) {
 		cancel bool
 		phase  Phase
 	}{
-		"absent":    {Observation{State: cluster.DomainAbsent}, false, Placing},
-		"cancelled": {Observation{State: cluster.DomainAbsent}, true, Ended},
-		"foreign":   {Observation{State: cluster.DomainRunning, Epoch: 99}, false, Ended},
+		"absent":    {Observation{State: model.DomainAbsent}, false, Placing},
+		"cancelled": {Observation{State: model.DomainAbsent}, true, Ended},
+		"foreign":   {Observation{State: model.DomainRunning, Epoch: 99}, false, Ended},
 	} {
 		op, vm := making()
 		op.Cancel = c.cancel
@@ -130,10 +130,10 @@ func TestAStartInDoubtIsClearedBeforeAnythingElse(t *testing.T) {
 // A node that falls silent while it clears may wake up later: what it then removes must not be another node's.
 func TestSharedVolumesAreNotMadeAnewBeforeTheyAreCleared(t *testing.T) {
 	op, vm := making()
-	op.Volumes = []cluster.VolumeOrder{rootOrder}
+	op.Volumes = []model.VolumeOrder{rootOrder}
 	op.Volumes[0].Shared = true
 	next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeAmbiguous})
-	next, _ = Settle(next.Operation, next.VM, map[string]Observation{"n1": {State: cluster.DomainAbsent}}, noon)
+	next, _ = Settle(next.Operation, next.VM, map[string]Observation{"n1": {State: model.DomainAbsent}}, noon)
 	op, vm = next.Operation, next.VM
 	if _, overdue := Overdue(op, vm, noon.Add(100*DiscardPatience)); overdue {
 		t.Error("did not wait")
@@ -159,26 +159,30 @@ func TestAMigrationTakesDisksAlong(t *testing.T) {
 	if order.Action != ActMigrate || !order.CopyStorage || len(order.Volumes) != 2 || len(order.Replaced) != 2 {
 		t.Fatalf("ordered %+v", order)
 	}
-	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainAbsent}})
+	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n1", Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent}})
 	if diff := cmp.Diff(rootAt("n2"), next.Volumes); diff != "" || next.VM.Home != "n2" {
 		t.Fatalf("handed over, home %s, disks:\n%s", next.VM.Home, diff)
 	}
 	if held, _ := next.Operation.Reservation(); held.Volumes != nil {
 		t.Errorf("counts twice: %+v", held.Volumes)
 	}
-	next = mustStep(t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: cluster.DomainRunning, Epoch: 5}})
+	next = mustStep(
+		t, next.Operation, next.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: Observation{State: model.DomainRunning, Epoch: 5}},
+	)
 	op, vm = next.Operation, next.VM
 	order = Orders(op, vm, 1)[0]
 	if order.Action != ActClear || order.Node != "n1" || order.Epoch != 4 || len(order.Volumes) != 2 {
 		t.Fatalf("ordered %+v", order)
 	}
 	done := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone})
-	if done.Operation.Result != Done || done.VM.Operation != "" || done.VM.Condition != "" {
+	if done.Operation.Result != Done || done.VM.Operation != "" || done.VM.Condition.Text != "" {
 		t.Errorf("ended as %+v", done.Operation)
 	}
 	silent, overdue := Overdue(op, vm, noon.Add(DiscardPatience))
-	if !overdue || silent.Operation.Result != Done || !strings.Contains(silent.VM.Condition, "node1") || !strings.Contains(silent.VM.Condition, rootOrder.Name) {
-		t.Errorf("silent source: %s, condition %q", silent.Operation.Result, silent.VM.Condition)
+	if !overdue || silent.Operation.Result != Done || !strings.Contains(silent.VM.Condition.Text, "node1") || !strings.Contains(
+		silent.VM.Condition.Text, rootOrder.Name,
+	) {
+		t.Errorf("silent source: %s, condition %q", silent.Operation.Result, silent.VM.Condition.Text)
 	}
 }
 
@@ -212,7 +216,7 @@ func TestACopyThatFailsLeavesNothingOnItsTarget(t *testing.T) {
 	if ended.Operation.Result != Failed || ended.Operation.Message != "not here" || ended.Volumes != nil || ended.VM.Home != "n1" {
 		t.Errorf("cleared: %+v", ended.Operation)
 	}
-	back := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeCancelled, Seen: Observation{State: cluster.DomainRunning, Epoch: 4}})
+	back := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeCancelled, Seen: Observation{State: model.DomainRunning, Epoch: 4}})
 	if order := Orders(back.Operation, back.VM, 1)[0]; order.Action != ActDiscard || len(order.Volumes) != 2 {
 		t.Errorf("rolled back: %+v", order)
 	}
@@ -221,7 +225,7 @@ func TestACopyThatFailsLeavesNothingOnItsTarget(t *testing.T) {
 func TestALostVMLeavesTheVolumesThatMayBeNeeded(t *testing.T) {
 	op, vm := copying()
 	op.Phase = Judging
-	gone := map[string]Observation{"n1": {State: cluster.DomainAbsent}, "n2": {State: cluster.DomainAbsent}}
+	gone := map[string]Observation{"n1": {State: model.DomainAbsent}, "n2": {State: model.DomainAbsent}}
 	next, _ := Settle(op, vm, gone, noon)
 	if next.Operation.Phase != Clearing || next.Operation.Leftover != "n2" || next.VM.Holder != "" {
 		t.Errorf("lost on its source: %+v", next.Operation)

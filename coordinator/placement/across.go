@@ -4,60 +4,61 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/view"
 )
 
-// Search is a request that more than one cluster may take: which, and how a planner puts them in order.
+// Search is a request that several clusters may take: these clusters, and how a planner orders them.
 type Search struct {
 	Options []Option // by cluster name
 	Planner string   // of the offer, or what its zone has by default
-	// Level is where the planner puts things in order: LevelCluster, or LevelPod and then clusters inside each pod.
+	// Level is what the planner orders: LevelCluster, or LevelPod and then the clusters inside each pod.
 	Level string
-	// Weight is user.vm.dispersion.weight, 0 to 1; the used capacity weighs 1 less that.
+	// Weight is user.vm.dispersion.weight, 0 to 1. The used capacity weighs the rest.
 	Weight float64
-	// Capacity is which used share counts: CapacityCPU, CapacityRAM or CapacityCombined.
+	// Capacity is the kind of used share that counts: CapacityCPU, CapacityRAM or CapacityCombined.
 	Capacity string
-	// LastNode is the node ID that the VM ran on last: it is tried first, whatever the order. Empty: none is.
+	// LastNode is the node ID that the VM ran on last, which is tried before all others. Empty: none is.
 	LastNode string
-	// Bound tells why there is one option only, in words: "vdc/a names cluster east", "its root disk is in cluster east".
-	// Then nothing is put in order and no threshold is looked at. Empty: nothing binds the VM.
+	// Bound says in words why there is only one option: "vdc/a names cluster east", "its root disk is in cluster east". Then
+	// nothing is ordered and no threshold counts. Empty: nothing binds the VM.
 	Bound string
-	// Special are labels of nodes that few VMs need: for a VM that has none of them the clusters with fewer of them come first,
-	// whatever the planner's order.
+	// Special are labels of nodes that few VMs need. For a VM that needs none of them, clusters with fewer such labels come
+	// first, before the planner's order.
 	Special []string
 }
 
-// Option is one cluster of a search: what is asked of its nodes, and by which policy.
+// Option is one cluster of a search: the request for its nodes, and its policy.
 type Option struct {
 	Cluster   string // name
-	Pod       string // name; empty: the cluster is in none, and counts as a pod of its own
+	Pod       string // name; empty: the cluster is in no pod and counts as a pod of its own
 	Request   Request
 	Policy    Policy
-	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: any will do
+	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: none
 }
 
-// Across is how clusters were put in order, kept with the decision.
+// Across is how clusters were ordered, kept with the decision.
 type Across struct {
 	Planner  string  `json:"planner,omitempty"`
 	Level    string  `json:"level,omitempty"`
 	Weight   float64 `json:"weight,omitempty"`
 	Capacity string  `json:"capacity,omitempty"`
-	Bound    string  `json:"bound,omitempty"`   // why there was one option only
-	Last     string  `json:"last,omitempty"`    // name of the node that was tried first, because the VM ran there last
+	Bound    string  `json:"bound,omitempty"`   // why there was only one option
+	Last     string  `json:"last,omitempty"`    // name of the node that was tried first because the VM ran there last
 	Refused  string  `json:"refused,omitempty"` // why it was not taken; empty: it was
 	Owned    bool    `json:"owned,omitempty"`   // the VM has a customer
 	Omitted  int     `json:"omitted,omitempty"` // clusters that Tried leaves out
 }
 
-// Tried is what a search found of one cluster, in the order in which they were tried; those left out come last.
+// Tried is what a search found about one cluster. They are in the order of the search; those left out come last.
 type Tried struct {
 	Cluster    string  `json:"cluster"`
 	Pod        string  `json:"pod,omitempty"`
 	Used       float64 `json:"used"`                  // share of its capacity
-	AccountVMs int     `json:"account_vms,omitempty"` // of the VM's customer, running and on their way
-	PodVMs     int     `json:"pod_vms,omitempty"`     // likewise, in the pod
-	Total      int     `json:"total,omitempty"`       // likewise, everywhere
+	AccountVMs int     `json:"account_vms,omitempty"` // of the VM's customer: running, or on their way
+	PodVMs     int     `json:"pod_vms,omitempty"`     // the same count in the pod
+	Total      int     `json:"total,omitempty"`       // the same count everywhere
 	Weight     float64 `json:"weight"`                // lower is tried first
 	LeftOut    string  `json:"left_out,omitempty"`    // why it was not tried, in words
 	Outcome    Outcome `json:"outcome,omitempty"`     // empty: it was not tried
@@ -65,21 +66,22 @@ type Tried struct {
 
 	PodUsed   float64 `json:"pod_used,omitempty"`
 	PodWeight float64 `json:"pod_weight,omitempty"`
-	// CPU and RAM are the shares of the cluster that would be used with the VM, where there is a Threshold for them.
+	// CPU and RAM are the shares of the cluster that would be used with the VM, where a Threshold counts.
 	CPU       float64 `json:"cpu,omitempty"`
 	RAM       float64 `json:"ram,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
 	Special   int     `json:"special,omitempty"` // labels of its nodes that few VMs need
 }
 
-// MaxTried is how many clusters a decision keeps what it found of, about 200 bytes each, in a record that is replicated.
+// MaxTried is how many clusters a decision keeps. Each takes about 200 bytes of a replicated record.
 const MaxTried = 128
 
-// PlaceAcross decides in which cluster and on which node the VM goes: the options in the planner's order until one has a node.
-// The node that the VM ran on last comes before all of them. A cluster that has no node for the VM is not tried again.
+// PlaceAcross decides in which cluster and on which node the VM goes. It tries the options in the planner's order until one
+// has a node. The node that the VM ran on last is tried before all of them. A cluster without a node for the VM is not tried
+// again.
 //
-// The same view, search and seed give the same decision. With one option it is that of Place.
-func PlaceAcross(view *cluster.View, search Search, seed uint64) Decision {
+// The same view, search and seed give the same decision. With one option it is the decision of Place.
+func PlaceAcross(view *view.View, search Search, seed uint64) Decision {
 	s := &searching{view: view, search: &search, seed: seed}
 	s.across = Across{Planner: search.Planner, Bound: search.Bound}
 	if decision, taken := s.onLast(); taken {
@@ -98,19 +100,19 @@ func PlaceAcross(view *cluster.View, search Search, seed uint64) Decision {
 	return s.inOrder()
 }
 
-// searching is one search on its way.
+// searching is one search while it runs.
 type searching struct {
-	view   *cluster.View
+	view   *view.View
 	search *Search
 	seed   uint64
 	across Across
 	tried  []Tried
-	first  *Option // that was tried and refused
-	used   map[string]cluster.Usage
+	first  *Option // the first that was tried and refused
+	used   map[string]view.Usage
 }
 
 // usage is what is used of each cluster, by name.
-func (s *searching) usage() map[string]cluster.Usage {
+func (s *searching) usage() map[string]view.Usage {
 	if s.used == nil {
 		s.used = s.view.Usage()
 	}
@@ -126,13 +128,13 @@ func (s *Search) option(name string) *Option {
 	return &s.Options[at]
 }
 
-// onLast tries the node that the VM ran on last. What refuses it is kept: the VM is then planned as a new one is.
+// onLast tries the node that the VM ran on last. If it is refused, the reason is kept and the VM is placed as a new one.
 func (s *searching) onLast() (Decision, bool) {
 	node := s.view.Node(s.search.LastNode)
 	if node == nil {
 		return Decision{}, false
 	}
-	option := s.search.option(cmp.Or(node.Node.Cluster, cluster.DefaultCluster))
+	option := s.search.option(cmp.Or(node.Node.Cluster, model.DefaultCluster))
 	if option == nil {
 		return Decision{}, false
 	}
@@ -148,7 +150,7 @@ func (s *searching) onLast() (Decision, bool) {
 	return Decision{}, false
 }
 
-// refusalOf says in words what a decision has against a node.
+// refusalOf says in words why a decision refuses a node.
 func refusalOf(decision *Decision, node string) string {
 	answer, err := WhyNot(*decision, node)
 	if err != nil || len(answer.Why) == 0 {
@@ -196,10 +198,10 @@ func (s *searching) inOrder() Decision {
 	return s.ended(s.refused())
 }
 
-// places are the clusters of the options as a planner sees them, by used capacity.
+// places is the clusters of the options as a planner sees them, by used capacity.
 func (s *searching) places() []planner.Place {
 	usage := s.usage()
-	pods := make(map[string]cluster.Usage)
+	pods := make(map[string]view.Usage)
 	request := &s.search.Options[0].Request
 	account := s.view.AccountVMs(request.Owner.Customer)
 	counts := account.Clusters
@@ -234,7 +236,7 @@ func (s *searching) special(labels []string) map[string]int {
 	}
 	found := make(map[string][]string)
 	for _, node := range s.view.Nodes {
-		name := cmp.Or(node.Node.Cluster, cluster.DefaultCluster)
+		name := cmp.Or(node.Node.Cluster, model.DefaultCluster)
 		for _, label := range node.Node.Labels {
 			if slices.Contains(s.search.Special, label) && !slices.Contains(found[name], label) {
 				found[name] = append(found[name], label)
@@ -248,10 +250,10 @@ func (s *searching) special(labels []string) map[string]int {
 	return counts
 }
 
-// planner is the name of the one that puts the clusters in order.
-func (s *searching) planner() string { return cmp.Or(s.search.Planner, cluster.DefaultPlanner) }
+// planner is the name of the planner that orders the clusters.
+func (s *searching) planner() string { return cmp.Or(s.search.Planner, model.DefaultPlanner) }
 
-// podOf is what a cluster's pod is called among all: one in no pod is a pod of its own.
+// podOf is the unique name of a cluster's pod; a cluster in no pod is a pod of its own.
 func podOf(name, pod string) string {
 	if pod == "" {
 		return "cluster/" + name
@@ -259,10 +261,10 @@ func podOf(name, pod string) string {
 	return "pod/" + pod
 }
 
-// order puts places, which come by used capacity, into the planner's order.
+// order sorts places, which come by used capacity, as the planner wants.
 func (a *Across) order(places []planner.Place) []Tried {
-	if p, known := planner.ByName(cmp.Or(a.Planner, cluster.DefaultPlanner)); known {
-		p.Order(places, planner.Terms{Pods: a.Level == cluster.LevelPod, Weight: a.Weight, Owned: a.Owned})
+	if p, known := planner.ByName(cmp.Or(a.Planner, model.DefaultPlanner)); known {
+		p.Order(places, planner.Terms{Pods: a.Level == model.LevelPod, Weight: a.Weight, Owned: a.Owned})
 	}
 	slices.SortStableFunc(places, func(a, b planner.Place) int { return cmp.Compare(a.Special, b.Special) })
 	tried := make([]Tried, 0, len(places))
@@ -276,7 +278,7 @@ func (a *Across) order(places []planner.Place) []Tried {
 	return tried
 }
 
-// leaveOut marks the clusters that the VM would fill beyond their threshold, and puts them last.
+// leaveOut marks the clusters that the VM would fill beyond their threshold, and moves them to the end.
 func (s *searching) leaveOut() {
 	usage := s.usage()
 	for i := range s.tried {
@@ -285,14 +287,14 @@ func (s *searching) leaveOut() {
 		if option.Threshold <= 0 || s.search.Bound != "" || option.Request.Purpose.Moves() {
 			continue
 		}
-		with := usage[one.Cluster].Add(cluster.Usage{VCPUs: option.Request.VCPUs, Memory: option.Request.Memory})
+		with := usage[one.Cluster].Add(view.Usage{VCPUs: option.Request.VCPUs, Memory: option.Request.Memory})
 		one.CPU, one.RAM, one.Threshold = with.CPUShare(), with.MemoryShare(), option.Threshold
 		one.LeftOut = one.crossing()
 	}
 	putLast(s.tried)
 }
 
-// putLast puts what is left out behind the others.
+// putLast moves what is left out behind the others.
 func putLast(tried []Tried) {
 	slices.SortStableFunc(tried, func(a, b Tried) int {
 		switch {
@@ -306,7 +308,7 @@ func putLast(tried []Tried) {
 	})
 }
 
-// refused is the decision when no cluster has a node: that of the first one that was tried.
+// refused is the decision when no cluster has a node: the decision of the first cluster that was tried.
 func (s *searching) refused() Decision {
 	if s.first != nil {
 		decision := Place(s.view, s.first.Request, s.first.Policy, s.seed)
@@ -320,12 +322,12 @@ func (s *searching) refused() Decision {
 	}
 }
 
-// ended completes the decision with what was found of the clusters.
+// ended completes the decision with what was found about the clusters.
 func (s *searching) ended(decision Decision) Decision {
 	decision.Across, decision.Tried = &s.across, s.tried
 	if len(s.tried) > MaxTried {
 		taken := slices.IndexFunc(s.tried, func(t Tried) bool { return t.Outcome == Placed })
-		if taken >= MaxTried { // it has to be among those that are kept
+		if taken >= MaxTried { // the chosen one has to be among those that are kept
 			s.tried[MaxTried-1] = s.tried[taken]
 		}
 		decision.Tried, s.across.Omitted = slices.Clip(s.tried[:MaxTried]), len(s.tried)-MaxTried

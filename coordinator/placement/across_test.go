@@ -10,33 +10,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
 // site is a few clusters in a few pods, each with some nodes, and a customer's VMs.
 type site struct {
-	records cluster.Records
-	facts   map[string]cluster.NodeFacts
+	records view.Records
+	facts   map[string]model.NodeFacts
 	search  Search
 }
 
 func newSite() *site {
-	return &site{facts: map[string]cluster.NodeFacts{}, search: Search{
-		Planner: "user-dispersing", Level: cluster.LevelCluster, Weight: 1, Capacity: cluster.CapacityCPU,
+	return &site{facts: map[string]model.NodeFacts{}, search: Search{
+		Planner: "user-dispersing", Level: model.LevelCluster, Weight: 1, Capacity: model.CapacityCPU,
 	}}
 }
 
 // cluster adds one with nodes of 16 CPUs and 64 GiB, of which so many vCPUs of 128 are used on each.
 func (s *site) cluster(name, pod string, nodes, vcpus int) {
-	record := cluster.DefaultClusterRecord()
+	record := model.DefaultClusterRecord()
 	record.ID, record.Name = "id-"+name, name
 	s.records.Clusters = append(s.records.Clusters, record)
 	for i := range nodes {
 		id := fmt.Sprint(name, "-", i)
-		s.records.Nodes = append(s.records.Nodes, cluster.Node{ID: id, Name: id, Cluster: name})
-		s.facts[id] = cluster.NodeFacts{
-			Liveness: cluster.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: 64 * units.GiB, CPUs: 16,
+		s.records.Nodes = append(s.records.Nodes, model.Node{ID: id, Name: id, Cluster: name})
+		s.facts[id] = model.NodeFacts{
+			Liveness: model.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: 64 * units.GiB, CPUs: 16,
 			Telemetry: true, TelemetryAt: noon, Available: ptr(60 * units.GiB), Load1: ptr(1.0),
 		}
 		s.vm(id, "", vcpus)
@@ -45,16 +46,16 @@ func (s *site) cluster(name, pod string, nodes, vcpus int) {
 		Cluster: name, Pod: pod, Policy: Affinity(), Threshold: 0.85,
 		Request: Request{
 			Purpose: ForStart, VM: "new", VMName: "new", Memory: units.GiB, VCPUs: 1, Cluster: name, Planner: s.search.Planner,
-			Owner: cluster.Owner{Customer: "acme"}, SystemKeys: specials(),
+			Owner: model.Owner{Customer: "acme"}, SystemKeys: specials(),
 		},
 	})
 }
 
 func (s *site) vm(node, customer string, vcpus int) {
 	id := fmt.Sprint("vm-", len(s.records.VMs))
-	s.records.VMs = append(s.records.VMs, cluster.VM{
-		ID: id, Name: id, Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: vcpus}, Desired: cluster.Running, Holder: node,
-		StartedAt: noon.Add(-time.Hour), Owner: cluster.Owner{Customer: customer},
+	s.records.VMs = append(s.records.VMs, model.VM{
+		ID: id, Name: id, Spec: model.VMSpec{Memory: units.MiB, VCPUs: vcpus}, Desired: model.Running, Holder: node,
+		StartedAt: noon.Add(-time.Hour), Owner: model.Owner{Customer: customer},
 	})
 }
 
@@ -74,7 +75,7 @@ func (s *site) decide(t interface {
 },
 ) Decision {
 	t.Helper()
-	d := through(t, PlaceAcross(cluster.NewView(noon, 1, s.records, s.facts), s.search, 1))
+	d := through(t, PlaceAcross(view.New(noon, 1, s.records, s.facts), s.search, 1))
 	again, err := Replay(d)
 	if err != nil {
 		t.Fatal(err)
@@ -122,11 +123,11 @@ func TestClustersComeInThePlannersOrder(t *testing.T) {
 		why    string
 	}{
 		{"by the customer's VMs", func(*site) {}, "*b c a", "cluster b is 1st of 3 clusters by user-dispersing"},
-		{"by pods first", func(s *site) { s.search.Level = cluster.LevelPod }, "*c b a", "cluster c is 1st of 3 clusters"},
+		{"by pods first", func(s *site) { s.search.Level = model.LevelPod }, "*c b a", "cluster c is 1st of 3 clusters"},
 		{"by capacity", func(s *site) { s.search.Planner = "first-fit" }, "*a c b", "cluster a is 1st of 3 clusters by first-fit"},
 		{"by capacity, of nobody", func(s *site) {
 			for i := range s.search.Options {
-				s.search.Options[i].Request.Owner = cluster.Owner{}
+				s.search.Options[i].Request.Owner = model.Owner{}
 			}
 		}, "*a c b", ""},
 		{"near each other", func(s *site) { s.search.Planner = "user-concentrated" }, "*a b c", ""},
@@ -178,7 +179,9 @@ func TestARefusalNamesTheThresholdThatWouldDo(t *testing.T) {
 	if len(d.Changes) != 1 || !strings.HasPrefix(d.Changes[0].Text, want) || d.FailedPhase != PhaseThreshold {
 		t.Fatalf("changes %+v after phase %q, want %s", d.Changes, d.FailedPhase, want)
 	}
-	if explained := Explain(d); explained.Counterfactual != d.Changes[0].Text || !strings.HasPrefix(explained.Order, "3 clusters by user-dispersing") {
+	if explained := Explain(d); explained.Counterfactual != d.Changes[0].Text || !strings.HasPrefix(
+		explained.Order, "3 clusters by user-dispersing",
+	) {
 		t.Errorf("order %q, otherwise %q", explained.Order, explained.Counterfactual)
 	}
 	s.search.Options[2].Threshold = d.Changes[0].Figure
@@ -222,7 +225,9 @@ func TestTheLastNodeComesFirst(t *testing.T) {
 	facts.Available = ptr(units.MiB)
 	s.facts["c-0"] = facts
 	d = s.decide(t)
-	if order := Explain(d).Order; d.Winner != "c-1" || !strings.HasPrefix(order, "c-0, where the VM ran last, does not do: memory-physical: ") {
+	if order := Explain(d).Order; d.Winner != "c-1" || !strings.HasPrefix(
+		order, "c-0, where the VM ran last, does not do: memory-physical: ",
+	) {
 		t.Errorf("in one cluster, and it is full: %s; %s", d.Reason, order)
 	}
 }
@@ -239,12 +244,14 @@ func TestWhatBindsAVMIsSaid(t *testing.T) {
 		t.Error(why)
 	}
 	s.search.Bound = ""
-	plain := Place(cluster.NewView(noon, 1, s.records, s.facts), s.search.Options[0].Request, Affinity(), 1)
+	plain := Place(view.New(noon, 1, s.records, s.facts), s.search.Options[0].Request, Affinity(), 1)
 	if diff := cmp.Diff(through(t, plain), s.decide(t)); diff != "" {
 		t.Errorf("one option decides as Place does (-place +across):\n%s", diff)
 	}
 	s.search.Options = nil
-	if d = PlaceAcross(cluster.NewView(noon, 1, s.records, s.facts), s.search, 1); d.Outcome != Refused || d.Reason != "no node fits: there is no cluster that the VM may go to" {
+	if d = PlaceAcross(
+		view.New(noon, 1, s.records, s.facts), s.search, 1,
+	); d.Outcome != Refused || d.Reason != "no node fits: there is no cluster that the VM may go to" {
 		t.Errorf("no option: %s", d.Reason)
 	}
 }
@@ -296,13 +303,16 @@ func TestTheFirstClusterWithANodeWins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite()
 		s.search.Planner = rapid.SampledFrom([]string{"first-fit", "user-dispersing", "user-concentrated"}).Draw(t, "planner")
-		s.search.Level = rapid.SampledFrom([]string{cluster.LevelPod, cluster.LevelCluster}).Draw(t, "level")
+		s.search.Level = rapid.SampledFrom([]string{model.LevelPod, model.LevelCluster}).Draw(t, "level")
 		s.search.Weight = rapid.SampledFrom([]float64{0, 0.25, 0.75, 1}).Draw(t, "weight")
-		s.search.Capacity = rapid.SampledFrom([]string{cluster.CapacityCPU, cluster.CapacityRAM, cluster.CapacityCombined}).Draw(t, "capacity")
+		s.search.Capacity = rapid.SampledFrom([]string{model.CapacityCPU, model.CapacityRAM, model.CapacityCombined}).Draw(t, "capacity")
 		names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(2, 5).Draw(t, "clusters")]
 		fits := map[string]bool{}
 		for i, name := range names {
-			s.cluster(name, rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "pod"), rapid.IntRange(0, 3).Draw(t, "nodes"), rapid.IntRange(0, 120).Draw(t, "used"))
+			s.cluster(
+				name, rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "pod"), rapid.IntRange(0, 3).Draw(t, "nodes"),
+				rapid.IntRange(0, 120).Draw(t, "used"),
+			)
 			for v := range rapid.IntRange(0, 4).Draw(t, "VMs") {
 				s.vm(fmt.Sprint(name, "-", v%3), "acme", 0)
 			}
@@ -311,7 +321,7 @@ func TestTheFirstClusterWithANodeWins(t *testing.T) {
 			}
 			s.search.Options[i].Threshold = rapid.SampledFrom([]float64{0, 0.5, 0.85}).Draw(t, "threshold")
 			option := s.search.Options[i]
-			fits[name] = Place(cluster.NewView(noon, 1, s.records, s.facts), option.Request, option.Policy, 1).Outcome == Placed
+			fits[name] = Place(view.New(noon, 1, s.records, s.facts), option.Request, option.Policy, 1).Outcome == Placed
 		}
 		d := s.decide(t)
 		var seen []string

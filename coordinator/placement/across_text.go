@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/planner"
 )
 
-// mostReasons is how many clusters a reason speaks of.
+// mostReasons is how many clusters a reason names.
 const mostReasons = 5
 
 // noNode begins every reason of a refusal.
@@ -20,7 +20,7 @@ const noNode = "no node fits: "
 // reasonAlone is a refusal's reason as part of another sentence.
 func reasonAlone(reason string) string { return strings.TrimPrefix(reason, noNode) }
 
-// nameOfPod is the name of a pod, of what podOf made of it; empty if it is a cluster in none.
+// nameOfPod is the name of the pod that podOf was given; empty for a cluster in no pod.
 func nameOfPod(pod string) string {
 	name, is := strings.CutPrefix(pod, "pod/")
 	if !is {
@@ -29,7 +29,7 @@ func nameOfPod(pod string) string {
 	return name
 }
 
-// crossing says which of the cluster's capacities the VM would fill beyond the threshold, and how far; empty: none.
+// crossing says which capacity of the cluster the VM would fill beyond the threshold, and how far; empty: none.
 func (t *Tried) crossing() string {
 	word, share := "CPU", t.CPU
 	if t.RAM > t.CPU {
@@ -44,7 +44,7 @@ func (t *Tried) crossing() string {
 // percent prints a share with at most one decimal.
 func percent(share float64) string { return figure(math.Round(share*1000)/10) + " %" }
 
-// acrossReason is a reason with what has to be said of the clusters.
+// acrossReason is a reason together with what has to be said about the clusters.
 func (d *Decision) acrossReason(reason string) string {
 	switch {
 	case len(d.Tried) == 0:
@@ -53,7 +53,7 @@ func (d *Decision) acrossReason(reason string) string {
 		at := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Outcome == Placed })
 		all := len(d.Tried) + d.Across.Omitted
 		return fmt.Sprintf("%s; cluster %s is %s of %s by %s", reason, d.Request.Cluster, ordinal(at+1), count(all, "cluster"),
-			cmp.Or(d.Across.Planner, cluster.DefaultPlanner))
+			cmp.Or(d.Across.Planner, model.DefaultPlanner))
 	}
 	var parts []string
 	for i := range d.Tried {
@@ -82,7 +82,7 @@ func ordinal(n int) string {
 	return fmt.Sprint(n, ending)
 }
 
-// text says in one line how clusters were put in order; empty where that is not worth a word.
+// text says in one line how clusters were ordered; empty where that says nothing.
 func (a *Across) text(tried []Tried) string {
 	if a == nil {
 		return ""
@@ -103,17 +103,17 @@ func (a *Across) text(tried []Tried) string {
 	return strings.Join(parts, "; ")
 }
 
-// terms are what the order was made by.
+// terms is what the order was made by.
 func (a *Across) terms() string {
-	name := cmp.Or(a.Planner, cluster.DefaultPlanner)
-	text := fmt.Sprintf("%s at %s level, %s", name, cmp.Or(a.Level, cluster.LevelCluster), cmp.Or(a.Capacity, cluster.CapacityCPU))
+	name := cmp.Or(a.Planner, model.DefaultPlanner)
+	text := fmt.Sprintf("%s at %s level, %s", name, cmp.Or(a.Level, model.LevelCluster), cmp.Or(a.Capacity, model.CapacityCPU))
 	if name == "user-dispersing" {
 		text += ", weight " + figure(a.Weight)
 	}
 	return text
 }
 
-// thresholds are the capacity thresholds that would have let a cluster in which has a node: those that are exceeded least.
+// thresholds is the capacity thresholds that would have let a cluster in that has a node: those that are exceeded least.
 func (s *searching) thresholds() []Change {
 	var left []Tried
 	for _, one := range s.tried {
@@ -134,14 +134,14 @@ func (s *searching) thresholds() []Change {
 		return []Change{{
 			Kind: ChangeThreshold, Node: decision.Winner, Figure: enough,
 			Text: fmt.Sprintf("with %s %s of cluster %s, %s would take it",
-				cluster.SettingCapacityLimit, figure(enough), one.Cluster, decision.WinnerName),
+				model.SettingCapacityLimit, figure(enough), one.Cluster, decision.WinnerName),
 		}}
 	}
 	return nil
 }
 
-// WhyNotCluster says why a decision took no node of a cluster, given by name: what it found of the cluster, or what kept it
-// from looking. Empty: it says nothing of it.
+// WhyNotCluster says why a decision chose no node of a cluster, given by name: what it found there, or why it did not look.
+// Empty: it says nothing about the cluster.
 func WhyNotCluster(d Decision, name string) string {
 	if d.Across == nil {
 		return ""
@@ -161,7 +161,10 @@ func WhyNotCluster(d Decision, name string) string {
 	case one.LeftOut != "":
 		return fmt.Sprintf("cluster %s was left out: %s", name, one.LeftOut)
 	case one.Outcome == Refused:
-		return fmt.Sprintf("cluster %s was %s of %s, and has no node that fits: %s", name, ordinal(at+1), count(len(d.Tried)+d.Across.Omitted, "cluster"), one.Reason)
+		return fmt.Sprintf(
+			"cluster %s was %s of %s, and has no node that fits: %s", name, ordinal(at+1), count(len(d.Tried)+d.Across.Omitted, "cluster"),
+			one.Reason,
+		)
 	case taken < 0 || taken == at:
 		return ""
 	}
@@ -170,12 +173,12 @@ func WhyNotCluster(d Decision, name string) string {
 		name, ordinal(at+1), d.Across.terms(), first.Cluster, first.standing(d.Across), one.standing(d.Across))
 }
 
-// standing is what put a cluster where it stands.
+// standing is why a cluster has its place in the order.
 func (t *Tried) standing(across *Across) string {
 	text := fmt.Sprintf("%s used", percent(t.Used))
 	if across.Owned {
 		text += fmt.Sprintf(" and %s of the customer", count(t.AccountVMs, "VM"))
-		if by, _ := planner.ByName(across.Planner); across.Level == cluster.LevelPod || by.Together {
+		if by, _ := planner.ByName(across.Planner); across.Level == model.LevelPod || by.Together {
 			text += fmt.Sprintf(", %d in its pod", t.PodVMs)
 		}
 	}

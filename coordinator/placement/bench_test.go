@@ -5,42 +5,43 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
 // crowd is a cluster of n nodes with ten VMs each, and these groups; one node in eight is full.
-func crowd(n int, groups ...cluster.Resource) *cluster.View {
-	var nodes []cluster.Node
-	var vms []cluster.VM
-	facts := make(map[string]cluster.NodeFacts, n)
+func crowd(n int, groups ...model.Resource) *view.View {
+	var nodes []model.Node
+	var vms []model.VM
+	facts := make(map[string]model.NodeFacts, n)
 	for i := range n {
 		id := fmt.Sprintf("n%06d", i)
-		nodes = append(nodes, cluster.Node{ID: id, Name: id, Cluster: cluster.DefaultCluster})
+		nodes = append(nodes, model.Node{ID: id, Name: id, Cluster: model.DefaultCluster})
 		size := 8 * units.GiB
 		if i%8 == 0 {
 			size = 52 * units.GiB
 		}
 		for v := range 10 {
-			vms = append(vms, cluster.VM{
+			vms = append(vms, model.VM{
 				ID: fmt.Sprintf("%s-%d", id, v), Holder: id, StartedAt: noon.Add(-time.Hour),
-				Spec:     cluster.VMSpec{Memory: size, VCPUs: 1 + (i+v)%8},
-				Resident: []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "G", Value: float64((i + v) % 10)}},
+				Spec:     model.VMSpec{Memory: size, VCPUs: 1 + (i+v)%8},
+				Resident: []model.ResidentKey{{Class: model.CustomerKey, Name: "G", Value: float64((i + v) % 10)}},
 			})
 		}
-		facts[id] = cluster.NodeFacts{
-			Liveness: cluster.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: 512 * units.GiB, CPUs: 64,
+		facts[id] = model.NodeFacts{
+			Liveness: model.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: 512 * units.GiB, CPUs: 64,
 			Telemetry: true, TelemetryAt: noon, Available: ptr(300 * units.GiB), Load1: ptr(float64(i%640) / 10),
 		}
 	}
-	return cluster.NewView(noon, 1, cluster.Records{Nodes: nodes, VMs: vms, Groups: groups}, facts)
+	return view.New(noon, 1, view.Records{Nodes: nodes, VMs: vms, Groups: groups}, facts)
 }
 
 var sizes = []int{1000, 10_000, 100_000}
 
 // fleet is n nodes with five declared keys, as columns. One node in eight is full.
-func fleet(n, residents int) *cluster.Columns {
+func fleet(n, residents int) *view.Columns {
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("n%06d", i)
@@ -52,13 +53,13 @@ func fleet(n, residents int) *cluster.Columns {
 		return float64(draw(0, mixed)>>11) / (1 << 53)
 	}
 	for k := range 5 {
-		column := cluster.NodeKeyColumn{Name: fmt.Sprint("K", k)}
+		column := view.NodeKeyColumn{Name: fmt.Sprint("K", k)}
 		for range n {
 			column.Values = append(column.Values, random())
 		}
 		c.NodeKeys = append(c.NodeKeys, column)
 	}
-	c.Residents = cluster.NewResidents()
+	c.Residents = view.NewResidents()
 	for i := range n {
 		c.Promised[i], c.Memory[i], c.Free[i] = 512*units.GiB, 512*units.GiB, 500*units.GiB
 		c.Used[i] = units.Bytes(random() * float64(400*units.GiB))
@@ -67,8 +68,8 @@ func fleet(n, residents int) *cluster.Columns {
 		}
 		c.VCPUs[i], c.VCPULimit[i], c.Load[i] = int(random()*256), 512, random()
 		for range residents {
-			c.Residents.Add(i, cluster.Owner{}, []cluster.ResidentKey{
-				{Class: cluster.CustomerKey, Name: "G", Value: 1}, {Class: cluster.CustomerKey, Name: "H", Value: float64(int(random() * 4))},
+			c.Residents.Add(i, model.Owner{}, []model.ResidentKey{
+				{Class: model.CustomerKey, Name: "G", Value: 1}, {Class: model.CustomerKey, Name: "H", Value: float64(int(random() * 4))},
 			})
 		}
 	}
@@ -83,7 +84,7 @@ func askedOf(customer bool) *Request {
 	}
 	if customer {
 		request.CustomerKeys = []key.Weighted{
-			{Name: "G", Value: 1, Weight: 100, Class: cluster.CustomerKey}, {Name: "H", Value: 1, Weight: -50, Class: cluster.CustomerKey},
+			{Name: "G", Value: 1, Weight: 100, Class: model.CustomerKey}, {Name: "H", Value: 1, Weight: -50, Class: model.CustomerKey},
 		}
 	}
 	return request
@@ -122,21 +123,21 @@ func BenchmarkChoose(b *testing.B) {
 // BenchmarkChooseAmongGroups is a decision on the nodes of a view with a thousand groups: of a VM that is in none, of one that
 // is in two, and by a policy whose weighers are ranked.
 func BenchmarkChooseAmongGroups(b *testing.B) {
-	var groups []cluster.Resource
+	var groups []model.Resource
 	for i := range 1000 {
-		polarity, enforcing := cluster.Negative, "true"
+		polarity, enforcing := model.Negative, "true"
 		if i%2 == 0 {
-			polarity, enforcing = cluster.Positive, "false"
+			polarity, enforcing = model.Positive, "false"
 		}
-		groups = append(groups, cluster.Resource{
-			Kind: cluster.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
-			Settings: map[string]string{cluster.SettingVMsRule: string(polarity), cluster.SettingVMsEnforcing: enforcing},
-			Members:  map[string][]string{cluster.MembersVMs: {fmt.Sprintf("n%06d-0", i), fmt.Sprintf("n%06d-1", i)}},
-			Lists:    map[string][]string{cluster.ListVMLabels: {fmt.Sprint("label-", i)}},
+		groups = append(groups, model.Resource{
+			Kind: model.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
+			Settings: map[string]string{model.SettingVMsRule: string(polarity), model.SettingVMsEnforcing: enforcing},
+			Members:  map[string][]string{model.MembersVMs: {fmt.Sprintf("n%06d-0", i), fmt.Sprintf("n%06d-1", i)}},
+			Lists:    map[string][]string{model.ListVMLabels: {fmt.Sprint("label-", i)}},
 		})
 	}
-	columns := crowd(1000, groups...).Columns(cluster.DefaultCluster)
-	even, _ := Builtin(PolicyEvenLoad, cluster.DefaultSettings())
+	columns := crowd(1000, groups...).Columns(model.DefaultCluster)
+	even, _ := Builtin(PolicyEvenLoad, model.DefaultSettings())
 	for name, one := range map[string]struct {
 		policy Policy
 		labels []string
@@ -169,7 +170,7 @@ func BenchmarkSequence(b *testing.B) {
 				if choice.Node < 0 {
 					b.Fatal("no node fits")
 				}
-				columns.Charge(choice.Node, cluster.Allocation{Memory: request.Memory, VCPUs: request.VCPUs})
+				columns.Charge(choice.Node, view.Allocation{Memory: request.Memory, VCPUs: request.VCPUs})
 				if placed++; placed == 10*n { // far from full
 					columns, placed = original.Clone(), 0
 				}
@@ -203,7 +204,7 @@ func BenchmarkGatherAndPlace(b *testing.B) {
 			b.Run(fmt.Sprintf("nodes=%d/customer=%t", n, customer), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					columns := view.ColumnsOf(cluster.DefaultCluster, view.Nodes)
+					columns := view.ColumnsOf(model.DefaultCluster, view.Nodes)
 					if PlaceOn(columns, noon, *request, Affinity(), 1).Outcome != Placed {
 						b.Fatal("no node fits")
 					}

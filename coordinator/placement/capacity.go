@@ -6,17 +6,18 @@ import (
 	"strconv"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/view"
 )
 
-// Capacity is how many more VMs of a kind fit.
+// Capacity is how many more VMs like the requested one fit.
 type Capacity struct {
 	Count int  `json:"count"`
-	Cut   bool `json:"cut,omitempty"` // it was not counted any further
+	Cut   bool `json:"cut,omitempty"` // counting stopped here
 
-	// RunsOut is the constraint that refuses the first VM too many on most nodes, or the gate's kind where the system
-	// rounds do; empty when the count was cut. Reason says so in words.
+	// RunsOut is what refuses the first VM that does not fit on most nodes: a constraint, or the gate's kind for the system
+	// rounds. It is empty when counting stopped before. Reason says it in words.
 	RunsOut string         `json:"runs_out,omitempty"`
 	Reason  string         `json:"reason,omitempty"`
 	Nodes   []NodeCapacity `json:"nodes"` // by node ID
@@ -27,12 +28,12 @@ type NodeCapacity struct {
 	Node    string           `json:"node"` // ID
 	Name    string           `json:"name"`
 	Count   int              `json:"count"`
-	RunsOut ConstraintResult `json:"runs_out,omitzero"` // what falls short most; none where one more would fit
+	RunsOut ConstraintResult `json:"runs_out,omitzero"` // what is short most; none where one more would fit
 }
 
-// Capacity places the request again and again on a copy of the columns, each time as a VM of its own that is charged and
-// that shows its keys, until nothing fits or there are most. What refuses the next one is what runs out.
-func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Request, most int) Capacity {
+// Capacity places the request on a copy of the columns again and again until nothing fits or most is reached. Each time it is
+// a VM of its own, which is charged and shows its keys. What refuses the next one is what runs out.
+func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, most int) Capacity {
 	columns = columns.Clone()
 	resident := key.ResidentsOf(request.CustomerKeys)
 	counts := make([]int, columns.Len())
@@ -70,9 +71,9 @@ func (e *Engine) Capacity(columns *cluster.Columns, at time.Time, request Reques
 	return capacity
 }
 
-// another is one more VM like the one that is asked about, of the same groups.
-func (e *Engine) another(columns *cluster.Columns, like *Request, resident []cluster.ResidentKey, number int) cluster.Allocation {
-	one := cluster.Allocation{Memory: like.Memory, VCPUs: like.VCPUs, Owner: like.Owner, Resident: resident, HA: like.HA}
+// another is one more VM like the requested one, in the same groups.
+func (e *Engine) another(columns *view.Columns, like *Request, resident []model.ResidentKey, number int) view.Allocation {
+	one := view.Allocation{Memory: like.Memory, VCPUs: like.VCPUs, Owner: like.Owner, Resident: resident, HA: like.HA}
 	if columns.Groups != nil {
 		one.Name = "number " + strconv.Itoa(number) + " of these"
 		one.VM = like.VM + " " + one.Name
@@ -81,7 +82,7 @@ func (e *Engine) another(columns *cluster.Columns, like *Request, resident []clu
 	return one
 }
 
-// shortest is the refusal that no room was left by: one that is not about an amount, or else the amount that falls short most.
+// shortest is the refusal that matters most: one that is not about an amount, or else the amount that is short most.
 func shortest(results []ConstraintResult) ConstraintResult {
 	var found ConstraintResult
 	for _, result := range results {
@@ -96,7 +97,7 @@ func shortest(results []ConstraintResult) ConstraintResult {
 	return found
 }
 
-// lastRoom says of the node that is nearest to taking one more what falls short there; empty where that is no amount.
+// lastRoom says what is short on the node that is nearest to taking one more; empty where that is no amount.
 func lastRoom(nodes []NodeCapacity, constraint string) string {
 	text, least := "", 0.0
 	for i := range nodes {
@@ -111,7 +112,7 @@ func lastRoom(nodes []NodeCapacity, constraint string) string {
 	return text
 }
 
-// mostOften is what runs out on most of the nodes that took a VM, or where none did, on most of all.
+// mostOften is what runs out on most of the nodes that took a VM; if none took any, on most of all nodes.
 func mostOften(refusals map[string]int, nodes []NodeCapacity) string {
 	used := make(map[string]int)
 	for i := range nodes {

@@ -6,13 +6,14 @@ import (
 	"math"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
-// maxTries bounds how many changes of one kind are tried out, the smallest first.
+// maxTries is how many changes of one kind are tried, the smallest first.
 const maxTries = 16
 
 // attempt is a change that may turn a refusal into a placement on one node.
@@ -20,13 +21,12 @@ type attempt struct {
 	change Change
 	node   int
 	cost   float64 // the smaller, the better
-	apply  func(figures *cluster.Figures, in *rule.Input)
+	apply  func(figures *view.Figures, in *rule.Input)
 }
 
-// changes finds for each kind the smallest change that alone lets the refused request fit. Each is tried out before it is
-// told. Only a view tells which VM would have to move. Where the rounds let no candidate in, a node that a constraint
-// refuses may still be the one that they would.
-func (e *Engine) changes(choice Choice, view *cluster.View) []Change {
+// changes finds, for each kind, the smallest change that alone lets the refused request fit. Each is tried before it is
+// reported. Only a view shows which VM would have to move. If no candidate gets into a round, another node may.
+func (e *Engine) changes(choice Choice, view *view.View) []Change {
 	var changes []Change
 	if choice.FailedPhase == PhaseSystem {
 		changes = e.systemChanges()
@@ -42,7 +42,7 @@ func (e *Engine) changes(choice Choice, view *cluster.View) []Change {
 	return changes
 }
 
-// trial is an engine of the same policy with memory of its own.
+// trial is another engine of the same policy, with memory of its own.
 func (e *Engine) trial() *Engine {
 	return &Engine{
 		policy: e.policy, constraints: e.constraints, roomy: e.roomy, planner: e.planner, thresholds: e.thresholds, gated: e.gated,
@@ -50,7 +50,7 @@ func (e *Engine) trial() *Engine {
 	}
 }
 
-// firstThatFits tries the cheapest attempts out, each on the node alone, and appends the first that fits.
+// firstThatFits tries the cheapest attempts, each on its node alone, and appends the first that fits.
 func (e *Engine) firstThatFits(changes []Change, attempts []attempt) []Change {
 	attempts = best(attempts, maxTries, func(a, b attempt) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
@@ -64,10 +64,10 @@ func (e *Engine) firstThatFits(changes []Change, attempts []attempt) []Change {
 	return changes
 }
 
-// takes tells whether a node of another engine's decision, on its own, would take the request after the change.
-func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*cluster.Figures, *rule.Input)) bool {
+// takes tells whether a node of another engine's decision would take the request after the change.
+func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*view.Figures, *rule.Input)) bool {
 	alone := []int{node}
-	columns := &cluster.Columns{Figures: asked.input.Columns.Select(alone)}
+	columns := &view.Columns{Figures: asked.input.Columns.Select(alone)}
 	e.prepare(columns, asked.at, request, 0)
 	e.input.Groups = rule.SelectGroups(asked.input.Groups, alone, asked.input.Name)
 	e.input.Headroom = asked.input.Headroom
@@ -75,7 +75,7 @@ func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*cl
 		apply(&columns.Figures, &e.input)
 	}
 	if e.input.Headroom != nil {
-		return false // whether VMs could be restarted then does not follow from one node
+		return false // one node alone does not show whether VMs could be restarted
 	}
 	columns.Derive()
 	e.input.Resolve()
@@ -83,7 +83,7 @@ func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*cl
 	return e.choose().Node == 0
 }
 
-// relaxations are the ways to lift the refusals of one constraint, where no other one refuses.
+// relaxations is the ways to lift the refusals of one constraint where no other one refuses.
 func (e *Engine) relaxations(c int) []attempt {
 	if e.constraints[c].Relax == nil {
 		return nil
@@ -107,7 +107,7 @@ func (e *Engine) relaxations(c int) []attempt {
 	return attempts
 }
 
-// refusals is how many constraints refuse the node.
+// refusals is the number of constraints that refuse the node.
 func (e *Engine) refusals(node int) int {
 	refusals := 0
 	for c := range e.constraints {
@@ -118,7 +118,7 @@ func (e *Engine) refusals(node int) int {
 	return refusals
 }
 
-// memoryLeft is the smaller of the node's free amounts of memory; false if something else than memory is in the way.
+// memoryLeft is the smaller of the node's free amounts of memory; false if anything else than memory is missing.
 func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
 	least := math.Inf(1)
 	for c := range e.constraints {
@@ -135,9 +135,9 @@ func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
 	return units.Bytes(least), true
 }
 
-// sizes are the largest VMs that would fit.
+// sizes is the largest VMs that would fit.
 func (e *Engine) sizes() []attempt {
-	if e.input.Along > 0 { // which of them were to be smaller?
+	if e.input.Along > 0 { // nobody can say which of them should be smaller
 		return nil
 	}
 	var attempts []attempt
@@ -146,8 +146,8 @@ func (e *Engine) sizes() []attempt {
 		if !only {
 			continue
 		}
-		size := rounded(left - e.input.Columns.Overhead[node] - 1) // has to be exceeded
-		if size < cluster.MinVMMemory || size >= e.input.Memory {
+		size := rounded(left - e.input.Columns.Overhead[node] - 1) // free memory has to exceed the size
+		if size < model.MinVMMemory || size >= e.input.Memory {
 			continue
 		}
 		attempts = append(attempts, attempt{
@@ -156,13 +156,13 @@ func (e *Engine) sizes() []attempt {
 				Text: fmt.Sprintf("a VM of %s would fit on %s", wholeUnits(size), e.input.Name(node)),
 			},
 			node: node, cost: -float64(size),
-			apply: func(_ *cluster.Figures, in *rule.Input) { in.Memory = size },
+			apply: func(_ *view.Figures, in *rule.Input) { in.Memory = size },
 		})
 	}
 	return attempts
 }
 
-// overheads are the smallest cuts of a node's overhead that would make room.
+// overheads is the smallest cuts of a node's overhead that would make room.
 func (e *Engine) overheads() []attempt {
 	var attempts []attempt
 	for node := range e.out {
@@ -177,13 +177,13 @@ func (e *Engine) overheads() []attempt {
 				Text: fmt.Sprintf("with overhead %s, %s would take it", wholeUnits(overhead), e.input.Name(node)),
 			},
 			node: node, cost: float64(e.input.Columns.Overhead[node] - overhead),
-			apply: func(figures *cluster.Figures, _ *rule.Input) { figures.Overhead[0] = overhead },
+			apply: func(figures *view.Figures, _ *rule.Input) { figures.Overhead[0] = overhead },
 		})
 	}
 	return attempts
 }
 
-// systemChanges are those that let a candidate through the system rounds.
+// systemChanges is the changes that let a candidate through the system rounds.
 func (e *Engine) systemChanges() []Change {
 	var changes []Change
 	trial := e.trial()
@@ -210,7 +210,7 @@ func (e *Engine) systemChanges() []Change {
 	}
 	return append(changes, Change{
 		Kind: ChangeFinal, Figure: final, Node: e.input.Columns.IDs[nearest],
-		Text: fmt.Sprintf("with %s %s, %s would take it", cluster.SettingFinalMSAV, figure(final), e.input.Name(nearest)),
+		Text: fmt.Sprintf("with %s %s, %s would take it", model.SettingFinalMSAV, figure(final), e.input.Name(nearest)),
 	})
 }
 
@@ -221,10 +221,10 @@ func without(keys []key.Weighted, k int) []key.Weighted {
 	return keys
 }
 
-// coarse is the size from which whole GiB say enough.
+// coarse is the size from which on whole GiB are precise enough.
 const coarse = 16 * units.GiB
 
-// rounded cuts a size down to what wholeUnits says of it, so that this is true to the letter.
+// rounded cuts a size down to what wholeUnits prints, so that the printed size fits.
 func rounded(size units.Bytes) units.Bytes {
 	if size >= coarse {
 		return size / units.GiB * units.GiB

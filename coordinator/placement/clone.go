@@ -58,19 +58,7 @@ func (in *Inputs) clone() *Inputs {
 		return nil
 	}
 	out := *in
-	out.IDs, out.Names = slices.Clone(in.IDs), slices.Clone(in.Names)
-	out.Standing, out.Reasons, out.Known = slices.Clone(in.Standing), slices.Clone(in.Reasons), slices.Clone(in.Known)
-	out.InventoryAt, out.TelemetryAt = slices.Clone(in.InventoryAt), slices.Clone(in.TelemetryAt)
-	out.Memory, out.RAMRatio, out.Overhead = slices.Clone(in.Memory), slices.Clone(in.RAMRatio), slices.Clone(in.Overhead)
-	out.Promised, out.Used, out.Free = slices.Clone(in.Promised), slices.Clone(in.Used), slices.Clone(in.Free)
-	out.VCPULimit, out.VCPUs, out.Load = slices.Clone(in.VCPULimit), slices.Clone(in.VCPUs), slices.Clone(in.Load)
-	out.Count, out.Management = slices.Clone(in.Count), slices.Clone(in.Management)
-	out.CPUs, out.Coming = slices.Clone(in.CPUs), slices.Clone(in.Coming)
-	in.cloneAround(&out)
-	out.NodeKeys = slices.Clone(in.NodeKeys)
-	for i := range out.NodeKeys {
-		out.NodeKeys[i].Values = slices.Clone(out.NodeKeys[i].Values)
-	}
+	out.Figures = in.Figures.Clone()
 	out.Groups = cloneGroups(in.Groups)
 	out.Uncovered = slices.Clone(in.Uncovered)
 	for i := range out.Uncovered {
@@ -86,23 +74,6 @@ func (in *Inputs) clone() *Inputs {
 		out.Met[i] = cloneMet(out.Met[i])
 	}
 	return &out
-}
-
-// cloneAround copies the columns that only some requests need.
-func (in *Inputs) cloneAround(out *Inputs) {
-	out.AccountVMs = slices.Clone(in.AccountVMs)
-	out.Pools, out.Networks = slices.Clone(in.Pools), slices.Clone(in.Networks)
-	for i := range out.Pools {
-		out.Pools[i].Has, out.Pools[i].Shares = slices.Clone(out.Pools[i].Has), slices.Clone(out.Pools[i].Shares)
-	}
-	for i := range out.Networks {
-		out.Networks[i].Has = slices.Clone(out.Networks[i].Has)
-	}
-	if in.Models != nil {
-		models := *in.Models
-		models.Has, models.Hosts = slices.Clone(models.Has), slices.Clone(models.Hosts)
-		out.Models = &models
-	}
 }
 
 func cloneGroups(groups []rule.Membership) []rule.Membership {

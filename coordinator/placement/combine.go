@@ -7,18 +7,18 @@ import (
 	"berth/coordinator/placement/weigher"
 )
 
-// combination is what several weighers come to. Its memory is used again from decision to decision.
+// combination is the result of several weighers. Its memory is used again for the next decision.
 type combination struct {
-	heard  bool        // raw has this decision's scores
-	raw    [][]float64 // by weigher and node
-	shares [][]float64 // what the selector made of them, among the nodes that competed
-	given  []Shares    // shares that were kept, and stand for those that cannot be counted any more
+	weighed bool        // raw has this decision's scores
+	raw     [][]float64 // by weigher and node
+	shares  [][]float64 // what the selector made of the scores of the competing nodes
+	given   []Shares    // shares that a record kept for nodes that it left out
 
 	scores, share, maximum []float64 // of the nodes that compete
 	one                    selector.Given
 }
 
-// combine works out the scores of nodes that compete with each other, and nobody else: those of one tier and round.
+// combine computes the scores of nodes that compete only with each other: the nodes of one tier and round.
 func (e *Engine) combine(nodes []int32) {
 	c := &e.several
 	e.weigh()
@@ -39,13 +39,13 @@ func (e *Engine) combine(nodes []int32) {
 	}
 }
 
-// weigh asks each weigher once for a decision.
+// weigh asks each weigher once for each decision.
 func (e *Engine) weigh() {
 	c, n := &e.several, len(e.out)
-	if c.heard {
+	if c.weighed {
 		return
 	}
-	c.heard = true
+	c.weighed = true
 	for len(c.raw) < len(e.scorers) {
 		c.raw, c.shares = append(c.raw, nil), append(c.shares, nil)
 	}
@@ -55,7 +55,7 @@ func (e *Engine) weigh() {
 	}
 }
 
-// share turns what one weigher gave into shares.
+// share turns the scores of one weigher into shares.
 func (e *Engine) share(s int, nodes []int32) {
 	c, n := &e.several, len(nodes)
 	c.scores, c.share = sized(c.scores, n), sized(c.share, n)
@@ -76,7 +76,7 @@ func (e *Engine) share(s int, nodes []int32) {
 	}
 }
 
-// sized is the slice with n entries, of whatever was in it.
+// sized is the slice with n entries, whatever it had before.
 func sized(slice []float64, n int) []float64 {
 	if cap(slice) < n {
 		return make([]float64, n)
@@ -84,8 +84,8 @@ func sized(slice []float64, n int) []float64 {
 	return slice[:n]
 }
 
-// Shares are what the selector made of one weigher, by node. They are kept with a decision that leaves nodes out: those count
-// in the shares of the others.
+// Shares is what the selector made of one weigher, by node. A decision that leaves nodes out keeps them, because the nodes
+// that are left out count in the shares of the others.
 type Shares struct {
 	Weigher string    `json:"weigher"`
 	Shares  []float64 `json:"shares"`
@@ -99,7 +99,7 @@ func (c *combination) keptOf(name string) []float64 {
 	return c.given[at].Shares
 }
 
-// entered are the candidates that the gate let in at a round; 0: with the gate off all, or else those that it let in at none.
+// entered is the candidates that the gate let in at a round. Round 0: those let in at none, or all with no gate.
 func (e *Engine) entered(at int) []int32 {
 	thresholds := e.rounds()
 	if thresholds == nil {
@@ -114,7 +114,7 @@ func (e *Engine) entered(at int) []int32 {
 	return nodes
 }
 
-// shown is what tables say of a weigher's score: the weight where it is one.
+// shown is a weigher's score as tables show it: the weight, if it is one.
 func shown(scorer *weigher.Weigher, score float64) float64 {
 	if scorer.Weight {
 		return 0 - score

@@ -3,13 +3,13 @@ package placement
 import (
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
 
-// Purpose is why a placement is asked for.
+// Purpose is the reason for a placement.
 type Purpose string
 
 // The purposes so far.
@@ -25,10 +25,10 @@ const (
 	ForBalance Purpose = "balance" // the cluster is uneven
 )
 
-// Moves tells whether a VM that runs is looked at, whose own node is a candidate.
+// Moves tells whether the request is for a running VM, whose own node is a candidate.
 func (p Purpose) Moves() bool { return p != ForStart && p != ForCreate }
 
-// Request is what has to be placed.
+// Request is what is to be placed.
 type Request struct {
 	Purpose  Purpose     `json:"purpose"`
 	VM       string      `json:"vm"` // ID; left out of its own node's figures
@@ -39,42 +39,42 @@ type Request struct {
 	Excluded []string    `json:"excluded,omitempty"` // node IDs that failed this request before
 	Current  string      `json:"current,omitempty"`  // migrate: node ID that runs it; chosen means stay
 
-	Cluster      string         `json:"cluster,omitempty"`       // name; the nodes of no other one are looked at
+	Cluster      string         `json:"cluster,omitempty"`       // name; only its nodes are looked at
 	SystemKeys   []key.Weighted `json:"system_keys,omitempty"`   // compiled, by name
-	CustomerKeys []key.Weighted `json:"customer_keys,omitempty"` // likewise, billing-entity keys among them
-	Owner        cluster.Owner  `json:"owner,omitzero"`
+	CustomerKeys []key.Weighted `json:"customer_keys,omitempty"` // compiled, by name; billing-entity keys are among them
+	Owner        model.Owner    `json:"owner,omitzero"`
 	// Home is the node ID that has the VM's disk in a cluster with local storage: the algorithm is not used.
 	Home string `json:"home,omitempty"`
-	// IfBetter is the least gain of score for which a migration is worth it; 0: any.
+	// IfBetter is the smallest gain of score that makes a migration worth it; 0: any.
 	IfBetter float64 `json:"if_better,omitempty"`
 
-	// Labels are the VM's, by which groups take it in.
+	// Labels are the VM's labels, by which groups include it.
 	Labels []string `json:"labels,omitempty"`
-	// Leave tells that the VM is to leave its current node: staying will not do.
+	// Leave tells that the VM must leave its current node.
 	Leave bool `json:"leave,omitempty"`
-	// Among are the only node IDs that will do, beside the current one unless Leave is set; nil: any.
+	// Among is the only node IDs that the VM may go to; the current node is allowed too unless Leave is set. Nil: any node.
 	Among     []string `json:"among,omitempty"`
 	Preferred []string `json:"preferred,omitempty"` // node IDs that are better than others
-	// Unit are the VMs that come along to the same node, because hard rules tie them to this one. Their memory and vCPUs
-	// have to fit too, and where they are now counts for no rule.
+	// Unit is the VMs that come along to the same node because hard rules tie them to this one. Their memory and vCPUs must fit
+	// too, and rules ignore where they are now.
 	Unit *Unit `json:"unit,omitempty"`
 
 	// Planner orders clusters and cuts nodes into tiers; empty: the policy's.
 	Planner string `json:"planner,omitempty"`
-	// Disks are those of the VM that are volumes or are to become ones; Networks what its NICs are connected to (a libvirt
-	// network's name, or bridge:NAME), each once, ascending.
+	// Disks are the VM's disks that are volumes or will be. Networks are what its NICs are connected to (a libvirt network's
+	// name, or bridge:NAME), each once, ascending.
 	Disks    []Disk   `json:"disks,omitempty"`
 	Networks []string `json:"networks,omitempty"`
 	// CopyStorage lets a migration take disks of local pools along.
 	CopyStorage bool `json:"copy_storage,omitempty"`
-	// CPU is a CPU model that the node has to be able to run; PassedCPU the host CPU that the VM was passed. Empty: any.
+	// CPU is a CPU model that the node must support; PassedCPU is the host CPU that the VM was passed. Empty: any.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
-	// HA tells that Berth starts the VM elsewhere when its node has failed, Restart that it is doing that now: what is kept free for
-	// it may be used.
+	// HA tells that Berth starts the VM elsewhere when its node has failed. Restart tells that this placement is such a start:
+	// it may use the memory that is kept free for it.
 	HA      bool `json:"ha,omitempty"`
 	Restart bool `json:"restart,omitempty"`
-	// Last is the node ID that the VM ran on last, if that is to be tried before all others.
+	// Last is the node ID that the VM ran on last, if that node is to be tried before all others.
 	Last string `json:"last,omitempty"`
 }
 
@@ -84,16 +84,16 @@ type Disk = rule.Disk
 // ImagePlace is a pool that an image is in.
 type ImagePlace = rule.ImagePlace
 
-// PoolChoice says which pool a disk that is to be made goes to.
+// PoolChoice says which pool a new disk goes to.
 type PoolChoice struct {
 	Disk     string `json:"disk"` // ID of the resource
 	Pool     string `json:"pool"` // ID
 	PoolName string `json:"pool_name"`
-	// ImagePool is the pool, by ID, whose volume of the image it is a thin copy of; empty: the image is in one pool only.
+	// ImagePool is the pool, by ID, whose volume of the image the disk is a thin copy of; empty: the image is in only one pool.
 	ImagePool string `json:"image_pool,omitempty"`
 }
 
-// Unit is what comes along with a VM: a VM by itself has none.
+// Unit is what comes along with a VM; it is nil for a VM by itself.
 type Unit struct {
 	VMs    []string    `json:"vms"`    // IDs, ascending
 	Memory units.Bytes `json:"memory"` // of all of them, without the VM itself
@@ -101,7 +101,7 @@ type Unit struct {
 	Names  []string    `json:"names,omitempty"` // of the VMs, in their order, for people
 }
 
-// Outcome is how a decision came out.
+// Outcome is the result of a decision.
 type Outcome string
 
 // The outcomes of a decision.
@@ -111,7 +111,7 @@ const (
 	Refused Outcome = "refused" // no node fits
 )
 
-// Phase is where a placement fails.
+// Phase is the stage at which a placement fails.
 type Phase string
 
 // The phases of a failure.
@@ -121,9 +121,8 @@ const (
 	PhaseThreshold  Phase = "threshold"  // every cluster would be filled beyond its capacity threshold
 )
 
-// Decision records one run of the engine. It is immutable. What is kept is what it was asked, what came of it, and the
-// figures that it was made on; everything else that an explanation shows follows from these (Explain), and so does the
-// decision itself (Replay).
+// Decision records one run of the engine. It is immutable. It keeps the request, the result, and the figures that it was made
+// on. Everything else that an explanation shows follows from these (Explain), and so does the decision itself (Replay).
 type Decision struct {
 	ID         string    `json:"id"`
 	At         time.Time `json:"at"`
@@ -136,7 +135,7 @@ type Decision struct {
 	Outcome    Outcome   `json:"outcome"`
 	Winner     string    `json:"winner,omitempty"`      // node ID
 	WinnerName string    `json:"winner_name,omitempty"` // node name
-	Margin     float64   `json:"margin,omitempty"`      // over the runner-up; negative when the VM stays for want of a gain
+	Margin     float64   `json:"margin,omitempty"`      // over the runner-up; negative when the VM stays because the gain is too small
 	Reason     string    `json:"reason"`
 
 	// What Explain fills in. Release 0.1 kept it. The order of the fields is that of the replicated records for good.
@@ -146,7 +145,7 @@ type Decision struct {
 	Selector       string       `json:"selector,omitempty"`
 	Nodes          []NodeResult `json:"nodes,omitzero"` // candidates by rank, then the refused by name
 
-	Omitted     int      `json:"omitted,omitempty"` // nodes of which nothing is kept
+	Omitted     int      `json:"omitted,omitempty"` // nodes that the record leaves out
 	FailedPhase Phase    `json:"failed_phase,omitempty"`
 	Round       int      `json:"round,omitempty"`   // system round that the winner entered at, from 1; 0: the gate is off
 	Changes     []Change `json:"changes,omitempty"` // of a refusal: each of them alone would let it fit
@@ -162,7 +161,7 @@ type Decision struct {
 	Across *Across `json:"across,omitempty"` // how the clusters were put in order, or why they were not
 }
 
-// Change is one thing that alone would turn a refusal into a placement. It was tried out.
+// Change is one thing that alone would turn a refusal into a placement. It was tried.
 type Change struct {
 	Kind string `json:"kind"` // a constraint's name, or one of the kinds below
 	Text string `json:"text"` // one sentence without a full stop
@@ -174,7 +173,7 @@ type Change struct {
 	To     string  `json:"to,omitempty"`     // of ChangeMove: ID of a node that has room for it
 }
 
-// The kinds of change that no single constraint tells.
+// The kinds of change that belong to no single constraint.
 const (
 	ChangeSize     = "size"     // a smaller VM
 	ChangeOverhead = "overhead" // less memory kept free on the node
@@ -202,8 +201,8 @@ type NodeResult struct {
 	CustomerScore float64 `json:"customer_score,omitempty"`
 }
 
-// ConstraintResult is one constraint's answer for one node. A refusal has a code and, where it is about an amount,
-// what was needed and what is available.
+// ConstraintResult is one constraint's answer for one node. A refusal has a code. If it is about an amount, it also has what
+// was needed and what is available.
 type ConstraintResult struct {
 	Constraint string   `json:"constraint"`
 	Passed     bool     `json:"passed"`
@@ -225,9 +224,9 @@ type Term struct {
 	Contribution float64  `json:"contribution"`
 	Note         string   `json:"note,omitempty"` // what is unusual about it, for instance that the value is not known
 
-	Class  cluster.KeyClass `json:"class,omitempty"`  // of the VM's key
-	Level  string           `json:"level,omitempty"`  // of the hierarchy, that the VM's key was set at
-	Wanted float64          `json:"wanted,omitempty"` // the VM's value; Raw is the node's
-	Count  int              `json:"count,omitempty"`  // VMs on the node that show the value; 0: the node itself has it
-	Share  float64          `json:"share,omitempty"`  // of one of several weighers: what the selector made of Raw
+	Class  model.KeyClass `json:"class,omitempty"`  // of the VM's key
+	Level  string         `json:"level,omitempty"`  // of the hierarchy, that the VM's key was set at
+	Wanted float64        `json:"wanted,omitempty"` // the VM's value; Raw is the node's
+	Count  int            `json:"count,omitempty"`  // VMs on the node that show the value; 0: the node itself has it
+	Share  float64        `json:"share,omitempty"`  // of one of several weighers: what the selector made of Raw
 }

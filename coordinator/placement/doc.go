@@ -1,14 +1,16 @@
-// Package placement is the pure engine: the nodes of a cluster as columns and a request in, a decision out.
+// Package placement is the engine: it takes the nodes of a cluster as columns and a request, and returns a decision. It is
+// pure.
 //
-// One pipeline serves every path (start, migrate, drain, balancing, repair): Filter, Order, Gate, Weigh, Select. The
-// constraints leave candidates; the planner puts them in tiers; the gate lets those of the first round in that has any, by
-// the score of the system keys; the weighers decide among these, by the customer keys alone or as a selector combines them;
-// equals are drawn. Same columns, same request, same policy, same seed: same decision, to the last bit.
+// Every path (start, migration, drain, balancing, repair, restart) uses one pipeline: Filter, Order, Gate, Weigh, Select. The
+// constraints leave candidates. The planner puts them in tiers. The gate compares the scores of the system keys with
+// thresholds and lets in the nodes of the first round that has any. The weighers decide among these, by the customer keys
+// alone or as a selector combines them. Equal nodes are drawn. The same columns, request, policy and seed give the same
+// decision, to the last bit. SEMANTICS.md says what the rules mean.
 //
-// Engine.Choose finds the node and allocates nothing. Place makes a Decision of it, which keeps the figures that it was
-// made on. Explain works out from them what every stage did to every node, Replay makes the decision again, WhyNot answers
-// for one node, and Capacity places on until nothing fits.
+// Engine.Choose finds the node and allocates nothing. Place makes a Decision of it and keeps the figures that it was made on.
+// From these, Explain computes what every stage did to every node, and Replay makes the decision again. WhyNot answers for
+// one node, and Capacity counts how many more VMs fit.
 //
-// Rules stand in the packages constraint, weigher, planner and selector, one a file. A rule judges one node; it may have a fast form
-// that goes over a whole column, and then both say the same.
+// The rules are in the packages constraint, weigher, planner and selector, one in each file. A rule judges one node. It may
+// also have a fast form for a whole column, and both must agree.
 package placement

@@ -5,20 +5,20 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 )
 
-// Engine decides by one policy. It uses its memory again from decision to decision, so one goroutine has it at a time.
+// Engine decides by one policy. It reuses its memory for each decision, so only one goroutine may use it at a time.
 type Engine struct {
 	policy      Policy
 	constraints []constraint.Constraint
-	roomy       bool            // all constraints that are InRoom are there
+	roomy       bool            // the policy has all constraints that are InRoom
 	planner     planner.Planner // of the policy
 	thresholds  []float64       // nil: the gate is off
 	gated       weigher.Weigher // whose score the gate looks at
@@ -36,11 +36,11 @@ type Engine struct {
 	candidates []int32           // the other nodes, in order
 	system     []float64         // by node: what the gate looks at
 	customer   []float64         // by node: the score inside its round
-	scorers    []weigher.Weigher // those of the weighers that have something to say
+	scorers    []weigher.Weigher // the weighers for which not all nodes are equal
 	weights    []float64         // their factors
-	several    combination       // of what several of them say
+	several    combination       // the combination of several weighers
 	band       []int32           // room for the nodes of a round
-	ranked     []candidate       // all candidates in order, when only that tells the best one
+	ranked     []candidate       // all candidates in order, if the best one cannot be found without
 }
 
 // Choice is the outcome of a decision without its explanation. Nodes are indexes into the columns.
@@ -52,25 +52,25 @@ type Choice struct {
 	System, Customer float64
 
 	Candidates  int   // nodes that pass all constraints
-	Band        int   // of them, those that entered at the same round or before
-	Ties        int   // of these, those as good as the best one, itself included
+	Band        int   // of them, those that the gate let in at the same round or before
+	Ties        int   // of these, those as good as the best one, which counts too
 	FailedPhase Phase // empty when a node was found
 
-	RunnerUp int     // the next in order; -1: none
+	RunnerUp int     // the next best; -1: none
 	Margin   float64 // how much better the node is than the runner-up: in system score if their rounds differ
 	Stays    bool    // the node runs the VM already
 }
 
-// Choose decides. The same columns, time, request and seed give the same choice. The request's keys have to be finite
-// numbers (Request.Validate). Beyond what it keeps for the next time, it allocates nothing per node.
-func (e *Engine) Choose(columns *cluster.Columns, at time.Time, request *Request, seed uint64) Choice {
+// Choose decides. The same columns, time, request and seed give the same choice. The numbers of the request's keys must be
+// finite (Request.Validate). It allocates nothing per node, except for memory that it keeps for the next time.
+func (e *Engine) Choose(columns *view.Columns, at time.Time, request *Request, seed uint64) Choice {
 	e.prepare(columns, at, request, seed)
 	e.input.Meet(e.policy.CustomerKeyScope, request.Owner)
 	e.input.Belong(request.VM, request.Labels, request.along())
 	return e.choose()
 }
 
-// along are the VMs that come along with the one to be placed.
+// along is the VMs that come along with the one to be placed.
 func (r *Request) along() []string {
 	if r.Unit == nil {
 		return nil
@@ -78,8 +78,8 @@ func (r *Request) along() []string {
 	return r.Unit.VMs
 }
 
-// prepare sets the input up, all but what the customer keys meet and what groups say.
-func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Request, seed uint64) {
+// prepare fills in the input, except for what the customer keys meet and what groups say.
+func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, seed uint64) {
 	e.request, e.at, e.seed = request, at, seed
 	in := &e.input
 	e.plan = e.planner
@@ -102,7 +102,9 @@ func (e *Engine) prepare(columns *cluster.Columns, at time.Time, request *Reques
 	in.Disks, in.CopyStorage, in.DispersePools = request.Disks, request.CopyStorage, e.plan.Pools
 	in.Headroom, in.Uncovered = nil, nil
 	if columns.Headroom != nil && !request.Restart {
-		in.Headroom = rule.NewHeadroom(columns, in, cluster.Allocation{VM: request.VM, Name: request.VMName, Labels: request.Labels, HA: request.HA})
+		in.Headroom = rule.NewHeadroom(
+			columns, in, view.Allocation{VM: request.VM, Name: request.VMName, Labels: request.Labels, HA: request.HA},
+		)
 	}
 	in.Networks, in.CPU, in.PassedCPU = request.Networks, e.needs(request).CPU, request.PassedCPU
 	if n := columns.Len(); cap(e.out) < n {
@@ -120,8 +122,8 @@ func nanosOf(at time.Time) int64 {
 	return at.UnixNano()
 }
 
-// bypassed tells whether the keys are not looked at: with local storage the disk has decided when the VM was created
-// ("only one viable choice of node", FCO). Constraints hold all the same.
+// bypassed tells whether keys are ignored: with local storage the disk has decided when the VM was created ("only one viable
+// choice of node", FCO). Constraints still hold.
 func (e *Engine) bypassed() bool { return e.request.Home != "" && e.request.Purpose != ForCreate }
 
 // rounds are the thresholds of the gate; nil when it is off.
@@ -132,9 +134,8 @@ func (e *Engine) rounds() []float64 {
 	return e.thresholds
 }
 
-// hear picks the weighers of the decision: those to which not all nodes are the same. Where nobody has anything to say the
-// first of them stands for all.
-func (e *Engine) hear() {
+// pickScorers selects the weighers for which not all nodes are equal. If there is none, the first weigher stands for all.
+func (e *Engine) pickScorers() {
 	e.scorers, e.weights = e.scorers[:0], e.weights[:0]
 	if e.bypassed() {
 		return
@@ -149,12 +150,11 @@ func (e *Engine) hear() {
 	}
 }
 
-// choose runs all stages on the prepared input. With one tier no order of all candidates is needed: the best one and the
-// next are found in one pass.
+// choose runs all stages on the prepared input. With one tier one pass finds the best node and the next.
 func (e *Engine) choose() Choice {
 	e.filter()
-	e.hear()
-	e.several.heard = false
+	e.pickScorers()
+	e.several.weighed = false
 	e.ranked = e.ranked[:0]
 	var choice Choice
 	if !e.tiered() {
@@ -183,7 +183,7 @@ func (e *Engine) filter() {
 			}
 		}
 	}
-	// Every node is written down, and the next one over it if it is out: there is no branch to mispredict.
+	// Every node is written, and the next one overwrites it if it is refused: so there is no branch to mispredict.
 	candidates, n := e.candidates[:len(e.out)], 0
 	for node, out := range e.out {
 		candidates[n] = int32(node)
@@ -192,8 +192,8 @@ func (e *Engine) filter() {
 	e.candidates = candidates[:n]
 }
 
-// stayUnlessBetter keeps the VM where it is when the best node does not gain what the request asks for: in system score if
-// it is of another round, else in what decides inside the round.
+// stayUnlessBetter keeps the VM where it is when the best node does not gain what the request asks for: in system score if it
+// entered in another round, otherwise in what decides inside the round.
 func (e *Engine) stayUnlessBetter(choice Choice) Choice {
 	if e.request.IfBetter <= 0 || choice.Node < 0 || choice.Stays {
 		return choice
@@ -204,7 +204,7 @@ func (e *Engine) stayUnlessBetter(choice Choice) Choice {
 	}
 	entered, system, customer := e.standing(current)
 	if entered == 0 && e.rounds() != nil {
-		return choice // no round lets the node in: the operator does not want the VM there
+		return choice // no round lets the node in, so system keys do not want the VM there
 	}
 	gain := choice.Customer - customer
 	if entered != choice.Round {
@@ -238,7 +238,7 @@ func (e *Engine) standing(node int) (entered int, system, customer float64) {
 	return entered, e.system[node], e.customer[node]
 }
 
-// Validate checks what the engine needs of a request. The error names the key.
+// Validate checks what the engine needs from a request. The error names the key.
 func (r *Request) Validate() error {
 	for _, keys := range [][]key.Weighted{r.SystemKeys, r.CustomerKeys} {
 		for i, k := range keys {

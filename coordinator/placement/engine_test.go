@@ -8,9 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -25,7 +26,7 @@ func prepared(t *rapid.T) (*Engine, Choice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine, engine.Choose(view.Columns(cluster.DefaultCluster), noon, &request, seed)
+	return engine, engine.Choose(view.Columns(model.DefaultCluster), noon, &request, seed)
 }
 
 // The fast forms are other ways to compute the same, to the last bit.
@@ -130,10 +131,11 @@ func TestAChargedVMTakesItsRoom(t *testing.T) {
 	engine := newEngine(t, Affinity())
 	request := &Request{Memory: 40 * units.GiB, SystemKeys: specials()}
 	first := engine.Choose(columns, noon, request, 1)
-	columns.Charge(first.Node, cluster.Allocation{Memory: request.Memory, VCPUs: 4})
+	columns.Charge(first.Node, view.Allocation{Memory: request.Memory, VCPUs: 4})
 	second := engine.Choose(columns, noon, request, 1)
-	columns.Charge(second.Node, cluster.Allocation{Memory: request.Memory, VCPUs: 4})
-	if third := engine.Choose(columns, noon, request, 1); first.Node == second.Node || third.Node != -1 || third.FailedPhase != PhaseConstraint {
+	columns.Charge(second.Node, view.Allocation{Memory: request.Memory, VCPUs: 4})
+	if third := engine.Choose(columns, noon, request, 1); first.Node == second.Node || third.Node != -1 ||
+		third.FailedPhase != PhaseConstraint {
 		t.Errorf("%+v, %+v, %+v", first, second, third)
 	}
 }

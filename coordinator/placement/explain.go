@@ -10,9 +10,9 @@ import (
 	"berth/coordinator/placement/weigher"
 )
 
-// Explain fills in everything that follows from what the decision keeps: what each stage did, every kept node with all its
-// verdicts and terms, and what would have made it come out otherwise. A decision of release 0.1 kept these themselves and
-// comes back as it is, and so does one that no policy was found for.
+// Explain computes everything that follows from what the decision keeps: what each stage did, every kept node with all its
+// verdicts and terms, and what would have changed the result. Decisions of release 0.1 kept these themselves and come back as
+// they are, and so does a decision for which no policy was found.
 func Explain(d Decision) Decision {
 	e, choice, err := d.again()
 	if err != nil {
@@ -38,7 +38,7 @@ func Explain(d Decision) Decision {
 	return d
 }
 
-// again makes the decision again on what it kept. The error is ErrNotReplayable, or what is wrong with its policy.
+// again makes the decision again from what it kept. The error is ErrNotReplayable, or what is wrong with its policy.
 func (d *Decision) again() (*Engine, Choice, error) {
 	if d.Rules == nil || d.Inputs == nil {
 		return nil, Choice{}, ErrNotReplayable
@@ -63,7 +63,7 @@ func joined(changes []Change) string {
 	return strings.Join(texts, "; ")
 }
 
-// results are those of all nodes: the candidates in order, then the refused by name.
+// results is the results of all nodes: candidates in order, then refused nodes by name.
 func (e *Engine) results(ordered []candidate) []NodeResult {
 	in, nodes := &e.input, e.input.Columns.Len()
 	shut := 0
@@ -79,7 +79,7 @@ func (e *Engine) results(ordered []candidate) []NodeResult {
 		figures: make([]float64, 0, nodes*figuresOfANode+2*shut+terms),
 		terms:   make([]Term, 0, terms),
 	}
-	// The nodes are gone through in the order of the columns, whatever their rank: that is the order they are in memory.
+	// Nodes are visited in the order of the columns, because that is their order in memory.
 	all, place := make([]NodeResult, nodes), make([]int32, nodes)
 	for i := range ordered {
 		place[ordered[i].node] = int32(i)
@@ -100,10 +100,10 @@ func (e *Engine) results(ordered []candidate) []NodeResult {
 	return all
 }
 
-// figuresOfANode is about how many the verdicts on one node have: an amount, what is needed of it, an age.
+// figuresOfANode is about how many figures the verdicts on one node have: an amount, what is needed, an age.
 const figuresOfANode = 8
 
-// mostTerms is how many the scores of so many candidates are made of at most.
+// mostTerms is the largest number of terms that the scores of some candidates can have.
 func (e *Engine) mostTerms(candidates int) int {
 	in, each := &e.input, len(e.scorers)+len(e.input.OfNodes)+len(e.input.OfVMs)
 	for _, columns := range [][][]float64{in.System, in.Reserved} {
@@ -118,12 +118,12 @@ func (e *Engine) mostTerms(candidates int) int {
 		met += len(in.Met[i].Nodes)
 	}
 	if len(e.scorers) == 1 {
-		each-- // a single weigher's score is no term of its own
+		each-- // a single weigher's score has no term of its own
 	}
 	return candidates*each + met
 }
 
-// writer makes results out of a few large slices: a decision on ten thousand nodes has a hundred thousand verdicts.
+// writer takes results out of a few large slices, because a decision on ten thousand nodes has a hundred thousand verdicts.
 type writer struct {
 	engine  *Engine
 	results []ConstraintResult
@@ -154,7 +154,7 @@ func (w *writer) node(result *NodeResult, node int) {
 	result.Constraints = slices.Clip(w.results[first:])
 }
 
-// constraint appends one verdict. The result is written where it stands: it is large to copy.
+// constraint appends one verdict. It writes the result in place, because it is large to copy.
 func (w *writer) constraint(name string, verdict *rule.Verdict) *ConstraintResult {
 	w.results = grown(w.results)
 	result := &w.results[len(w.results)-1]
@@ -172,7 +172,7 @@ func (w *writer) constraint(name string, verdict *rule.Verdict) *ConstraintResul
 	return result
 }
 
-// grown is the slice with one zero more. What was never written is zero already: nothing is cleared twice.
+// grown is the slice with one more zero value. Entries that were never written are zero already.
 func grown[T any](slice []T) []T {
 	if len(slice) < cap(slice) {
 		return slice[:len(slice)+1]
@@ -181,7 +181,7 @@ func grown[T any](slice []T) []T {
 	return append(slice, zero)
 }
 
-// candidate writes what the stages found of a candidate. One that the gate let in at no round is refused by it.
+// candidate writes what the stages found about a candidate. If the gate let it in at no round, the gate has refused it.
 func (w *writer) candidate(result *NodeResult, one *candidate, rank int) {
 	e := w.engine
 	first := len(w.results)
@@ -213,7 +213,7 @@ func (w *writer) belowFinal(score float64) ConstraintResult {
 	}
 }
 
-// customerScore is what the customer keys give a candidate.
+// customerScore is the score of a candidate by the customer keys.
 func (e *Engine) customerScore(one *candidate) float64 {
 	for s := range e.scorers {
 		if e.scorers[s].Name != customerScore {
@@ -227,7 +227,7 @@ func (e *Engine) customerScore(one *candidate) float64 {
 	return 0
 }
 
-// termsOf are the terms of the gate's score, if it looked at one that no weigher gave, and then those of the weighers.
+// termsOf is the terms of the gate's score, unless a weigher gives the same score, and then those of the weighers.
 func (w *writer) termsOf(one *candidate) []Term {
 	e := w.engine
 	first := len(w.terms)
@@ -270,8 +270,8 @@ func (w *writer) weigh(scorer *weigher.Weigher, node int) {
 	}
 }
 
-// winCounterfactual names the keys and groups without any one of which another node would have won. It is found by deciding
-// again without it, not by arithmetic on the scores. Where nodes that are not kept count in the shares, nothing is known.
+// winCounterfactual names the keys and groups without which another node would have won. It decides again without each,
+// instead of calculating on the scores. Where left-out nodes count in the shares, it says nothing.
 func (e *Engine) winCounterfactual(choice Choice) string {
 	if choice.Candidates == 1 || e.bypassed() || e.several.given != nil {
 		return ""
@@ -284,21 +284,21 @@ func (e *Engine) winCounterfactual(choice Choice) string {
 			continue
 		}
 		if entered, _, score := trial.standing(choice.Node); entered == other.Round && score == other.Customer && !trial.out[choice.Node] {
-			continue // as good: only the draw, or that the VM is there, would tell them apart
+			continue // only the draw, or that the VM is there already, would separate them
 		}
 		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", one.without, e.input.Name(other.Node)))
 	}
 	return strings.Join(sentences, "; ")
 }
 
-// variant is the decision without one thing that it was made on.
+// variant is the decision without one of its inputs.
 type variant struct {
 	without string // in words
 	request Request
 	groups  []rule.Membership
 }
 
-// variants are without each of the keys and each of the groups.
+// variants is one variant for each key and each group.
 func (e *Engine) variants() []variant {
 	var variants []variant
 	for k := range e.input.SystemKeys {

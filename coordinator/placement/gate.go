@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-// GateKind says how the Gate stage narrows the candidates down.
+// GateKind says how the Gate stage reduces the candidates.
 type GateKind string
 
 // The kinds of gate.
@@ -25,7 +25,7 @@ type Gate struct {
 }
 
 // MaxSteps bounds the rounds of a gate.
-const MaxSteps = cluster.MaxMSAVSteps
+const MaxSteps = model.MaxMSAVSteps
 
 func (g Gate) validate() error {
 	switch {
@@ -41,8 +41,8 @@ func (g Gate) validate() error {
 	return nil
 }
 
-// Thresholds are those of FCO's rounds (step 4): the first round has initial, the last one final, the others evenly
-// between. A single round has final, because only there a placement fails.
+// Thresholds are those of FCO's rounds (step 4): the first round has initial, the last one final, and the others are evenly
+// between. A single round has final, because a placement fails only there.
 func Thresholds(initial, final float64, steps int) []float64 {
 	thresholds := make([]float64, steps)
 	for k := range thresholds {

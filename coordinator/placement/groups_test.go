@@ -9,9 +9,10 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 )
 
 // whereabouts are the nodes that the VMs of a scenario are on, and those that they will be on when all moves are over.
@@ -32,26 +33,28 @@ func (s *scenario) whereabouts() (now, then map[string][]string) {
 func (s *scenario) broken(request *Request, node string) string {
 	placed := append([]string{request.VM}, request.along()...)
 	now, then := s.whereabouts()
-	var groups []cluster.Group
+	var groups []model.Group
 	for i := range s.groups {
-		groups = append(groups, cluster.GroupOf(&s.groups[i], cluster.DefaultCluster))
+		groups = append(groups, model.GroupOf(&s.groups[i], model.DefaultCluster))
 	}
 	vms := slices.Clone(s.vms)
 	for _, id := range []string{"new", "u0", "u1", "u2", "u3", "u4"} { // those that do not run
-		if !slices.ContainsFunc(vms, func(vm cluster.VM) bool { return vm.ID == id }) {
-			stopped := cluster.VM{ID: id}
+		if !slices.ContainsFunc(vms, func(vm model.VM) bool { return vm.ID == id }) {
+			stopped := model.VM{ID: id}
 			if id == request.VM {
 				stopped.Labels = request.Labels
 			}
 			vms = append(vms, stopped)
 		}
 	}
-	groups = cluster.Expand(groups, vms, s.nodes)
+	groups = view.Expand(groups, vms, s.nodes)
 	tied := slices.Clone(placed) // what hard positive rules make one
 	var allowed []string
 	for range groups {
 		for _, g := range groups {
-			if g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Positive && slices.ContainsFunc(g.VMs, func(vm string) bool { return slices.Contains(tied, vm) }) {
+			if g.VMsRule.Hard() && g.VMsRule.Polarity == model.Positive && slices.ContainsFunc(
+				g.VMs, func(vm string) bool { return slices.Contains(tied, vm) },
+			) {
 				tied = append(tied, g.VMs...)
 			}
 		}
@@ -74,14 +77,14 @@ func (s *scenario) broken(request *Request, node string) string {
 		if members == 0 {
 			continue
 		}
-		if g.VMsRule.Hard() && g.VMsRule.Polarity == cluster.Negative {
+		if g.VMsRule.Hard() && g.VMsRule.Polarity == model.Negative {
 			for _, vm := range g.VMs {
 				if members > 1 || !slices.Contains(placed, vm) && slices.Contains(now[vm], node) {
 					return "apart in " + g.Name
 				}
 			}
 		}
-		if on := slices.Contains(g.Nodes, node); g.NodesRule.Hard() && len(g.Nodes) > 0 && on != (g.NodesRule.Polarity == cluster.Positive) {
+		if on := slices.Contains(g.Nodes, node); g.NodesRule.Hard() && len(g.Nodes) > 0 && on != (g.NodesRule.Polarity == model.Positive) {
 			return "nodes of " + g.Name
 		}
 	}
@@ -93,7 +96,7 @@ func TestHardRulesAreWhatTheRecordsSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
 		if request.Current != "" { // the VM's own reservation would make it come and go at once
-			s.reservations = slices.DeleteFunc(s.reservations, func(r cluster.Reservation) bool { return r.VM == request.VM })
+			s.reservations = slices.DeleteFunc(s.reservations, func(r model.Reservation) bool { return r.VM == request.VM })
 		}
 		for _, node := range Explain(Place(s.view(), request, s.policy(), seed)).Nodes {
 			want := s.broken(&request, node.Node)
@@ -116,7 +119,7 @@ func TestPlannedStateIsTheStateAfterwards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		planned := s.view().Columns(cluster.DefaultCluster).Clone()
+		planned := s.view().Columns(model.DefaultCluster).Clone()
 		for i := range s.vms {
 			vm := &s.vms[i]
 			target := rapid.IntRange(0, planned.Len()-1).Draw(t, "target")
@@ -128,7 +131,7 @@ func TestPlannedStateIsTheStateAfterwards(t *testing.T) {
 			planned.Move(from, target, held)
 			vm.Holder, vm.StartedAt = planned.IDs[target], noon
 		}
-		afterwards := s.view().Columns(cluster.DefaultCluster)
+		afterwards := s.view().Columns(model.DefaultCluster)
 		if diff := gocmp.Diff(afterwards.Figures, planned.Figures); diff != "" {
 			t.Fatalf("figures (-afterwards +planned):\n%s", diff)
 		}
@@ -153,7 +156,7 @@ func TestBrokenRulesWeighAsTheListsOfTheirPriorities(t *testing.T) {
 		for i := range rapid.IntRange(1, 8).Draw(t, "groups") {
 			group := rule.Membership{
 				Group: fmt.Sprint("g", i), Priority: float64(rapid.IntRange(1, 4).Draw(t, "priority")), Placing: 1,
-				Nodes: cluster.Rule{Polarity: cluster.Negative},
+				Nodes: model.Rule{Polarity: model.Negative},
 			}
 			for node := range lists {
 				if rapid.Bool().Draw(t, "broken") {
@@ -184,7 +187,7 @@ vm a on=node1 memory=1G vcpus=1
 group g vm=a vm=b vms=negative hard_vms nodes=positive node=node1
 start new memory=1G vcpus=1
 `)
-	e, columns := newEngine(t, Affinity()), s.view().Columns(cluster.DefaultCluster)
+	e, columns := newEngine(t, Affinity()), s.view().Columns(model.DefaultCluster)
 	e.Choose(columns, noon, &s.asked[0].request, 1)
 	if e.input.Groups != nil || len(e.scorers) != 1 {
 		t.Errorf("%v have a say, and %d weighers", e.input.Groups, len(e.scorers))

@@ -6,23 +6,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
 // specials are the compiled keys of a VM that has only what a cluster starts with.
 func specials() []key.Weighted {
-	system, _ := key.Compile([]key.Layer{{Level: key.LevelCluster, Keys: cluster.SpecialKeyDefaults()}})
+	system, _ := key.Compile([]key.Layer{{Level: key.LevelCluster, Keys: model.SpecialKeyDefaults()}})
 	return key.WeightedOf(system)
 }
 
 // emptyNodes are nodes of 64 GiB that nothing is wrong with.
-func emptyNodes(ids ...string) *cluster.Columns {
+func emptyNodes(ids ...string) *view.Columns {
 	n := len(ids)
-	c := &cluster.Columns{Figures: cluster.Figures{
-		Cluster: cluster.DefaultCluster, IDs: ids, Names: ids,
-		Standing: filled(n, cluster.Stands), Known: filled(n, cluster.Known(0xff)),
+	c := &view.Columns{Figures: view.Figures{
+		Cluster: model.DefaultCluster, IDs: ids, Names: ids,
+		Standing: filled(n, view.Stands), Known: filled(n, view.Known(0xff)),
 		InventoryAt: filled(n, noon.UnixNano()), TelemetryAt: filled(n, noon.UnixNano()),
 		Memory: filled(n, 64*units.GiB), RAMRatio: filled(n, 1.0), Overhead: filled(n, units.GiB),
 		Promised: filled(n, 64*units.GiB), Used: make([]units.Bytes, n), Free: filled(n, 62*units.GiB),
@@ -52,20 +53,20 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 	}
 	for _, name := range []string{"A", "D", "E", "F", "_C"} {
 		if rapid.IntRange(0, 3).Draw(t, "declared") > 0 {
-			s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: half("default", 0, 1)})
+			s.cluster.NodeKeys = append(s.cluster.NodeKeys, model.NodeKey{Name: name, Default: half("default", 0, 1)})
 		}
 	}
 	s.cluster.Settings = map[string]string{
-		cluster.SettingKeyScope: string(rapid.SampledFrom([]cluster.KeyScope{cluster.ScopeCustomer, cluster.ScopeCluster}).Draw(t, "scope")),
+		model.SettingKeyScope: string(rapid.SampledFrom([]model.KeyScope{model.ScopeCustomer, model.ScopeCluster}).Draw(t, "scope")),
 	}
 	if spare := rapid.IntRange(-4, 2).Draw(t, "spare nodes"); spare > 0 {
-		s.cluster.Settings[cluster.SettingSpareNodes] = fmt.Sprint(spare)
+		s.cluster.Settings[model.SettingSpareNodes] = fmt.Sprint(spare)
 	}
 	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
 	for i := range nodes {
 		id := fmt.Sprint("n", i)
-		node := cluster.Node{
-			ID: id, Name: "node-" + id, Cluster: cluster.DefaultCluster,
+		node := model.Node{
+			ID: id, Name: "node-" + id, Cluster: model.DefaultCluster,
 			Maintenance: rapid.IntRange(0, 5).Draw(t, "maintenance") == 0,
 			Management:  rapid.IntRange(0, 3).Draw(t, "management") == 0,
 			Labels:      rapid.SampledFrom([][]string{nil, nil, {"x"}}).Draw(t, "node labels"),
@@ -76,8 +77,8 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 			node.Keys = map[string]float64{"A": half("node key", -1, 2), "_C": half("node key", -1, 2)}
 		}
 		s.nodes = append(s.nodes, node)
-		s.facts[id] = cluster.NodeFacts{
-			Liveness:  rapid.SampledFrom([]cluster.Liveness{cluster.Up, cluster.Up, cluster.Up, cluster.Suspect}).Draw(t, "liveness"),
+		s.facts[id] = model.NodeFacts{
+			Liveness:  rapid.SampledFrom([]model.Liveness{model.Up, model.Up, model.Up, model.Suspect}).Draw(t, "liveness"),
 			Inventory: rapid.IntRange(0, 9).Draw(t, "inventory") > 0, InventoryAt: noon.Add(-20 * time.Second),
 			Memory: gib("memory", 64) + units.GiB, CPUs: rapid.IntRange(1, 64).Draw(t, "cpus"), DomainsKnown: true,
 			Telemetry:   rapid.IntRange(0, 9).Draw(t, "telemetry") > 0,
@@ -87,29 +88,29 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		}
 	}
 	some := func(label string) string { return fmt.Sprint("n", rapid.IntRange(0, nodes-1).Draw(t, label)) }
-	owner := func() cluster.Owner {
-		return cluster.Owner{
+	owner := func() model.Owner {
+		return model.Owner{
 			Customer:      rapid.SampledFrom([]string{"", "c1", "c2"}).Draw(t, "customer"),
 			BillingEntity: rapid.SampledFrom([]string{"", "b1"}).Draw(t, "billing entity"),
 		}
 	}
 	labels := rapid.SampledFrom([][]string{nil, nil, {"x"}, {"x", "y"}})
-	class := rapid.SampledFrom([]cluster.KeyClass{cluster.CustomerKey, cluster.BillingEntityKey})
+	class := rapid.SampledFrom([]model.KeyClass{model.CustomerKey, model.BillingEntityKey})
 	for i := range rapid.IntRange(0, 10).Draw(t, "vms") {
-		vm := cluster.VM{
-			ID: fmt.Sprint("u", i), Name: fmt.Sprint("vm", i), Desired: cluster.Running, Holder: some("holder"), Epoch: 1,
-			Spec:      cluster.VMSpec{Memory: gib("size", 16), VCPUs: rapid.IntRange(1, 16).Draw(t, "vcpus")},
+		vm := model.VM{
+			ID: fmt.Sprint("u", i), Name: fmt.Sprint("vm", i), Desired: model.Running, Holder: some("holder"), Epoch: 1,
+			Spec:      model.VMSpec{Memory: gib("size", 16), VCPUs: rapid.IntRange(1, 16).Draw(t, "vcpus")},
 			StartedAt: noon.Add(-time.Duration(rapid.IntRange(0, 8).Draw(t, "start")) * time.Second), Owner: owner(),
-			Labels: labels.Draw(t, "labels"), Migration: rapid.SampledFrom([]cluster.Migration{"", "", cluster.MigrateNever}).Draw(t, "migration"),
+			Labels: labels.Draw(t, "labels"), Migration: rapid.SampledFrom([]model.Migration{"", "", model.MigrateNever}).Draw(t, "migration"),
 			HA: rapid.Bool().Draw(t, "ha"),
 		}
 		if rapid.IntRange(0, 5).Draw(t, "on its way") == 0 {
-			s.reservations = append(s.reservations, cluster.Reservation{
+			s.reservations = append(s.reservations, model.Reservation{
 				Node: some("target"), VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Operation: "o" + vm.ID,
 			})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "shown") {
-			vm.Resident = append(vm.Resident, cluster.ResidentKey{
+			vm.Resident = append(vm.Resident, model.ResidentKey{
 				Class: class.Draw(t, "class"), Name: names.Draw(t, "name"), Value: half("value", 0, 2),
 			})
 		}
@@ -194,29 +195,29 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 
 // drawGroups adds affinity groups of any kind. The VM to be placed may be a member by its ID.
 func drawGroups(t *rapid.T, s *scenario, nodes int) {
-	polarity := rapid.SampledFrom([]cluster.Polarity{cluster.Disabled, cluster.Positive, cluster.Negative})
+	polarity := rapid.SampledFrom([]model.Polarity{model.Disabled, model.Positive, model.Negative})
 	for i := range rapid.IntRange(0, 4).Draw(t, "groups") {
-		record := cluster.Resource{
-			Kind: cluster.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
+		record := model.Resource{
+			Kind: model.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
 			Settings: map[string]string{
-				cluster.SettingVMsRule: string(polarity.Draw(t, "VM rule")), cluster.SettingNodesRule: string(polarity.Draw(t, "node rule")),
-				cluster.SettingVMsEnforcing:   fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "hard VM rule") == 0),
-				cluster.SettingNodesEnforcing: fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "hard node rule") == 0),
-				cluster.SettingPriority:       fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "priority")),
+				model.SettingVMsRule: string(polarity.Draw(t, "VM rule")), model.SettingNodesRule: string(polarity.Draw(t, "node rule")),
+				model.SettingVMsEnforcing:   fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "hard VM rule") == 0),
+				model.SettingNodesEnforcing: fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "hard node rule") == 0),
+				model.SettingPriority:       fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "priority")),
 			},
 			Members: map[string][]string{}, Lists: map[string][]string{},
 		}
 		for _, id := range []string{"new", "u0", "u1", "u2", "u3", "u4"} {
 			if rapid.IntRange(0, 2).Draw(t, "member") == 0 {
-				record.Members[cluster.MembersVMs] = append(record.Members[cluster.MembersVMs], id)
+				record.Members[model.MembersVMs] = append(record.Members[model.MembersVMs], id)
 			}
 		}
 		for node := range nodes {
 			if rapid.IntRange(0, 2).Draw(t, "node member") == 0 {
-				record.Members[cluster.MembersNodes] = append(record.Members[cluster.MembersNodes], fmt.Sprint("n", node))
+				record.Members[model.MembersNodes] = append(record.Members[model.MembersNodes], fmt.Sprint("n", node))
 			}
 		}
-		for _, list := range []string{cluster.ListVMLabels, cluster.ListNodeLabels} {
+		for _, list := range []string{model.ListVMLabels, model.ListNodeLabels} {
 			if rapid.IntRange(0, 3).Draw(t, "by label") == 0 {
 				record.Lists[list] = []string{"x"}
 			}

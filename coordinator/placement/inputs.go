@@ -4,37 +4,37 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
-// MaxKept is how many nodes a decision keeps the figures of, about 250 bytes each, in a record that is replicated. On a
-// larger cluster the best candidates, those that would have won without one of the keys or groups and the refused that came nearest
-// stand for the others, so that the same decision comes out again; the reason counts them all.
+// MaxKept is how many nodes a decision keeps the figures of. Each takes about 250 bytes of a replicated record. On a larger
+// cluster it keeps the best candidates, those that would have won without one of the keys or groups, and the refused nodes
+// that came closest. So a replay has the same result; the reason counts all nodes.
 const MaxKept = 128
 
-// keptRefused is how many of them are refused nodes, if there are candidates enough.
+// keptRefused is how many of them are refused nodes, if there are enough candidates.
 const keptRefused = 32
 
-// keptOthers is how many of them are there only because they would have won without one of the keys or groups.
+// keptOthers is how many of them are kept only because they would have won without one of the keys or groups.
 const keptOthers = 32
 
-// Inputs are what a decision was made on: the figures of the nodes, and of their VMs the customer keys that the request's
-// own meet. Nothing else of the cluster has any part in it.
+// Inputs is what a decision was made on: the figures of the nodes, and the customer keys of VMs that the request's own keys
+// meet. Nothing else about the cluster matters to it.
 type Inputs struct {
-	cluster.Figures
+	view.Figures
 
 	Met    []rule.Met        `json:"met,omitempty"`
 	Groups []rule.Membership `json:"groups,omitempty"` // that had a say
-	// Uncovered are, by node, what could not be restarted if nodes failed after the VM had been placed there; nil: all could be.
+	// Uncovered is, by node, what could not be restarted if nodes failed after the VM had been placed there; nil: all could be.
 	Uncovered []rule.Uncovered `json:"uncovered,omitempty"`
-	// Shares are there where nodes were left out and several weighers combined: what the others' shares were among all.
+	// Shares is set where nodes were left out and several weighers combined: the kept nodes' shares among all nodes.
 	Shares []Shares `json:"shares,omitempty"`
 }
 
 // columns are the inputs in the form that the engine reads.
-func (in *Inputs) columns() *cluster.Columns {
-	columns := &cluster.Columns{Figures: in.Figures}
+func (in *Inputs) columns() *view.Columns {
+	columns := &view.Columns{Figures: in.Figures}
 	columns.Derive()
 	return columns
 }
@@ -45,7 +45,7 @@ func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
 	nodes := e.worthKeeping(choice)
 	kept = &Inputs{Figures: columns.Select(nodes)}
 	for _, met := range e.input.Met {
-		one := rule.Met{Key: met.Key, Posting: cluster.Posting{Value: met.Value}}
+		one := rule.Met{Key: met.Key, Posting: view.Posting{Value: met.Value}}
 		at := 0
 		for i, node := range nodes {
 			for at < len(met.Nodes) && int(met.Nodes[at]) < node {
@@ -67,7 +67,7 @@ func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
 	return kept, omitted
 }
 
-// keepShares are the shares of some nodes, counted among all of their round.
+// keepShares is the shares of some nodes, among all nodes of their round.
 func (e *Engine) keepShares(nodes []int) []Shares {
 	kept := make([]Shares, len(e.scorers))
 	for s := range e.scorers {
@@ -81,7 +81,7 @@ func (e *Engine) keepShares(nodes []int) []Shares {
 	return kept
 }
 
-// worthKeeping are the nodes that the decision keeps, in order.
+// worthKeeping is the nodes that the decision keeps, in order.
 func (e *Engine) worthKeeping(choice Choice) []int {
 	columns := e.input.Columns
 	if columns.Len() <= MaxKept {
@@ -113,8 +113,8 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 	return slices.Compact(kept)
 }
 
-// otherWinners are the nodes that would have won without one of the keys or groups: a counterfactual names the right one only
-// if it is kept. Where several weighers combine there is none, because nodes that are not kept would count in it.
+// otherWinners is the nodes that would have won without one of the keys or groups. A counterfactual names the right node only
+// if that node is kept. Where several weighers combine there is none, because nodes that are not kept would count in it.
 func (e *Engine) otherWinners(choice Choice) []int {
 	if choice.Node < 0 || e.bypassed() || len(e.scorers) > 1 {
 		return nil
@@ -129,8 +129,7 @@ func (e *Engine) otherWinners(choice Choice) []int {
 	return others
 }
 
-// nearestRefused are the refused nodes with the fewest refusals that are not about an amount, then with the smallest
-// amount short.
+// nearestRefused is the refused nodes with the fewest refusals that are not about an amount, those that miss least first.
 func (e *Engine) nearestRefused(most int) []int {
 	type miss struct {
 		node, others int

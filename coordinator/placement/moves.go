@@ -5,33 +5,34 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
-// displaced is a VM that would have to move for the request to fit on its node.
+// displaced is a VM that would have to move so that the request fits on its node.
 type displaced struct {
 	node       int
-	allocation *cluster.Allocation
+	allocation *view.Allocation
 }
 
-// moves finds the smallest VM whose move to another node makes room for the request on its own, if there is one. The VM
-// moves only where all constraints let it; with local storage none does.
-func (e *Engine) moves(view *cluster.View) []Change {
+// moves finds the smallest VM whose move to another node alone makes room for the request, if there is one. All constraints
+// must allow the move; with local storage there is none.
+func (e *Engine) moves(v *view.View) []Change {
 	in := &e.input
-	if _, settings, _ := view.Cluster(in.Columns.Cluster); settings.Storage == cluster.LocalStorage || in.Headroom != nil {
-		return nil // with spare nodes, what is free after two moves is more than is tried out here
+	if _, settings, _ := v.Cluster(in.Columns.Cluster); settings.Storage == model.LocalStorage || in.Headroom != nil {
+		return nil // with spare nodes, the effect of two moves cannot be tried here
 	}
 	mover := e.trial()
 	trial := e.trial()
-	for _, one := range best(e.inTheWay(view), maxTries, func(a, b displaced) int {
+	for _, one := range best(e.inTheWay(v), maxTries, func(a, b displaced) int {
 		return cmp.Or(cmp.Compare(a.allocation.Memory, b.allocation.Memory), cmp.Compare(a.allocation.Name, b.allocation.Name),
 			cmp.Compare(a.allocation.VM, b.allocation.VM), cmp.Compare(a.node, b.node))
 	}) {
 		id, vm := in.Columns.IDs[one.node], one.allocation
-		reduced := view.Without(vm.VM, id)
-		if !trial.takesAlone(reduced.ColumnsOf(in.Columns.Cluster, []*cluster.NodeView{reduced.Node(id)}), e) {
+		reduced := v.Without(vm.VM, id)
+		if !trial.takesAlone(reduced.ColumnsOf(in.Columns.Cluster, []*view.NodeView{reduced.Node(id)}), e) {
 			continue
 		}
 		to := mover.roomiest(in.Columns, e, vm, one.node)
@@ -48,16 +49,16 @@ func (e *Engine) moves(view *cluster.View) []Change {
 }
 
 // takesAlone tells whether the only node of the columns would take another engine's request.
-func (e *Engine) takesAlone(columns *cluster.Columns, asked *Engine) bool {
+func (e *Engine) takesAlone(columns *view.Columns, asked *Engine) bool {
 	e.prepare(columns, asked.at, asked.request, 0)
 	e.input.Resolve()
 	e.input.Belong(asked.request.VM, asked.request.Labels, asked.request.along())
 	return e.choose().Node == 0
 }
 
-// inTheWay are the VMs whose memory is what is missing and that may move: Berth's own, not on their way already, not
-// immovable nor tied to the node by a disk, and in no group with those that are placed, which had better not be parted for them.
-func (e *Engine) inTheWay(view *cluster.View) []displaced {
+// inTheWay is the VMs that may move and have the memory that is missing: they are Berth's, not on their way, not immovable,
+// not tied to the node by a disk, and in no group with the VMs to be placed, from which they should not be separated.
+func (e *Engine) inTheWay(view *view.View) []displaced {
 	in := &e.input
 	most, second := e.roomiestTwo()
 	var found []displaced
@@ -83,8 +84,8 @@ func (e *Engine) inTheWay(view *cluster.View) []displaced {
 	return found
 }
 
-// companion tells whether a VM comes along, or is in a group of VMs with those that are placed.
-func (e *Engine) companion(vm *cluster.Allocation) bool {
+// companion tells whether a VM comes along, or shares a group of VMs with those to be placed.
+func (e *Engine) companion(vm *view.Allocation) bool {
 	if slices.Contains(e.request.along(), vm.VM) {
 		return true
 	}
@@ -98,7 +99,7 @@ func (e *Engine) companion(vm *cluster.Allocation) bool {
 	return false
 }
 
-// roomiestTwo are the largest rooms of any two nodes.
+// roomiestTwo is the two largest rooms of any nodes.
 func (e *Engine) roomiestTwo() (most, second units.Bytes) {
 	for _, room := range e.input.Columns.Room {
 		switch {
@@ -111,9 +112,9 @@ func (e *Engine) roomiestTwo() (most, second units.Bytes) {
 	return most, second
 }
 
-// roomiest is the node with most room that would take a VM, another one than it runs on; -1 if there is none. Nor is it the
-// node that the request's own VM would leave: its memory there is not free before the other one has moved.
-func (e *Engine) roomiest(columns *cluster.Columns, asked *Engine, vm *cluster.Allocation, except int) int {
+// roomiest is the node with most room that would take a VM, other than its own; -1 if there is none. The node that the
+// request's VM would leave does not count, because its memory is not free before the other VM has moved.
+func (e *Engine) roomiest(columns *view.Columns, asked *Engine, vm *view.Allocation, except int) int {
 	e.prepare(columns, asked.at, &Request{Purpose: ForMigrate, VM: vm.VM, Memory: vm.Memory, VCPUs: vm.VCPUs}, 0)
 	e.input.Belong(vm.VM, vm.Labels, nil)
 	e.filter()

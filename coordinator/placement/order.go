@@ -8,11 +8,11 @@ import (
 // SelectRank combines several weighers by rank times factor.
 const SelectRank = "rank"
 
-// candidate is a node that passed all constraints, on its way through the later stages.
+// candidate is a node that passed all constraints, with what the later stages make of it.
 type candidate struct {
 	contender
 	tier   int // from 1
-	band   int // round that let it in; 0 when the gate is off or let it in nowhere
+	band   int // round that let it in; 0 when the gate is off or let it in at none
 	shut   bool
 	system float64
 	parts  []part // of the score, by weigher, when there are several
@@ -21,8 +21,8 @@ type candidate struct {
 // part is what one of several weighers gave.
 type part struct{ raw, share, contribution float64 }
 
-// order runs Order, Gate, Weigh and Select on what filter left, for every candidate: best first, those that the gate shut
-// out last. It is what an explanation shows; choose comes to the same first one faster.
+// order runs Order, Gate, Weigh and Select on every candidate that filter left: best first, those that the gate refused last.
+// Explanations show it. The function choose finds the same best node faster.
 func (e *Engine) order() []candidate {
 	candidates := e.standings()
 	order := make([]sorted, len(candidates)) // sorted instead: a candidate is large to move about, and to look up
@@ -45,7 +45,7 @@ func (e *Engine) order() []candidate {
 	return ordered
 }
 
-// sorted is what mostly tells the place of a candidate: what compareGroup compares, and the score inside the group.
+// sorted is what usually decides a candidate's place: what compareGroup compares, and the score inside the group.
 type sorted struct {
 	group uint64
 	score float64
@@ -60,7 +60,7 @@ func sortedOf(one *candidate, at int) sorted {
 	return s
 }
 
-// standings are the candidates with their tiers, rounds and scores, in any order.
+// standings is the candidates with their tiers, rounds and scores, in any order.
 func (e *Engine) standings() []candidate {
 	admitted := make([]int, 0, len(e.candidates))
 	for _, node := range e.candidates {
@@ -93,12 +93,12 @@ func (e *Engine) standings() []candidate {
 	return candidates
 }
 
-// compareCandidates puts the better one first. No two are equal.
+// compareCandidates sorts the better one first. No two are equal.
 func compareCandidates(a, b *candidate) int {
 	if group := compareGroup(a, b); group != 0 {
 		return group
 	}
-	if a.shut && a.system != b.system { // the nearest to the threshold first
+	if a.shut && a.system != b.system { // the one closest to the threshold comes first
 		return cmp.Compare(b.system, a.system)
 	}
 	if a.beats(&b.contender) {
@@ -107,7 +107,7 @@ func compareCandidates(a, b *candidate) int {
 	return 1
 }
 
-// compareGroup puts tiers and bands in order: only nodes of one tier and band compete by score.
+// compareGroup sorts by tier and band: only nodes of one tier and band compete by score.
 func compareGroup(a, b *candidate) int {
 	switch {
 	case a.shut != b.shut && a.shut:
@@ -118,8 +118,8 @@ func compareGroup(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.band, b.band))
 }
 
-// score fills the scores in. One weigher: its raw score, which is FCO. Several: what the selector makes of them among the
-// nodes of one tier and band. Without any weigher all are equal.
+// score computes the scores. One weigher: its raw score, which is FCO. Several: what the selector makes of them among the
+// nodes of one tier and band. Without any weigher all nodes are equal.
 func (e *Engine) score(candidates []candidate) {
 	switch len(e.scorers) {
 	case 0:
@@ -134,7 +134,7 @@ func (e *Engine) score(candidates []candidate) {
 	}
 }
 
-// combineGroups combines the weighers for each tier and band apart.
+// combineGroups combines the weighers in each tier and band separately.
 func (e *Engine) combineGroups(candidates []candidate) {
 	slices.SortStableFunc(candidates, func(a, b candidate) int { return compareGroup(&a, &b) })
 	parts := make([]part, len(candidates)*len(e.scorers))
@@ -163,7 +163,7 @@ func (e *Engine) combineGroups(candidates []candidate) {
 	}
 }
 
-// choiceOf reads the choice off the order of all candidates.
+// choiceOf is the choice that follows from the order of all candidates.
 func (e *Engine) choiceOf(ordered []candidate) Choice {
 	choice := Choice{Node: -1, RunnerUp: -1, Candidates: len(ordered)}
 	switch {
@@ -202,7 +202,7 @@ func (e *Engine) choiceOf(ordered []candidate) Choice {
 	return choice
 }
 
-// first moves a node to the front: the one that was chosen, where it is not the best one (IfBetter).
+// first moves the chosen node to the front where it is not the best one (IfBetter).
 func first(ordered []candidate, node int) {
 	at := slices.IndexFunc(ordered, func(c candidate) bool { return c.node == node })
 	if at > 0 {
@@ -212,7 +212,7 @@ func first(ordered []candidate, node int) {
 	}
 }
 
-// best keeps the first most of the values in order, and sorts no more than it has to.
+// best returns the first most values in order, without sorting the others.
 func best[T any](values []T, most int, compare func(a, b T) int) []T {
 	if len(values) <= 2*most {
 		slices.SortFunc(values, compare)

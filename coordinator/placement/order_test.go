@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -159,7 +160,7 @@ vm a on=node2 memory=15G vcpus=2 shows=G:1
 start new memory=4G vcpus=1 pin=node9 exclude=node1 home=node3 wants=G:1:5
 `)
 	e := newEngine(t, Affinity())
-	e.Choose(s.view().Columns(cluster.DefaultCluster), noon, &s.asked[0].request, 1)
+	e.Choose(s.view().Columns(model.DefaultCluster), noon, &s.asked[0].request, 1)
 	for node := range e.out {
 		for _, c := range constraint.All() {
 			if n := testing.AllocsPerRun(100, func() { c.Check(&e.input, node) }); n != 0 {
@@ -185,7 +186,7 @@ func TestScoreCountsEveryInstanceAndOnlyPairs(t *testing.T) {
 // What the scan of columns adds is proximity times weight, whatever the figures.
 func TestAContributionIsProximityTimesWeight(t *testing.T) {
 	for _, one := range [][3]float64{
-		{1, 1, 100}, {0.25, 1, -50}, {0, 1, 7}, {-0.5, 0.25, 3}, {5, 1, 9}, {cluster.Unknown, 0, 40}, {1e9, 1e9, 1e9},
+		{1, 1, 100}, {0.25, 1, -50}, {0, 1, 7}, {-0.5, 0.25, 3}, {5, 1, 9}, {view.Unknown, 0, 40}, {1e9, 1e9, 1e9},
 	} {
 		present, wanted, weight := one[0], one[1], one[2]
 		if got, want := key.Contribution(present, wanted, weight), key.Proximity(present, wanted)*weight; got != want {

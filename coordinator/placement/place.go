@@ -4,30 +4,31 @@ import (
 	"cmp"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/view"
 )
 
 // Place decides where the request goes: one pass through Filter, Order, Gate, Weigh and Select over the nodes of the
-// request's cluster. ID, Caller, Operation and DryRun of the decision are the caller's to fill in; At is the view's.
+// request's cluster. The caller fills in ID, Caller, Operation and DryRun of the decision; At is the view's time.
 //
-// The same view, request, policy and seed give the same decision, whatever the order of the nodes was when the view was
-// made. The VM is left out of its current node's figures, and that node is a candidate: chosen, it means Stay.
-func Place(view *cluster.View, request Request, policy Policy, seed uint64) Decision {
+// The same view, request, policy and seed give the same decision, whatever order the nodes had. The VM is left out of its
+// current node's figures, and that node is a candidate: choosing it means Stay.
+func Place(view *view.View, request Request, policy Policy, seed uint64) Decision {
 	if request.Current != "" {
 		view = view.Without(request.VM, request.Current)
 	}
-	columns := view.Columns(cmp.Or(request.Cluster, cluster.DefaultCluster))
+	columns := view.Columns(cmp.Or(request.Cluster, model.DefaultCluster))
 	return place(columns, view.At, request, policy, seed, view)
 }
 
-// PlaceOn is Place on columns that are there already and leave the VM out of its current node. Without a view it cannot
-// tell of a refusal which VM would have to move.
-func PlaceOn(columns *cluster.Columns, at time.Time, request Request, policy Policy, seed uint64) Decision {
+// PlaceOn is Place on existing columns, which must leave the VM out of its current node. Without a view it cannot say which
+// VM would have to move after a refusal.
+func PlaceOn(columns *view.Columns, at time.Time, request Request, policy Policy, seed uint64) Decision {
 	return place(columns, at, request, policy, seed, nil)
 }
 
 func place(
-	columns *cluster.Columns, at time.Time, request Request, policy Policy, seed uint64, view *cluster.View,
+	columns *view.Columns, at time.Time, request Request, policy Policy, seed uint64, view *view.View,
 ) Decision {
 	decision := Decision{At: at, Policy: policy.Name, Seed: seed, Request: request, Outcome: Refused}
 	engine, err := NewEngine(policy)
@@ -42,8 +43,8 @@ func place(
 	return decision
 }
 
-// record writes down what came of the decision that was just made, and what it was made on.
-func (e *Engine) record(decision *Decision, choice Choice, view *cluster.View) {
+// record writes down the result of the decision that was just made, and its inputs.
+func (e *Engine) record(decision *Decision, choice Choice, view *view.View) {
 	e.fill(decision, choice)
 	rules := e.policy
 	decision.Rules = &rules
@@ -53,7 +54,7 @@ func (e *Engine) record(decision *Decision, choice Choice, view *cluster.View) {
 	}
 }
 
-// fill writes down what came of the decision.
+// fill writes down the result of the decision.
 func (e *Engine) fill(decision *Decision, choice Choice) {
 	decision.FailedPhase, decision.Round = choice.FailedPhase, choice.Round
 	if choice.Node < 0 {

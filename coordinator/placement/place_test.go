@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/shared/units"
 )
@@ -84,7 +84,7 @@ func TestTheWinnerIsTheOneOfTheDesign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
 		request.IfBetter, request.Home = 0, ""
-		policy, _ := Builtin(PolicyAffinity, cluster.SettingsOf(&s.cluster))
+		policy, _ := Builtin(PolicyAffinity, model.SettingsOf(&s.cluster))
 		d := Explain(Place(s.view(), request, policy, seed))
 		var candidates []NodeResult
 		for _, node := range d.Nodes {
@@ -173,8 +173,8 @@ func TestStrangersAreNotFelt(t *testing.T) {
 				continue
 			}
 			for range rapid.IntRange(0, 3).Draw(t, "more") {
-				s.vms[i].Resident = append(s.vms[i].Resident, cluster.ResidentKey{
-					Class: cluster.CustomerKey, Name: rapid.SampledFrom([]string{"A", "B", "_C"}).Draw(t, "name"),
+				s.vms[i].Resident = append(s.vms[i].Resident, model.ResidentKey{
+					Class: model.CustomerKey, Name: rapid.SampledFrom([]string{"A", "B", "_C"}).Draw(t, "name"),
 					Value: float64(rapid.IntRange(0, 2).Draw(t, "value")),
 				})
 			}

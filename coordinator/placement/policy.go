@@ -6,15 +6,15 @@ import (
 	"math"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 )
 
-// Policy is what a cluster switches on: plain data, rules by name. It is validated where it comes in; Place refuses
-// everything on a policy that is not valid.
+// Policy is what a cluster uses: plain data, rules by name. It is validated where it comes in. With a policy that is not
+// valid Place refuses everything.
 type Policy struct {
 	Name        string   `json:"name"`
 	Constraints []string `json:"constraints"` // all have to pass
@@ -24,17 +24,16 @@ type Policy struct {
 	Selector    string   `json:"selector"` // how several weighers are combined
 
 	// CustomerKeyScope is whose VMs a customer key can meet.
-	CustomerKeyScope cluster.KeyScope `json:"customer_key_scope"`
+	CustomerKeyScope model.KeyScope `json:"customer_key_scope"`
 
-	// ManagerGrace is by how many VMs a node that carries the site's management is to have less than others: the weigher
-	// vm-count adds it (oVirt's SPMVMCountGrace).
+	// ManagerGrace is how many fewer VMs a node with the site's management should have, for vm-count (oVirt's SPMVMCountGrace).
 	ManagerGrace int `json:"manager_grace,omitempty"`
 }
 
 // MaxManagerGrace bounds Policy.ManagerGrace.
 const MaxManagerGrace = 100_000
 
-// Factor is one weigher of a policy. The factor counts only beside other weighers.
+// Factor is one weigher of a policy. With only one weigher its factor does not count.
 type Factor struct {
 	Weigher string  `json:"weigher"`
 	Factor  float64 `json:"factor"`
@@ -51,13 +50,13 @@ const (
 	PolicyAffinity = "affinity"              // FCO: rounds of system keys, then customer keys
 	PolicyEvenLoad = "evenly-distributed"    // oVirt: by CPU load and memory
 	PolicyEvenVMs  = "vm-evenly-distributed" // oVirt: by how many VMs a node has
-	PolicyNone     = "none"                  // what passes the constraints is drawn
+	PolicyNone     = "none"                  // nodes that pass the constraints are drawn
 )
 
 // managerGrace is oVirt's default of SPMVMCountGrace.
 const managerGrace = 5
 
-// Builtins are the names of the built-in policies, the default one first.
+// Builtins is the names of the built-in policies, the default one first.
 func Builtins() []string { return []string{PolicyAffinity, PolicyEvenLoad, PolicyEvenVMs, PolicyNone} }
 
 // DefaultBalancer is the name of the balancer that goes with a built-in policy; "none" with any other.
@@ -72,10 +71,9 @@ func DefaultBalancer(policy string) string {
 	}
 }
 
-// Builtin is a built-in policy by name for a cluster with these settings; false if there is none of that name. All have every
-// constraint, so hard rules of groups hold by each of them. The factors are those of oVirt's engine. Each call gives a copy
-// of its own.
-func Builtin(name string, settings cluster.Settings) (Policy, bool) {
+// Builtin is a built-in policy by name for a cluster with these settings; false if no built-in policy has that name. All of
+// them have every constraint, so hard rules of groups always hold. The factors are oVirt's. Each call returns a new copy.
+func Builtin(name string, settings model.Settings) (Policy, bool) {
 	policy := Policy{
 		Name: name, Planner: "first-fit", Gate: Gate{Kind: GateOff}, Selector: SelectRank, CustomerKeyScope: settings.KeyScope,
 		Weighers: []Factor{
@@ -106,10 +104,10 @@ func Builtin(name string, settings cluster.Settings) (Policy, bool) {
 	return policy, true
 }
 
-// Affinity is the default policy with the settings that a cluster has by default. It is exactly FCO for a VM that is in no
-// group and prefers no node: the weighers that it has beside the customer keys say nothing then.
+// Affinity is the default policy with the default settings of a cluster. For a VM that is in no group and prefers no node it
+// is exactly FCO, because the other weighers have nothing to say about such a VM.
 func Affinity() Policy {
-	policy, _ := Builtin(PolicyAffinity, cluster.DefaultSettings())
+	policy, _ := Builtin(PolicyAffinity, model.DefaultSettings())
 	return policy
 }
 
@@ -136,7 +134,7 @@ func NewEngine(policy Policy) (*Engine, error) {
 	return engineOf(policy)
 }
 
-// engineOf is NewEngine for a policy that a decision was made by: the release may not have had all that is mandatory now.
+// engineOf is NewEngine for the policy of an old decision, whose release may have had fewer mandatory constraints.
 func engineOf(policy Policy) (*Engine, error) {
 	invalid := func(format string, a ...any) (*Engine, error) {
 		return nil, fmt.Errorf("%w: policy %q: %s", ErrInvalidPolicy, policy.Name, fmt.Sprintf(format, a...))
@@ -172,7 +170,7 @@ func engineOf(policy Policy) (*Engine, error) {
 	if policy.ManagerGrace < 0 || policy.ManagerGrace > MaxManagerGrace {
 		return invalid("the grace of nodes with the site's management is %d VMs, want 0 to %d", policy.ManagerGrace, MaxManagerGrace)
 	}
-	if scope := policy.CustomerKeyScope; scope != cluster.ScopeCustomer && scope != cluster.ScopeCluster {
+	if scope := policy.CustomerKeyScope; scope != model.ScopeCustomer && scope != model.ScopeCluster {
 		return invalid("there is no customer key scope %q", scope)
 	}
 	return e, nil
@@ -234,7 +232,7 @@ func (e *Engine) addSelector(name string) error {
 	return nil
 }
 
-// finite numbers are also small enough that no sum of them is not.
+// finite numbers are also small enough that every sum of them is finite.
 func finite(f float64) bool {
 	const most = 1e12
 	return math.Abs(f) <= most

@@ -1,14 +1,17 @@
 package placement
 
-import "berth/coordinator/cluster"
+import (
+	"berth/coordinator/model"
+	"berth/coordinator/view"
+)
 
 // MaxRequestDisks is how many disks a request may have.
-const MaxRequestDisks = cluster.MaxDisks
+const MaxRequestDisks = model.MaxDisks
 
 // needs is what the request asks of the nodes' surroundings.
-func (e *Engine) needs(request *Request) cluster.Needs {
-	needs := cluster.Needs{Pools: len(request.Disks) > 0, Networks: request.Networks, HostCPU: request.PassedCPU != ""}
-	if request.CPU != cluster.CPUHostPassthrough {
+func (e *Engine) needs(request *Request) view.Needs {
+	needs := view.Needs{Pools: len(request.Disks) > 0, Networks: request.Networks, HostCPU: request.PassedCPU != ""}
+	if request.CPU != model.CPUHostPassthrough {
 		needs.CPU = request.CPU
 	}
 	if e.plan.Accounts {

@@ -9,13 +9,13 @@ import (
 	"berth/coordinator/placement/planner"
 )
 
-// The causes for which a decision cannot be made again, or comes out otherwise.
+// The reasons why a decision cannot be made again, or has another result.
 var (
 	ErrNotReplayable = errors.New("the decision keeps no inputs: it is of release 0.1, or its policy or request was not valid")
 	ErrDiffers       = errors.New("the decision comes out differently")
 )
 
-// DiffersError names what came out differently. It wraps ErrDiffers.
+// DiffersError names what is different. It wraps ErrDiffers.
 type DiffersError struct{ Differences []string }
 
 func (e *DiffersError) Error() string {
@@ -24,9 +24,9 @@ func (e *DiffersError) Error() string {
 
 func (e *DiffersError) Unwrap() error { return ErrDiffers }
 
-// Replay makes the decision again from what it keeps, and compares. What is not made again, because it needs what no
-// decision keeps, is taken over: what would change a refusal and, where nodes are left out, the reason, which counts them.
-// The error is ErrNotReplayable, a *DiffersError, or what is wrong with its policy.
+// Replay makes the decision again from what it keeps, and compares. What needs more than the decision keeps is copied: the
+// changes that would help a refusal, and the reason where nodes are left out, because it counts them. The error is
+// ErrNotReplayable, a *DiffersError, or what is wrong with its policy.
 func Replay(d Decision) (again Decision, err error) {
 	again, err = d.replayed()
 	if err != nil {
@@ -54,7 +54,7 @@ func Replay(d Decision) (again Decision, err error) {
 	return again, nil
 }
 
-// replayed is what comes out of the nodes that are kept. Where every cluster was left out, none of them was looked at.
+// replayed is the result from the nodes that are kept. Where every cluster was left out, no node was looked at.
 func (d *Decision) replayed() (Decision, error) {
 	again := *d
 	if d.Rules == nil && d.FailedPhase == PhaseThreshold {
@@ -75,8 +75,7 @@ func (d *Decision) replayed() (Decision, error) {
 	return again, nil
 }
 
-// replayOrder puts the clusters in order again, on what is kept of them. Where some are left out of the record nothing can be
-// said.
+// replayOrder orders the clusters again from what is kept about them. Where the record leaves some out it cannot tell.
 func (d *Decision) replayOrder() (differences []string) {
 	if len(d.Tried) == 0 || d.Across == nil || d.Across.Omitted > 0 {
 		return nil
@@ -91,7 +90,7 @@ func (d *Decision) replayOrder() (differences []string) {
 	}
 	planner.ByCapacity(places)
 	ordered := d.Across.order(places)
-	for i := range ordered { // what is left out comes last
+	for i := range ordered { // clusters that were left out come last
 		was := d.Tried[slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Cluster == ordered[i].Cluster })]
 		ordered[i].CPU, ordered[i].RAM, ordered[i].Threshold = was.CPU, was.RAM, was.Threshold
 		ordered[i].LeftOut, ordered[i].Outcome, ordered[i].Reason = ordered[i].crossing(), was.Outcome, was.Reason

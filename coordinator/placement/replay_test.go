@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/shared/units"
 )
@@ -63,9 +63,9 @@ func TestReplayOnTheKeptNodesComesToTheSame(t *testing.T) {
 		}
 		request.CustomerKeys = []key.Weighted{{
 			Name: "G", Value: float64(rapid.IntRange(0, 9).Draw(t, "group")), Weight: rapid.Float64Range(-100, 100).Draw(t, "weight"),
-			Class: cluster.CustomerKey,
+			Class: model.CustomerKey,
 		}}
-		policy, _ := Builtin(rapid.SampledFrom(Builtins()).Draw(t, "policy"), cluster.DefaultSettings())
+		policy, _ := Builtin(rapid.SampledFrom(Builtins()).Draw(t, "policy"), model.DefaultSettings())
 		policy.Selector = rapid.SampledFrom([]string{SelectRank, "percentage-dynamic", "sum"}).Draw(t, "selector")
 		if len(policy.Weighers) > 0 && rapid.Bool().Draw(t, "without customer keys") {
 			request.CustomerKeys = nil
@@ -81,22 +81,22 @@ func TestReplayOnTheKeptNodesComesToTheSame(t *testing.T) {
 }
 
 // drawCrowdGroups are groups of VMs and nodes of a crowd, the VM to be placed among them or not.
-func drawCrowdGroups(t *rapid.T) []cluster.Resource {
-	var groups []cluster.Resource
+func drawCrowdGroups(t *rapid.T) []model.Resource {
+	var groups []model.Resource
 	some := rapid.Custom(func(t *rapid.T) string { return fmt.Sprintf("n%06d", rapid.IntRange(0, MaxKept).Draw(t, "node")) })
 	vm := rapid.Custom(func(t *rapid.T) string { return some.Draw(t, "node") + "-1" })
-	polarity := rapid.SampledFrom([]cluster.Polarity{cluster.Disabled, cluster.Positive, cluster.Negative})
+	polarity := rapid.SampledFrom([]model.Polarity{model.Disabled, model.Positive, model.Negative})
 	for i := range rapid.IntRange(0, 3).Draw(t, "groups") {
-		group := cluster.Resource{
-			Kind: cluster.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
+		group := model.Resource{
+			Kind: model.KindGroup, ID: fmt.Sprint("g", i), Name: fmt.Sprint("group-", i),
 			Settings: map[string]string{
-				cluster.SettingVMsRule: string(polarity.Draw(t, "VM rule")), cluster.SettingNodesRule: string(polarity.Draw(t, "node rule")),
-				cluster.SettingVMsEnforcing:   fmt.Sprint(rapid.Bool().Draw(t, "hard VM rule")),
-				cluster.SettingNodesEnforcing: fmt.Sprint(rapid.Bool().Draw(t, "hard node rule")),
+				model.SettingVMsRule: string(polarity.Draw(t, "VM rule")), model.SettingNodesRule: string(polarity.Draw(t, "node rule")),
+				model.SettingVMsEnforcing:   fmt.Sprint(rapid.Bool().Draw(t, "hard VM rule")),
+				model.SettingNodesEnforcing: fmt.Sprint(rapid.Bool().Draw(t, "hard node rule")),
 			},
 			Members: map[string][]string{
-				cluster.MembersVMs:   slices.Sorted(slices.Values(rapid.SliceOfNDistinct(vm, 1, 60, rapid.ID).Draw(t, "VMs"))),
-				cluster.MembersNodes: slices.Sorted(slices.Values(rapid.SliceOfNDistinct(some, 0, 60, rapid.ID).Draw(t, "nodes"))),
+				model.MembersVMs:   slices.Sorted(slices.Values(rapid.SliceOfNDistinct(vm, 1, 60, rapid.ID).Draw(t, "VMs"))),
+				model.MembersNodes: slices.Sorted(slices.Values(rapid.SliceOfNDistinct(some, 0, 60, rapid.ID).Draw(t, "nodes"))),
 			},
 		}
 		groups = append(groups, group)

@@ -7,15 +7,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
 // addPool declares a pool, and puts it on nodes as NODE:CAPACITY:AVAILABLE.
 func (s *scenario) addPool(name string, w words) {
-	s.pools = append(s.pools, cluster.Resource{
-		ID: "id-" + name, Kind: cluster.KindPool, Name: name,
-		Settings: map[string]string{cluster.SettingScope: w.text("scope"), cluster.SettingOverProvisioning: w.text("over")},
+	s.pools = append(s.pools, model.Resource{
+		ID: "id-" + name, Kind: model.KindPool, Name: name,
+		Settings: map[string]string{model.SettingScope: w.text("scope"), model.SettingOverProvisioning: w.text("over")},
 	})
 	for _, text := range slices.Concat(w.named["node"], w.named["inactive"]) {
 		parts := strings.Split(text, ":")
@@ -23,7 +23,7 @@ func (s *scenario) addPool(name string, w words) {
 		if !known || len(parts) != 3 {
 			w.t.Fatalf("%s: %s: want NODE:CAPACITY:AVAILABLE of a node above", w.line, text)
 		}
-		facts.Pools = append(facts.Pools, cluster.PoolFacts{
+		facts.Pools = append(facts.Pools, model.PoolFacts{
 			Name: name, Active: slices.Contains(w.named["node"], text), Capacity: w.parsed(parts[1]), Available: w.parsed(parts[2]),
 		})
 		s.facts[parts[0]] = facts
@@ -32,9 +32,9 @@ func (s *scenario) addPool(name string, w words) {
 
 // addVolume puts a disk of a VM into a pool.
 func (s *scenario) addVolume(name string, w words) {
-	s.disks = append(s.disks, cluster.Resource{
-		ID: "id-" + name, Kind: cluster.KindDisk, Name: name,
-		Volume: &cluster.Volume{Pool: "id-" + w.text("pool"), Nodes: w.named["node"], Name: name, Capacity: w.size("size")},
+	s.disks = append(s.disks, model.Resource{
+		ID: "id-" + name, Kind: model.KindDisk, Name: name,
+		Volume: &model.Volume{Pool: "id-" + w.text("pool"), Nodes: w.named["node"], Name: name, Capacity: w.size("size")},
 	})
 	for i := range s.vms {
 		if s.vms[i].ID == w.text("of") {
@@ -52,7 +52,7 @@ func (w words) parsed(text string) units.Bytes {
 }
 
 // knowAround reads what a node has around its VMs.
-func knowAround(facts *cluster.NodeFacts, w words) {
+func knowAround(facts *model.NodeFacts, w words) {
 	facts.PoolsKnown, facts.NetworksKnown = !w.has("no-pools"), !w.has("no-networks")
 	facts.Networks, facts.Bridges = w.named["network"], w.named["bridge"]
 	facts.CPUModels, facts.HostCPU = w.named["cpu_model"], w.text("host_cpu")
@@ -121,8 +121,8 @@ func drawAround(t *rapid.T, s *scenario, request *Request) {
 	scopes := rapid.SampledFrom([]string{"shared", "local"})
 	pools := []string{"p0", "p1", "p2"}[:rapid.IntRange(0, 3).Draw(t, "pools")]
 	for _, id := range pools {
-		s.pools = append(s.pools, cluster.Resource{
-			ID: id, Kind: cluster.KindPool, Name: "pool-" + id, Settings: map[string]string{cluster.SettingScope: scopes.Draw(t, "scope")},
+		s.pools = append(s.pools, model.Resource{
+			ID: id, Kind: model.KindPool, Name: "pool-" + id, Settings: map[string]string{model.SettingScope: scopes.Draw(t, "scope")},
 		})
 	}
 	gib := func(label string, most int) units.Bytes {
@@ -136,7 +136,7 @@ func drawAround(t *rapid.T, s *scenario, request *Request) {
 		facts := s.facts[id]
 		for _, pool := range pools {
 			if mostly("has pool") {
-				facts.Pools = append(facts.Pools, cluster.PoolFacts{
+				facts.Pools = append(facts.Pools, model.PoolFacts{
 					Name: "pool-" + pool, Active: mostly("active"), Capacity: gib("capacity", 40), Available: gib("available", 2),
 				})
 			}
@@ -167,9 +167,9 @@ func drawAround(t *rapid.T, s *scenario, request *Request) {
 		request.Disks = append(request.Disks, disk)
 	}
 	for i := range rapid.IntRange(0, 6).Draw(t, "volumes") {
-		s.disks = append(s.disks, cluster.Resource{
-			ID: fmt.Sprint("v", i), Kind: cluster.KindDisk, Name: fmt.Sprint("volume", i),
-			Volume: &cluster.Volume{Pool: pool.Draw(t, "volume pool"), Nodes: []string{some.Draw(t, "volume node")}, Capacity: gib("volume size", 10)},
+		s.disks = append(s.disks, model.Resource{
+			ID: fmt.Sprint("v", i), Kind: model.KindDisk, Name: fmt.Sprint("volume", i),
+			Volume: &model.Volume{Pool: pool.Draw(t, "volume pool"), Nodes: []string{some.Draw(t, "volume node")}, Capacity: gib("volume size", 10)},
 		})
 		if len(s.vms) > 0 {
 			s.vms[i%len(s.vms)].Disks = append(s.vms[i%len(s.vms)].Disks, fmt.Sprint("v", i))
@@ -177,7 +177,7 @@ func drawAround(t *rapid.T, s *scenario, request *Request) {
 	}
 	request.CopyStorage = rapid.Bool().Draw(t, "copy")
 	request.Networks = rapid.SampledFrom([][]string{nil, {"lan"}, {"bridge:br0", "lan"}, {"san"}}).Draw(t, "needs networks")
-	request.CPU = rapid.SampledFrom([]string{"", "Haswell", "Penryn", cluster.CPUHostPassthrough}).Draw(t, "needs CPU")
+	request.CPU = rapid.SampledFrom([]string{"", "Haswell", "Penryn", model.CPUHostPassthrough}).Draw(t, "needs CPU")
 	request.PassedCPU = rapid.SampledFrom([]string{"", "", "x"}).Draw(t, "passed CPU")
 	request.Planner = rapid.SampledFrom([]string{"", "first-fit", "user-dispersing", "user-concentrated"}).Draw(t, "planner")
 	request.Last = some.Draw(t, "last")

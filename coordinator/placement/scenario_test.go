@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -23,7 +24,7 @@ func ptr[T any](value T) *T { return &value }
 //
 //	cluster [storage=local] [initial_msav=F] [final_msav=F] [msav_steps=N] [customer_key_scope=cluster] [no-specials]
 //	        [spare_nodes=N] [key=NAME:VALUE:WEIGHT]... [node_key=NAME:DEFAULT]... [sticky=NAME:DEFAULT:WEIGHT]...
-//	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
+//	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [pressure=F] [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
 //	     [maintenance=REASON] [liveness=WORD] [telemetry=AGE] [no-inventory] [no-domains] [no-telemetry] [key=NAME:VALUE]...
 //	     [label=WORD]... [management]
 //	vm NAME on=NODE memory=SIZE vcpus=N [resident=SIZE] [cpu=F] [foreign] [young] [arriving] [customer=ID] [billing=ID]
@@ -45,13 +46,13 @@ func ptr[T any](value T) *T { return &value }
 //	ranks               likewise, as CSV
 //	capacity NAME as start, [most=N]
 type scenario struct {
-	cluster      cluster.Resource
-	nodes        []cluster.Node
-	vms          []cluster.VM
-	reservations []cluster.Reservation
-	groups       []cluster.Resource
-	pools, disks []cluster.Resource
-	facts        map[string]cluster.NodeFacts
+	cluster      model.Resource
+	nodes        []model.Node
+	vms          []model.VM
+	reservations []model.Reservation
+	groups       []model.Resource
+	pools, disks []model.Resource
+	facts        map[string]model.NodeFacts
 	change       func(*Policy)
 	asked        []asked
 }
@@ -67,27 +68,27 @@ type asked struct {
 
 func newScenario() *scenario {
 	return &scenario{
-		cluster: cluster.DefaultClusterRecord(), facts: make(map[string]cluster.NodeFacts), change: func(*Policy) {},
+		cluster: model.DefaultClusterRecord(), facts: make(map[string]model.NodeFacts), change: func(*Policy) {},
 	}
 }
 
-func (s *scenario) view() *cluster.View {
+func (s *scenario) view() *view.View {
 	vms := slices.Clone(s.vms)
 	for i := range s.groups { // what is listed and runs nowhere is stopped
-		for _, id := range s.groups[i].Members[cluster.MembersVMs] {
-			if !slices.ContainsFunc(vms, func(vm cluster.VM) bool { return vm.ID == id }) {
-				vms = append(vms, cluster.VM{ID: id, Name: id, Desired: cluster.Stopped})
+		for _, id := range s.groups[i].Members[model.MembersVMs] {
+			if !slices.ContainsFunc(vms, func(vm model.VM) bool { return vm.ID == id }) {
+				vms = append(vms, model.VM{ID: id, Name: id, Desired: model.Stopped})
 			}
 		}
 	}
-	return cluster.NewView(noon, 1, cluster.Records{
-		Clusters: []cluster.Resource{s.cluster}, Nodes: s.nodes, VMs: vms, Reservations: s.reservations, Groups: s.groups,
+	return view.New(noon, 1, view.Records{
+		Clusters: []model.Resource{s.cluster}, Nodes: s.nodes, VMs: vms, Reservations: s.reservations, Groups: s.groups,
 		Pools: s.pools, Disks: s.disks,
 	}, s.facts)
 }
 
 func (s *scenario) policy() Policy {
-	policy, _ := Builtin(PolicyAffinity, cluster.SettingsOf(&s.cluster))
+	policy, _ := Builtin(PolicyAffinity, model.SettingsOf(&s.cluster))
 	s.change(&policy)
 	return policy
 }
@@ -111,7 +112,7 @@ func (s *scenario) answer(t *testing.T, one asked, before *Decision) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		capacity := engine.Capacity(s.view().Columns(cluster.DefaultCluster), noon, one.request, one.capacity)
+		capacity := engine.Capacity(s.view().Columns(model.DefaultCluster), noon, one.request, one.capacity)
 		text := fmt.Sprintf("%s fit", count(capacity.Count, "VM"))
 		if capacity.RunsOut != "" {
 			text += fmt.Sprintf("; %s runs out first: %s", capacity.RunsOut, capacity.Reason)
@@ -225,15 +226,15 @@ func parseScenario(t *testing.T, text string) *scenario {
 		}
 	}
 	for id, facts := range s.facts {
-		slices.SortFunc(facts.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+		slices.SortFunc(facts.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 		s.facts[id] = facts
 	}
 	return s
 }
 
 func (s *scenario) addNode(name string, w words) {
-	node := cluster.Node{ID: name, Name: name, Cluster: cluster.DefaultCluster, Labels: w.named["label"], Management: w.has("management")}
-	node.Settings = cluster.NodeSettings{
+	node := model.Node{ID: name, Name: name, Cluster: model.DefaultCluster, Labels: w.named["label"], Management: w.has("management")}
+	node.Settings = model.NodeSettings{
 		RAMRatio: w.optional("ram_ratio"), CPURatio: w.optional("cpu_ratio"), Overhead: w.optionalSize("overhead"),
 	}
 	for _, text := range w.named["key"] {
@@ -247,9 +248,9 @@ func (s *scenario) addNode(name string, w words) {
 		node.Maintenance, node.MaintenanceReason = true, w.text("maintenance")
 	}
 	s.nodes = append(s.nodes, node)
-	facts := cluster.NodeFacts{Liveness: cluster.Up}
+	facts := model.NodeFacts{Liveness: model.Up}
 	if w.has("liveness") {
-		facts.Liveness = cluster.Liveness(w.text("liveness"))
+		facts.Liveness = model.Liveness(w.text("liveness"))
 		facts.LivenessReason = "as the scenario says"
 	}
 	if !w.has("no-inventory") {
@@ -274,18 +275,18 @@ func (s *scenario) addNode(name string, w words) {
 
 func (s *scenario) addVM(name string, w words) {
 	on := w.text("on")
-	spec := cluster.VMSpec{Memory: w.size("memory"), VCPUs: int(w.float("vcpus"))}
+	spec := model.VMSpec{Memory: w.size("memory"), VCPUs: int(w.float("vcpus"))}
 	if w.has("arriving") {
-		s.reservations = append(s.reservations, cluster.Reservation{
+		s.reservations = append(s.reservations, model.Reservation{
 			Node: on, VM: name, Name: name, Memory: spec.Memory, VCPUs: spec.VCPUs, Operation: "op-" + name,
 		})
 		return
 	}
-	var resident []cluster.ResidentKey
+	var resident []model.ResidentKey
 	for word, class := range classes("shows") {
 		for _, text := range w.named[word] {
 			name, figures := w.key(text, 1)
-			resident = append(resident, cluster.ResidentKey{Class: class, Name: name, Value: figures[0]})
+			resident = append(resident, model.ResidentKey{Class: class, Name: name, Value: figures[0]})
 		}
 	}
 	started := noon.Add(-time.Hour)
@@ -293,41 +294,41 @@ func (s *scenario) addVM(name string, w words) {
 		started = noon
 	}
 	if !w.has("foreign") {
-		vm := cluster.VM{
-			ID: name, Name: name, Spec: spec, Desired: cluster.Running, Holder: on, Epoch: 1, StartedAt: started,
+		vm := model.VM{
+			ID: name, Name: name, Spec: spec, Desired: model.Running, Holder: on, Epoch: 1, StartedAt: started,
 			Resident: resident, Owner: w.owner(), Labels: w.named["label"],
 		}
 		if w.has("immovable") {
-			vm.Migration = cluster.MigrateNever
+			vm.Migration = model.MigrateNever
 		}
 		vm.HA = w.has("ha")
 		s.vms = append(s.vms, vm)
 	}
 	if w.has("moving_to") {
-		s.reservations = append(s.reservations, cluster.Reservation{
+		s.reservations = append(s.reservations, model.Reservation{
 			Node: w.text("moving_to"), VM: name, Name: name, Memory: spec.Memory, VCPUs: spec.VCPUs, Operation: "op-" + name,
 		})
 	}
 	facts := s.facts[on]
-	facts.Domains = append(facts.Domains, cluster.Domain{
-		UUID: name, Name: name, State: cluster.DomainRunning, Memory: spec.Memory, VCPUs: spec.VCPUs, Since: started,
+	facts.Domains = append(facts.Domains, model.Domain{
+		UUID: name, Name: name, State: model.DomainRunning, Memory: spec.Memory, VCPUs: spec.VCPUs, Since: started,
 		Resident: w.optionalSize("resident"), CPU: w.optional("cpu"),
 	})
 	s.facts[on] = facts
 }
 
 func (s *scenario) addGroup(name string, w words) {
-	record := cluster.Resource{
-		Kind: cluster.KindGroup, ID: "group-" + name, Name: name,
+	record := model.Resource{
+		Kind: model.KindGroup, ID: "group-" + name, Name: name,
 		Settings: map[string]string{
-			cluster.SettingVMsRule: w.text("vms"), cluster.SettingNodesRule: w.text("nodes"), cluster.SettingPriority: w.text("priority"),
-			cluster.SettingVMsEnforcing: strconv.FormatBool(w.has("hard_vms")), cluster.SettingNodesEnforcing: strconv.FormatBool(w.has("hard_nodes")),
+			model.SettingVMsRule: w.text("vms"), model.SettingNodesRule: w.text("nodes"), model.SettingPriority: w.text("priority"),
+			model.SettingVMsEnforcing: strconv.FormatBool(w.has("hard_vms")), model.SettingNodesEnforcing: strconv.FormatBool(w.has("hard_nodes")),
 		},
-		Members: map[string][]string{cluster.MembersVMs: w.named["vm"], cluster.MembersNodes: w.named["node"]},
-		Lists:   map[string][]string{cluster.ListVMLabels: w.named["vm_label"], cluster.ListNodeLabels: w.named["node_label"]},
+		Members: map[string][]string{model.MembersVMs: w.named["vm"], model.MembersNodes: w.named["node"]},
+		Lists:   map[string][]string{model.ListVMLabels: w.named["vm_label"], model.ListNodeLabels: w.named["node_label"]},
 	}
-	slices.Sort(record.Members[cluster.MembersVMs])
-	slices.Sort(record.Members[cluster.MembersNodes])
+	slices.Sort(record.Members[model.MembersVMs])
+	slices.Sort(record.Members[model.MembersNodes])
 	s.groups = append(s.groups, record)
 }
 
@@ -348,19 +349,19 @@ func (w words) key(text string, figures int) (string, []float64) {
 	return parts[0], read
 }
 
-func (w words) owner() cluster.Owner {
-	return cluster.Owner{Customer: w.text("customer"), BillingEntity: w.text("billing")}
+func (w words) owner() model.Owner {
+	return model.Owner{Customer: w.text("customer"), BillingEntity: w.text("billing")}
 }
 
 // classes are the classes of customer keys by the words for them.
-func classes(word string) map[string]cluster.KeyClass {
-	return map[string]cluster.KeyClass{word: cluster.CustomerKey, word + "_billing": cluster.BillingEntityKey}
+func classes(word string) map[string]model.KeyClass {
+	return map[string]model.KeyClass{word: model.CustomerKey, word + "_billing": model.BillingEntityKey}
 }
 
 func (s *scenario) setCluster(w words) {
 	for _, name := range []string{
-		cluster.SettingStorage, cluster.SettingInitialMSAV, cluster.SettingFinalMSAV, cluster.SettingMSAVSteps, cluster.SettingKeyScope,
-		cluster.SettingSpareNodes,
+		model.SettingStorage, model.SettingInitialMSAV, model.SettingFinalMSAV, model.SettingMSAVSteps, model.SettingKeyScope,
+		model.SettingSpareNodes,
 	} {
 		if w.has(name) {
 			if s.cluster.Settings == nil {
@@ -374,22 +375,22 @@ func (s *scenario) setCluster(w words) {
 	}
 	for _, text := range w.named["key"] {
 		name, figures := w.key(text, 2)
-		s.cluster.Keys = append(s.cluster.Keys, cluster.Key{Class: cluster.SystemKey, Name: name, Value: figures[0], Weight: figures[1]})
+		s.cluster.Keys = append(s.cluster.Keys, model.Key{Class: model.SystemKey, Name: name, Value: figures[0], Weight: figures[1]})
 	}
 	for _, text := range w.named["node_key"] {
 		name, figures := w.key(text, 1)
-		s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: figures[0]})
+		s.cluster.NodeKeys = append(s.cluster.NodeKeys, model.NodeKey{Name: name, Default: figures[0]})
 	}
 	for _, text := range w.named["sticky"] {
 		name, figures := w.key(text, 2)
-		s.cluster.NodeKeys = append(s.cluster.NodeKeys, cluster.NodeKey{Name: name, Default: figures[0], Sticky: true, Weight: figures[1]})
+		s.cluster.NodeKeys = append(s.cluster.NodeKeys, model.NodeKey{Name: name, Default: figures[0], Sticky: true, Weight: figures[1]})
 	}
 }
 
 func (s *scenario) setPolicy(w words) {
 	s.change = func(p *Policy) {
 		if w.has("builtin") {
-			*p, _ = Builtin(w.text("builtin"), cluster.SettingsOf(&s.cluster))
+			*p, _ = Builtin(w.text("builtin"), model.SettingsOf(&s.cluster))
 		}
 		if w.has("selector") {
 			p.Selector = w.text("selector")
@@ -409,7 +410,7 @@ func (s *scenario) setPolicy(w words) {
 }
 
 // compiled are the system keys of the cluster and these at the level of the VM.
-func (s *scenario) compiled(keys []cluster.Key) []key.Weighted {
+func (s *scenario) compiled(keys []model.Key) []key.Weighted {
 	system, _ := key.Compile([]key.Layer{
 		{Level: key.LevelCluster, Resource: "cluster/default", Keys: s.cluster.Keys},
 		{Level: key.LevelServer, Resource: "vm/new", Keys: keys},
@@ -430,16 +431,16 @@ func (s *scenario) ask(purpose Purpose, name string, w words) {
 		request.IfBetter = w.float("if_better")
 	}
 	if purpose.Moves() {
-		at := slices.IndexFunc(s.vms, func(vm cluster.VM) bool { return vm.ID == name })
+		at := slices.IndexFunc(s.vms, func(vm model.VM) bool { return vm.ID == name })
 		request.Memory, request.VCPUs, request.Current = s.vms[at].Spec.Memory, s.vms[at].Spec.VCPUs, s.vms[at].Holder
 		request.Owner, request.Labels, request.HA = s.vms[at].Owner, s.vms[at].Labels, s.vms[at].HA
 	} else {
 		request.Memory, request.VCPUs = w.size("memory"), int(w.float("vcpus"))
 	}
-	var own []cluster.Key
+	var own []model.Key
 	for _, text := range w.named["key"] {
 		name, figures := w.key(text, 2)
-		own = append(own, cluster.Key{Class: cluster.SystemKey, Name: name, Value: figures[0], Weight: figures[1]})
+		own = append(own, model.Key{Class: model.SystemKey, Name: name, Value: figures[0], Weight: figures[1]})
 	}
 	request.SystemKeys = s.compiled(own)
 	for word, class := range classes("wants") {

@@ -6,26 +6,27 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
 // region is an estate of 3 zones, each of 4 pods, of 5 clusters, of 20 nodes.
 type region struct {
-	records  cluster.Records
-	facts    map[string]cluster.NodeFacts
+	records  view.Records
+	facts    map[string]model.NodeFacts
 	clusters [][]Option // by zone
 	counted  map[string]int
 }
 
 func newRegion() *region {
-	r := &region{facts: map[string]cluster.NodeFacts{}, counted: map[string]int{}}
+	r := &region{facts: map[string]model.NodeFacts{}, counted: map[string]int{}}
 	for zone := range 3 {
 		var options []Option
 		for pod := range 4 {
 			for c := range 5 {
 				name := fmt.Sprintf("z%d-p%d-c%d", zone, pod, c)
-				record := cluster.DefaultClusterRecord()
+				record := model.DefaultClusterRecord()
 				record.ID, record.Name = "id-"+name, name
 				r.records.Clusters = append(r.records.Clusters, record)
 				options = append(options, Option{Cluster: name, Pod: name[:5], Policy: Affinity(), Threshold: 0.85})
@@ -41,14 +42,14 @@ func newRegion() *region {
 
 // node adds one that somebody else's VM uses a little.
 func (r *region) node(id, in string, salt int) {
-	r.records.Nodes = append(r.records.Nodes, cluster.Node{ID: id, Name: id, Cluster: in})
-	r.facts[id] = cluster.NodeFacts{
-		Liveness: cluster.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: 256 * units.GiB, CPUs: 64,
+	r.records.Nodes = append(r.records.Nodes, model.Node{ID: id, Name: id, Cluster: in})
+	r.facts[id] = model.NodeFacts{
+		Liveness: model.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: 256 * units.GiB, CPUs: 64,
 		Telemetry: true, TelemetryAt: noon, Available: ptr(200 * units.GiB), Load1: ptr(1.0),
 	}
-	r.records.VMs = append(r.records.VMs, cluster.VM{
-		ID: "other-" + id, Name: "other-" + id, Holder: id, StartedAt: noon.Add(-time.Hour), Desired: cluster.Running,
-		Spec: cluster.VMSpec{Memory: units.Bytes(1+salt%16) * units.GiB, VCPUs: 1 + salt%40},
+	r.records.VMs = append(r.records.VMs, model.VM{
+		ID: "other-" + id, Name: "other-" + id, Holder: id, StartedAt: noon.Add(-time.Hour), Desired: model.Running,
+		Spec: model.VMSpec{Memory: units.Bytes(1+salt%16) * units.GiB, VCPUs: 1 + salt%40},
 	})
 }
 
@@ -67,11 +68,11 @@ func (r *region) fill(name string) {
 func (r *region) start(t *testing.T, customer string, zone int, level string, weight float64) {
 	t.Helper()
 	number := len(r.records.VMs)
-	vm := cluster.VM{
-		ID: fmt.Sprintf("%s-%05d", customer, number), Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 2}, Desired: cluster.Running,
-		Owner: cluster.Owner{Customer: customer},
+	vm := model.VM{
+		ID: fmt.Sprintf("%s-%05d", customer, number), Spec: model.VMSpec{Memory: units.GiB, VCPUs: 2}, Desired: model.Running,
+		Owner: model.Owner{Customer: customer},
 	}
-	search := Search{Options: r.clusters[zone], Planner: "user-dispersing", Level: level, Weight: weight, Capacity: cluster.CapacityCPU}
+	search := Search{Options: r.clusters[zone], Planner: "user-dispersing", Level: level, Weight: weight, Capacity: model.CapacityCPU}
 	for i := range search.Options {
 		search.Options[i].Request = Request{
 			Purpose: ForStart, VM: vm.ID, VMName: vm.ID, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Owner: vm.Owner,
@@ -83,7 +84,7 @@ func (r *region) start(t *testing.T, customer string, zone int, level string, we
 		t.Fatalf("VM %d: %s", number, d.Reason)
 	}
 	if number%3 == 0 {
-		r.records.Reservations = append(r.records.Reservations, cluster.Reservation{
+		r.records.Reservations = append(r.records.Reservations, model.Reservation{
 			Node: d.Winner, VM: vm.ID, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Operation: vm.ID,
 		})
 	} else {
@@ -92,7 +93,7 @@ func (r *region) start(t *testing.T, customer string, zone int, level string, we
 	r.records.VMs = append(r.records.VMs, vm)
 }
 
-func (r *region) view() *cluster.View { return cluster.NewView(noon, 1, r.records, r.facts) }
+func (r *region) view() *view.View { return view.New(noon, 1, r.records, r.facts) }
 
 // spread is the fewest and the most VMs of a customer on places of one kind, one range for each group of them in which they
 // have to be even.
@@ -132,7 +133,7 @@ func TestAccountsSpreadOverARegion(t *testing.T) {
 	}
 	const prefix = len("z0-p0")
 	for _, full := range []int{0, 6} {
-		for _, level := range []string{cluster.LevelPod, cluster.LevelCluster} {
+		for _, level := range []string{model.LevelPod, model.LevelCluster} {
 			r := newRegion()
 			isFull := map[string]bool{}
 			for i := range full {
@@ -177,12 +178,12 @@ func TestAccountsSpreadOverARegion(t *testing.T) {
 					even bool
 					spread
 				}{
-					{"pods", level == cluster.LevelPod, over(inPods, pods, func(pod string) string { return pod[:2] })},
+					{"pods", level == model.LevelPod, over(inPods, pods, func(pod string) string { return pod[:2] })},
 					{"clusters", true, over(account.Clusters, clusters, func(name string) string {
 						switch {
 						case isFull[name]:
 							return ""
-						case level == cluster.LevelPod: // even inside each pod
+						case level == model.LevelPod: // even inside each pod
 							return name[:prefix]
 						default:
 							return name[:2]

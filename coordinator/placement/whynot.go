@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 )
 
 // ErrNodeNotKept is returned for a node that the decision keeps nothing of.
@@ -143,7 +143,7 @@ func (e *Engine) changesFor(choice Choice, node int) []string {
 		return e.liftingChanges(node)
 	case entered == 0 && e.rounds() != nil:
 		return e.changesWithout("would take it", func(trial *Engine, one *variant) bool {
-			return trial.takes(e, node, &one.request, func(_ *cluster.Figures, in *rule.Input) {
+			return trial.takes(e, node, &one.request, func(_ *view.Figures, in *rule.Input) {
 				in.Groups = rule.SelectGroups(one.groups, []int{node}, e.input.Name)
 			})
 		}, node)

@@ -3,7 +3,7 @@ package state
 import (
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -34,11 +34,11 @@ func TestANodeThatIsNeededStays(t *testing.T) {
 	begun := start("o1", "v1") // on n1
 	for name, command := range map[string]Command{
 		"held by a VM": {
-			Key: "hold", At: noon, Expect: []Expectation{expect(VMs, "v1", 0)}, VMs: []cluster.VM{held},
+			Key: "hold", At: noon, Expect: []Expectation{expect(VMs, "v1", 0)}, VMs: []model.VM{held},
 		},
 		"target of a live operation": {
 			Key: "begin", At: noon, Expect: []Expectation{expect(VMs, "v1", 0), expect(Operations, "o1", 0)},
-			VMs: []cluster.VM{free}, Operations: []operation.Operation{begun},
+			VMs: []model.VM{free}, Operations: []operation.Operation{begun},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

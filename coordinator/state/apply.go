@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -95,7 +95,7 @@ func (w *write) store(command *Command) *Refusal {
 // deleteRecords runs before putRecords, so that a name is free for a record of the same command.
 func (w *write) deleteRecords(command *Command) {
 	for _, record := range command.Delete {
-		if vm, ok := get[cluster.VM](w.tables, string(VMs), record.ID); ok && record.Table == VMs && vm.EpochsGiven() > 0 {
+		if vm, ok := get[model.VM](w.tables, string(VMs), record.ID); ok && record.Table == VMs && vm.EpochsGiven() > 0 {
 			put(w, tableEpochs, vm.ID, &epochRow{VM: vm.ID, Epoch: vm.EpochsGiven(), Index: w.index})
 			w.applied.Epochs++
 		}
@@ -149,7 +149,7 @@ func (w *write) putRecords(command *Command) {
 	for i := range command.Plans {
 		plan := &command.Plans[i]
 		plan.Revision = w.index
-		if before, exists := get[cluster.Plan](w.tables, string(Plans), plan.ID); !plan.State.Live() && (!exists || before.State.Live()) {
+		if before, exists := get[model.Plan](w.tables, string(Plans), plan.ID); !plan.State.Live() && (!exists || before.State.Live()) {
 			w.applied.Plans++
 		}
 		put(w, string(Plans), plan.ID, plan)
@@ -206,7 +206,7 @@ func (w *write) trim() {
 		w.remove(tableEpochs, oldest.VM, oldest)
 	}
 	for ; w.applied.Plans > MaxPlans; w.applied.Plans-- {
-		oldest, _ := first[cluster.Plan](w.tables, string(Plans), byEnded)
+		oldest, _ := first[model.Plan](w.tables, string(Plans), byEnded)
 		w.remove(string(Plans), oldest.ID, oldest)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -32,8 +32,8 @@ func TestACommandStoresAllOrNothing(t *testing.T) {
 	command := Command{
 		Kind:   "two",
 		Expect: []Expectation{expect(Nodes, "n2", 0), expect(Nodes, "n1", 99)},
-		Nodes:  []cluster.Node{node("n2", "beta"), node("n1", "alpha2")},
-		Events: []cluster.Event{{At: noon, Kind: "node.enrolled"}},
+		Nodes:  []model.Node{node("n2", "beta"), node("n1", "alpha2")},
+		Events: []model.Event{{At: noon, Kind: "node.enrolled"}},
 	}
 	refusal := m.refused(Stale, command)
 	if refusal.Table != Nodes || refusal.ID != "n1" || !strings.Contains(refusal.Message, "revision 1, expected 99") {
@@ -50,7 +50,7 @@ func TestExpectationsGuardRecords(t *testing.T) {
 	}{
 		"a record that exists already": {Stale, putNode(0, node("n1", "alpha"))},
 		"a record that is gone":        {Stale, putNode(1, node("n2", "beta"))},
-		"a blind put":                  {Invalid, Command{Nodes: []cluster.Node{node("n2", "beta")}}},
+		"a blind put":                  {Invalid, Command{Nodes: []model.Node{node("n2", "beta")}}},
 		"a blind delete":               {Invalid, Command{Delete: []Record{{Nodes, "n1"}}}},
 		"a delete of nothing":          {Invalid, remove(Nodes, "n2", 0)},
 		"an expectation of no table":   {Invalid, Command{Expect: []Expectation{expect("disk", "d", 0)}}},
@@ -72,11 +72,11 @@ func TestUnusableIdentifiersAreInvalid(t *testing.T) {
 		"zero byte in a name": putNode(0, node("n1", "al\x00pha")),
 		"endless ID":          putNode(0, node(long, "alpha")),
 		"twice in one command": {
-			Expect: []Expectation{expect(Nodes, "n1", 0)}, Nodes: []cluster.Node{node("n1", "alpha"), node("n1", "beta")},
+			Expect: []Expectation{expect(Nodes, "n1", 0)}, Nodes: []model.Node{node("n1", "alpha"), node("n1", "beta")},
 		},
 		"zero byte in a request": {
 			Expect:     []Expectation{expect(VMs, "v1", 0), expect(Operations, "o1", 0)},
-			VMs:        []cluster.VM{vm("v1", "web", 1)},
+			VMs:        []model.VM{vm("v1", "web", 1)},
 			Operations: []operation.Operation{{ID: "o1", VM: "v1", Request: "a\x00b", Phase: operation.Dispatched}},
 		},
 		"an event deleted":    {Delete: []Record{{"event", "1"}}},
@@ -106,7 +106,7 @@ func TestNamesAreUnique(t *testing.T) {
 	m.stored(putVM(0, vm("v2", "alpha", 0))) // names of nodes and VMs are apart
 	m.stored(Command{
 		Expect:  []Expectation{expect(Members, "m1", 0)},
-		Members: []cluster.Member{{ID: "m1", Name: "one"}},
+		Members: []model.Member{{ID: "m1", Name: "one"}},
 	})
 
 	refusal := m.refused(NameTaken, putNode(0, node("n3", "alpha")))
@@ -116,11 +116,11 @@ func TestNamesAreUnique(t *testing.T) {
 	m.refused(NameTaken, putVM(0, vm("v3", "web", 0)))
 	m.refused(NameTaken, Command{
 		Expect:  []Expectation{expect(Members, "m2", 0)},
-		Members: []cluster.Member{{ID: "m2", Name: "one"}},
+		Members: []model.Member{{ID: "m2", Name: "one"}},
 	})
 	m.refused(NameTaken, Command{
 		Expect: []Expectation{expect(Nodes, "n3", 0), expect(Nodes, "n4", 0)},
-		Nodes:  []cluster.Node{node("n3", "gamma"), node("n4", "gamma")},
+		Nodes:  []model.Node{node("n3", "gamma"), node("n4", "gamma")},
 	})
 }
 
@@ -130,11 +130,11 @@ func TestOneCommandMaySwapAndFreeNames(t *testing.T) {
 	m.stored(putNode(0, node("n2", "beta")))
 	m.stored(Command{
 		Expect: []Expectation{expect(Nodes, "n1", 1), expect(Nodes, "n2", 2)},
-		Nodes:  []cluster.Node{node("n1", "beta"), node("n2", "alpha")},
+		Nodes:  []model.Node{node("n1", "beta"), node("n2", "alpha")},
 	})
 	m.stored(Command{
 		Expect: []Expectation{expect(Nodes, "n1", 3), expect(Nodes, "n3", 0)},
-		Nodes:  []cluster.Node{node("n3", "beta")},
+		Nodes:  []model.Node{node("n3", "beta")},
 		Delete: []Record{{Nodes, "n1"}},
 	})
 	x := m.store.Snapshot()
@@ -282,7 +282,7 @@ func TestHistoryIsTrimmedOldestFirst(t *testing.T) {
 			op := ended(start(label("o", m.index, i), "v1"))
 			command.Operations = append(command.Operations, op)
 			command.Expect = append(command.Expect, expect(Operations, op.ID, 0))
-			command.Events = append(command.Events, cluster.Event{At: noon, Kind: "x", Message: label("e", m.index, i)})
+			command.Events = append(command.Events, model.Event{At: noon, Kind: "x", Message: label("e", m.index, i)})
 		}
 		m.stored(command)
 	}
@@ -345,7 +345,7 @@ func TestTheHashFollowsTheOutcomeNotTheBytes(t *testing.T) {
 	// A planted divergence: b has lost the node, so the same command comes out differently.
 	x := b.store.Snapshot()
 	rows := x.draft()
-	rows.remove(string(Nodes), &cluster.Node{ID: "n1"})
+	rows.remove(string(Nodes), &model.Node{ID: "n1"})
 	b.store.now.Store(newSnapshot(rows, x.applied))
 	a.apply(putNode(1, node("n1", "alpha2")))
 	b.apply(putNode(1, node("n1", "alpha2")))
@@ -364,7 +364,7 @@ func TestMembersHaveOneHashOfManyChanges(t *testing.T) {
 		for i := range 16 {
 			id := fmt.Sprintf("g%02d", i)
 			meta["meta-"+id] = "x"
-			m.stored(Command{Expect: []Expectation{expect(Resources, id, 0)}, Resources: []cluster.Resource{group(id, id, []string{"v1"}, nil)}})
+			m.stored(Command{Expect: []Expectation{expect(Resources, id, 0)}, Resources: []model.Resource{group(id, id, []string{"v1"}, nil)}})
 		}
 		m.stored(Command{Meta: meta})
 		hashes = append(hashes, m.store.Hash())
@@ -418,11 +418,11 @@ func TestMetaIsSetAndDeletedWithoutExpectation(t *testing.T) {
 
 func TestATokenIsUsedOnce(t *testing.T) {
 	m := newMember(t)
-	token := cluster.Token{Hash: "abc", Purpose: cluster.PurposeAgent, ExpiresAt: noon.Add(time.Hour)}
+	token := model.Token{Hash: "abc", Purpose: model.PurposeAgent, ExpiresAt: noon.Add(time.Hour)}
 	use := func(by string, revision uint64) Command {
 		used := token
 		used.UsedBy = by
-		return Command{Tokens: []cluster.Token{used}, Expect: []Expectation{expect(Tokens, "abc", revision)}}
+		return Command{Tokens: []model.Token{used}, Expect: []Expectation{expect(Tokens, "abc", revision)}}
 	}
 	m.stored(use("", 0))
 	m.stored(use("n1", 1))

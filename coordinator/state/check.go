@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -186,21 +186,21 @@ func stale(e Expectation, revision uint64) string {
 // revision of a record; 0 when there is none.
 func (w *write) revision(table Table, id string) uint64 {
 	switch row := w.row(string(table), id).(type) {
-	case *cluster.Node:
+	case *model.Node:
 		return row.Revision
-	case *cluster.VM:
+	case *model.VM:
 		return row.Revision
 	case *operation.Operation:
 		return row.Revision
-	case *cluster.Member:
+	case *model.Member:
 		return row.Revision
-	case *cluster.Token:
+	case *model.Token:
 		return row.Revision
-	case *cluster.Resource:
+	case *model.Resource:
 		return row.Revision
 	case *metaRow:
 		return row.Revision
-	case *cluster.Plan:
+	case *model.Plan:
 		return row.Revision
 	case *decisionRow:
 		return row.Index
@@ -213,7 +213,7 @@ func (w *write) revision(table Table, id string) uint64 {
 func (w *write) checkChanges(command *Command) *Refusal {
 	for i := range command.VMs {
 		vm := &command.VMs[i]
-		if before, exists := get[cluster.VM](w.tables, string(VMs), vm.ID); exists && vm.Epoch < before.Epoch {
+		if before, exists := get[model.VM](w.tables, string(VMs), vm.ID); exists && vm.Epoch < before.Epoch {
 			return invalid(VMs, vm.ID, "the epoch of VM %q cannot go from %d to %d", vm.Name, before.Epoch, vm.Epoch)
 		}
 		if last := w.lastEpoch(vm.ID); vm.EpochsGiven() < last {
@@ -229,13 +229,13 @@ func (w *write) checkChanges(command *Command) *Refusal {
 	}
 	for i := range command.Resources {
 		resource := &command.Resources[i]
-		if before, exists := get[cluster.Resource](w.tables, string(Resources), resource.ID); exists && before.Kind != resource.Kind {
+		if before, exists := get[model.Resource](w.tables, string(Resources), resource.ID); exists && before.Kind != resource.Kind {
 			return invalid(Resources, resource.ID, "%s %q cannot become a %s", before.Kind, before.Name, resource.Kind)
 		}
 	}
 	for i := range command.Plans {
 		plan := &command.Plans[i]
-		if before, exists := get[cluster.Plan](w.tables, string(Plans), plan.ID); exists && !before.State.Live() && plan.State.Live() {
+		if before, exists := get[model.Plan](w.tables, string(Plans), plan.ID); exists && !before.State.Live() && plan.State.Live() {
 			return invalid(Plans, plan.ID, "plan %q has ended (%s) and cannot be %s again", plan.ID, before.State, plan.State)
 		}
 	}
@@ -253,7 +253,7 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 		var refusal *Refusal
 		switch record.Table {
 		case Nodes:
-			refusal = oneName(w, Nodes, record.ID, func(n *cluster.Node) (string, string) { return n.ID, n.Name })
+			refusal = oneName(w, Nodes, record.ID, func(n *model.Node) (string, string) { return n.ID, n.Name })
 			if refusal == nil {
 				refusal = w.checkNodeGone(record.ID)
 			}
@@ -261,7 +261,7 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 				refusal = w.checkClusterOf(record.ID)
 			}
 		case VMs:
-			refusal = oneName(w, VMs, record.ID, func(v *cluster.VM) (string, string) { return v.ID, v.Name })
+			refusal = oneName(w, VMs, record.ID, func(v *model.VM) (string, string) { return v.ID, v.Name })
 			if refusal == nil {
 				refusal = w.checkOperationOf(record.ID)
 			}
@@ -269,9 +269,9 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 				refusal = w.checkLinksOfVM(record.ID)
 			}
 		case Members:
-			refusal = oneName(w, Members, record.ID, func(m *cluster.Member) (string, string) { return m.ID, m.Name })
+			refusal = oneName(w, Members, record.ID, func(m *model.Member) (string, string) { return m.ID, m.Name })
 		case Resources:
-			refusal = oneName(w, Resources, record.ID, func(r *cluster.Resource) (string, string) { return r.ID, resourceName(r.Kind, r.Name) })
+			refusal = oneName(w, Resources, record.ID, func(r *model.Resource) (string, string) { return r.ID, resourceName(r.Kind, r.Name) })
 			if refusal == nil {
 				refusal = w.checkResource(record.ID)
 			}
@@ -296,7 +296,7 @@ func (w *write) checkNodeGone(id string) *Refusal {
 	needed := func(what string, args ...any) *Refusal {
 		return &Refusal{Code: Stale, Table: Nodes, ID: id, Message: fmt.Sprintf("node %q "+what, append([]any{id}, args...)...)}
 	}
-	for vm := range each[cluster.VM](w.tables, string(VMs), byHolder, text(id)) {
+	for vm := range each[model.VM](w.tables, string(VMs), byHolder, text(id)) {
 		return needed("holds VM %q", vm.Name)
 	}
 	for op := range each[operation.Operation](w.tables, string(Operations), byLiveVM, "") {
@@ -304,7 +304,7 @@ func (w *write) checkNodeGone(id string) *Refusal {
 			return needed("is needed by operation %q", op.ID)
 		}
 	}
-	for resource := range each[cluster.Resource](w.tables, string(Resources), byID, "") {
+	for resource := range each[model.Resource](w.tables, string(Resources), byID, "") {
 		if slices.Contains(volumeNodes(resource), id) {
 			return needed("has the volume of %s", called(string(resource.Kind), resource.Name))
 		}

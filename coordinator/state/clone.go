@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -20,7 +20,7 @@ func pointer[T any](p *T) *T {
 	return &value
 }
 
-func cloneNode(n *cluster.Node) cluster.Node {
+func cloneNode(n *model.Node) model.Node {
 	out := *n
 	out.Settings.RAMRatio = pointer(n.Settings.RAMRatio)
 	out.Settings.CPURatio = pointer(n.Settings.CPURatio)
@@ -31,7 +31,7 @@ func cloneNode(n *cluster.Node) cluster.Node {
 	return out
 }
 
-func cloneResource(r *cluster.Resource) cluster.Resource {
+func cloneResource(r *model.Resource) model.Resource {
 	out := *r
 	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)
 	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
@@ -51,12 +51,12 @@ func cloneLists(lists map[string][]string) map[string][]string {
 	return out
 }
 
-func cloneSpec(s cluster.VMSpec) cluster.VMSpec {
+func cloneSpec(s model.VMSpec) model.VMSpec {
 	s.Disks, s.Networks = slices.Clone(s.Disks), slices.Clone(s.Networks)
 	return s
 }
 
-func cloneVM(v *cluster.VM) cluster.VM {
+func cloneVM(v *model.VM) model.VM {
 	out := *v
 	out.Spec = cloneSpec(v.Spec)
 	out.Disks, out.NICs = slices.Clone(v.Disks), slices.Clone(v.NICs)
@@ -82,7 +82,7 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 	return out
 }
 
-func clonePlan(p *cluster.Plan) cluster.Plan {
+func clonePlan(p *model.Plan) model.Plan {
 	out := *p
 	out.Moves = slices.Clone(p.Moves)
 	return out

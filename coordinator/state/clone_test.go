@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 func TestCopiesShareNoMemory(t *testing.T) {
@@ -14,8 +14,8 @@ func TestCopiesShareNoMemory(t *testing.T) {
 	t.Run("resource", func(t *testing.T) { checkCopy(t, cloneResource) })
 	t.Run("vm", func(t *testing.T) { checkCopy(t, cloneVM) })
 	t.Run("operation", func(t *testing.T) { checkCopy(t, cloneOperation) })
-	t.Run("member", func(t *testing.T) { checkCopy(t, copied[cluster.Member]) })
-	t.Run("token", func(t *testing.T) { checkCopy(t, copied[cluster.Token]) })
+	t.Run("member", func(t *testing.T) { checkCopy(t, copied[model.Member]) })
+	t.Run("token", func(t *testing.T) { checkCopy(t, copied[model.Token]) })
 	t.Run("event", func(t *testing.T) { checkCopy(t, cloneEvent) })
 	t.Run("plan", func(t *testing.T) { checkCopy(t, clonePlan) })
 	t.Run("decision", func(t *testing.T) { checkCopy(t, cloneDecision) })

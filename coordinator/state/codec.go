@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"berth/shared/buildinfo"
 )
 
 // commandFormat is the first byte of an encoded command. Another format gets another number; the old ones are decoded
@@ -29,13 +32,18 @@ var (
 	ErrDecode = errors.New("unreadable command")
 )
 
-// Encode gives the command the form that it has in the log, alone or in a Group.
+// Encode gives the command the form that it has in the log, alone or in a Group, with the feature level that it takes.
 func (c *Command) Encode() ([]byte, error) {
+	leveled := *c
+	leveled.Level = c.needed()
+	if leveled.Level >= releaseLevel {
+		leveled.Release = cmp.Or(c.Release, buildinfo.Version())
+	}
 	var out bytes.Buffer
 	out.WriteByte(commandFormat)
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(c); err != nil {
+	if err := encoder.Encode(&leveled); err != nil {
 		return nil, fmt.Errorf("encode command %q: %w", c.Kind, err)
 	}
 	return out.Bytes()[:out.Len()-1], nil // without the encoder's line feed
@@ -54,14 +62,17 @@ func DecodeCommand(data []byte) (*Command, error) {
 	err := unmarshal(data[1:], &command)
 	if err != nil {
 		// What a later release has added cannot be read, but how late it is can.
-		var later struct{ Level uint32 }
+		var later struct {
+			Level   uint32
+			Release string
+		}
 		if json.Unmarshal(data[1:], &later) == nil {
-			command.Level = later.Level
+			command.Level, command.Release = later.Level, later.Release
 		}
 	}
 	switch {
 	case command.Level > FeatureLevel:
-		return nil, tooHigh(command.Level)
+		return nil, tooHigh(command.Level, command.Release)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrDecode, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -40,23 +40,25 @@ type Command struct {
 	// Operations, Members, Tokens, Resources or Plans that is put or deleted must be expected.
 	Expect []Expectation `json:"expect,omitempty"`
 
-	Nodes      []cluster.Node        `json:"nodes,omitempty"`
-	VMs        []cluster.VM          `json:"vms,omitempty"` // a used ID goes on from Snapshot.LastEpoch
+	Nodes      []model.Node          `json:"nodes,omitempty"`
+	VMs        []model.VM            `json:"vms,omitempty"` // a used ID goes on from Snapshot.LastEpoch
 	Operations []operation.Operation `json:"operations,omitempty"`
 	Decisions  []placement.Decision  `json:"decisions,omitempty"` // immutable; those beyond MaxDecisions or DecisionAge go
-	Members    []cluster.Member      `json:"members,omitempty"`
-	Tokens     []cluster.Token       `json:"tokens,omitempty"`
-	Resources  []cluster.Resource    `json:"resources,omitempty"`
-	Events     []cluster.Event       `json:"events,omitempty"` // the oldest beyond MaxEvents go
+	Members    []model.Member        `json:"members,omitempty"`
+	Tokens     []model.Token         `json:"tokens,omitempty"`
+	Resources  []model.Resource      `json:"resources,omitempty"`
+	Events     []model.Event         `json:"events,omitempty"` // the oldest beyond MaxEvents go
 	Meta       map[string]string     `json:"meta,omitempty"`   // cluster ID and the like; needs no expectation
 
 	// Delete takes records away. A VM or node that goes leaves the members of all resources and the preferences of all VMs.
 	Delete []Record `json:"delete,omitempty"`
 
-	Plans []cluster.Plan `json:"plans,omitempty"` // the oldest ended ones beyond MaxPlans go
+	Plans []model.Plan `json:"plans,omitempty"` // the oldest ended ones beyond MaxPlans go
 
 	Level uint32 `json:"level,omitempty"` // feature level that it takes to apply this; 0: any
-	Check *Check `json:"check,omitempty"` // stops a member whose state was another one; needs level 2
+	// Release is the one that wrote a command which needs level 3 or a higher one, for members that cannot apply it.
+	Release string `json:"release,omitempty"`
+	Check   *Check `json:"check,omitempty"` // stops a member whose state was another one; needs level 2
 }
 
 // Expectation is the revision at which a record must be. 0: the record must not exist.

@@ -8,7 +8,7 @@ import "slices"
 // and snapshots, and one comparison now and then finds what happened at any time before. A hash of the bytes of the log
 // would be equal; a hash of the whole state would cost its size each time.
 
-// Check compares: a member that had another state at that index stops when it applies the command. Whoever proposes it
+// Check compares: a member that had another state at that index stops when it applies the command. The proposer
 // makes sure first that most members had this one, or it would stop those that are right.
 type Check struct {
 	Index uint64 `json:"index"` // of a command

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // part loses a node in the memory of one member, as a fault of its Apply would.
@@ -15,7 +15,7 @@ func part(t *testing.T, m *member, node string) {
 	t.Helper()
 	x := m.store.Snapshot()
 	rows := x.draft()
-	rows.remove(string(Nodes), &cluster.Node{ID: node})
+	rows.remove(string(Nodes), &model.Node{ID: node})
 	m.store.now.Store(newSnapshot(rows, x.applied))
 }
 

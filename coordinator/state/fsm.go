@@ -28,7 +28,7 @@ func (f fsm) Apply(entry *raft.Log) any {
 	return results
 }
 
-// Snapshot implements raft.FSM. It is one pointer; the writing happens beside Apply.
+// Snapshot implements raft.FSM. It is one pointer; it is written while Apply goes on.
 func (f fsm) Snapshot() (raft.FSMSnapshot, error) { return persisted{f.store.Snapshot()}, nil }
 
 // Restore implements raft.FSM: the present state is replaced as a whole, or not at all.

@@ -15,11 +15,12 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -27,8 +28,9 @@ var update = flag.Bool("update", false, "write the golden log and snapshot of th
 
 // Every release leaves a log, the snapshot and the hash that came of it in testdata/golden/RELEASE. Every later release
 // must read them and come to the same: members of two releases run side by side during an upgrade, and a cluster may be
-// upgraded after years. What is there is never written again.
-const release = "0.6"
+// upgraded after years. What is there is never written again once the release is out. The folder level-2 has what the last
+// release of feature level 2 wrote, with a backup and with all conditions that VMs had then.
+const release = "0.7"
 
 func TestGoldenLogsAndSnapshotsOfEveryRelease(t *testing.T) {
 	current := filepath.Join("testdata", "golden", release)
@@ -181,67 +183,70 @@ func goldenCommands() []Command {
 	downtime, handover := 120*time.Millisecond, 30*time.Millisecond
 	full := node("n1", "alpha")
 	full.HostUUID, full.MachineID = "4c4c4544-0042", "b1946ac92492d2347c6235b4d2611184"
-	full.Settings = cluster.NodeSettings{RAMRatio: &ratio, CPURatio: &cpu, Overhead: &overhead}
+	full.Settings = model.NodeSettings{RAMRatio: &ratio, CPURatio: &cpu, Overhead: &overhead}
 	full.Maintenance, full.MaintenanceReason = true, "new <memory> & fans"
 	full.Keys = map[string]float64{"Premium": 1, "SSD": -0.5}
 	full.Labels, full.Management, full.Unbalanced = []string{"rack-1"}, true, true
-	full.Fence = cluster.FenceDevice{
-		Method: cluster.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
+	full.Fence = model.FenceDevice{
+		Method: model.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
 	}
-	full.Fencing = cluster.Fencing{
-		ID: "f1", Phase: cluster.FencingFailed, Method: cluster.FenceCommand, Boot: "boot-1", Attempt: 2, Caller: "berth",
+	full.Fencing = model.Fencing{
+		ID: "f1", Phase: model.FencingFailed, Method: model.FenceCommand, Boot: "boot-1", Attempt: 2, Caller: "berth",
 		Message: "no answer", AskedAt: noon, EndedAt: noon,
 	}
 	full.Boot, full.Watchdog = "boot-1", time.Minute
-	resource := func(id string, kind cluster.Kind, links map[string]string) cluster.Resource {
-		return cluster.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
+	resource := func(id string, kind model.Kind, links map[string]string) model.Resource {
+		return model.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
 	}
-	pool := resource("r1", cluster.KindCluster, nil)
-	pool.Name, pool.Settings = full.Cluster, map[string]string{cluster.SettingRAMRatio: "1.5"}
-	pool.NodeKeys = []cluster.NodeKey{{Name: "Premium", Default: 0.5}, {Name: "SSD", Sticky: true, Weight: 30}}
-	pool.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: cluster.SpecialRAM, Value: 0.25, Weight: 40}}
-	storage := resource("r11", cluster.KindPool, map[string]string{"cluster": "r1"})
-	storage.Settings = map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}
-	slow := resource("r16", cluster.KindPool, map[string]string{"cluster": "r1"})
-	slow.Name, slow.Settings = "slow", map[string]string{cluster.SettingScope: string(cluster.PoolLocal)}
-	zone, pod := resource("r12", cluster.KindZone, nil), resource("r13", cluster.KindPod, map[string]string{"zone": "r12"})
+	pool := resource("r1", model.KindCluster, nil)
+	pool.Name, pool.Settings = full.Cluster, map[string]string{model.SettingRAMRatio: "1.5"}
+	pool.NodeKeys = []model.NodeKey{{Name: "Premium", Default: 0.5}, {Name: "SSD", Sticky: true, Weight: 30}}
+	pool.Keys = []model.Key{{Class: model.SystemKey, Name: model.SpecialRAM, Value: 0.25, Weight: 40}}
+	storage := resource("r11", model.KindPool, map[string]string{"cluster": "r1"})
+	storage.Settings = map[string]string{model.SettingScope: string(model.PoolLocal)}
+	slow := resource("r16", model.KindPool, map[string]string{"cluster": "r1"})
+	slow.Name, slow.Settings = "slow", map[string]string{model.SettingScope: string(model.PoolLocal)}
+	zone, pod := resource("r12", model.KindZone, nil), resource("r13", model.KindPod, map[string]string{"zone": "r12"})
 	pool.Links = map[string]string{"pod": "r13"}
-	image := resource("r14", cluster.KindImage, nil)
-	image.Name, image.Volume = "debian", &cluster.Volume{
+	image := resource("r14", model.KindImage, nil)
+	image.Name, image.Volume = "debian", &model.Volume{
 		Pool: "r11", Nodes: []string{"n1"}, Name: "berth-r14.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "9f86d0", Doomed: true,
 	}
-	image.Copies = []cluster.Volume{{
+	image.Copies = []model.Volume{{
 		Pool: "r16", Nodes: []string{"n1"}, Name: "berth-r14-r16.qcow2", Format: "qcow2", Capacity: units.GiB, Checksum: "9f86d0", Doomed: true,
 	}}
-	disk := resource("r7", cluster.KindDisk, map[string]string{"image": "r14"})
-	disk.Volume = &cluster.Volume{Pool: "r11", Nodes: []string{"n1"}, Name: "berth-r7.qcow2", Format: "qcow2", Capacity: units.GiB, Backing: "r16"}
-	estate := []cluster.Resource{
-		zone, pod, storage, slow, image, pool, resource("r2", cluster.KindBillingEntity, nil),
-		resource("r3", cluster.KindCustomer, map[string]string{"billing_entity": "r2"}),
-		resource("r4", cluster.KindVDC, map[string]string{"customer": "r3", "cluster": "r1"}),
-		resource("r5", cluster.KindOffer, nil), resource("r6", cluster.KindImage, nil), disk,
-		resource("r8", cluster.KindNIC, nil),
+	disk := resource("r7", model.KindDisk, map[string]string{"image": "r14"})
+	disk.Volume = &model.Volume{
+		Pool: "r11", Nodes: []string{"n1"}, Name: "berth-r7.qcow2", Format: "qcow2", Capacity: units.GiB, Backing: "r16",
+	}
+	estate := []model.Resource{
+		zone, pod, storage, slow, image, pool, resource("r2", model.KindBillingEntity, nil),
+		resource("r3", model.KindCustomer, map[string]string{"billing_entity": "r2"}),
+		resource("r4", model.KindVDC, map[string]string{"customer": "r3", "cluster": "r1"}),
+		resource("r5", model.KindOffer, nil), resource("r6", model.KindImage, nil), disk,
+		resource("r8", model.KindNIC, nil),
 	}
 	web := vm("v1", "web", 1)
 	web.Spec.Kernel, web.Spec.Initrd, web.Spec.Cmdline = "/boot/vmlinuz", "/boot/initrd", "console=ttyS0"
-	web.Spec.Disks = []cluster.Disk{
+	web.Spec.Disks = []model.Disk{
 		{Path: "/images/web.qcow2", Format: "qcow2", Bus: "virtio", ReadOnly: true},
 		{Format: "qcow2", Bus: "virtio", Pool: "fast", Volume: "berth-r7.qcow2"},
 	}
-	web.Spec.Machine, web.Spec.Firmware, web.Spec.CPU, web.Spec.UserData = "q35", cluster.FirmwareEFI, cluster.CPUHostPassthrough, "#cloud-config"
-	web.Within, web.CPU, web.PassedCPU = "r13", cluster.CPUHostPassthrough, "EPYC-Rome 1a2b"
+	web.Spec.Machine, web.Spec.Firmware, web.Spec.CPU, web.Spec.UserData = "q35", model.FirmwareEFI, model.CPUHostPassthrough, "#cloud-config"
+	web.Within, web.CPU, web.PassedCPU = "r13", model.CPUHostPassthrough, "EPYC-Rome 1a2b"
 	web.Spec.Networks, web.Spec.XML = []string{"default", "bridge:br0"}, "<domain/>"
-	web.Operation, web.LastNode, web.Decision, web.Condition = "o1", "n2", "d1", "lost"
+	web.Operation, web.LastNode, web.Decision = "o1", "n2", "d1"
+	web.Condition = model.Condition{Kind: model.HolderOff, About: "n2", Text: "its node beta is proven to be off"}
 	web.StartedAt = noon
 	web.LastEpoch = 2
 	web.VDC, web.Offer, web.Image, web.Disks, web.NICs = "r4", "r5", "r6", []string{"r7"}, []string{"r8"}
-	web.Keys = []cluster.Key{{Class: cluster.CustomerKey, Name: "Group1", Value: 1, Weight: -100}}
-	web.Sticky = []cluster.Key{{Class: cluster.SystemKey, Name: "SSD", Value: 1, Weight: 30}}
-	web.Resident = []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "Group1", Value: 1}}
-	web.Owner, web.Home = cluster.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
-	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, cluster.MigrateManual, []string{"n1"}, noon
+	web.Keys = []model.Key{{Class: model.CustomerKey, Name: "Group1", Value: 1, Weight: -100}}
+	web.Sticky = []model.Key{{Class: model.SystemKey, Name: "SSD", Value: 1, Weight: 30}}
+	web.Resident = []model.ResidentKey{{Class: model.CustomerKey, Name: "Group1", Value: 1}}
+	web.Owner, web.Home = model.Owner{Customer: "r3", BillingEntity: "r2"}, "n1"
+	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, model.MigrateManual, []string{"n1"}, noon
 	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
-	web.Discards = []cluster.Discard{{Node: "n2", Epoch: 1}}
+	web.Discards = []model.Discard{{Node: "n2", Epoch: 1}}
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
@@ -253,8 +258,9 @@ func goldenCommands() []Command {
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
 	spec := web.Spec
 	move.Spec, move.Sticky, move.MakesHome, move.Plan = &spec, web.Sticky, true, "p1"
-	move.Volumes = []cluster.VolumeOrder{{
-		Disk: "r7", DiskName: "web-root", Pool: "r11", PoolName: "fast", Name: "berth-r7.qcow2", Format: "qcow2", Capacity: units.GiB, Shared: true,
+	move.Volumes = []model.VolumeOrder{{
+		Disk: "r7", DiskName: "web-root", Pool: "r11", PoolName: "fast", Name: "berth-r7.qcow2", Format: "qcow2",
+		Capacity: units.GiB, Shared: true,
 		BackingPool: "fast", BackingName: "berth-r14.qcow2", BackingFormat: "qcow2", BackedIn: "r11",
 	}}
 	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
@@ -275,16 +281,18 @@ func goldenCommands() []Command {
 		Pinned: "n1", Excluded: []string{"n3"}, Current: "n2", Cluster: "default", Owner: web.Owner, Home: "n1", IfBetter: 2.5,
 		Labels: []string{"web"}, Leave: true, HA: true, Restart: true, Among: []string{"n1"}, Preferred: []string{"n1"},
 		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1, Names: []string{"db"}},
-		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: cluster.SystemKey, Level: "vm"}},
-		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: cluster.CustomerKey, Level: "vm"}},
-		Planner:      "user-dispersing", Networks: []string{"bridge:br0"}, CopyStorage: true, CPU: "EPYC-Rome", PassedCPU: web.PassedCPU, Last: "n2",
+		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: model.SystemKey, Level: "vm"}},
+		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: model.CustomerKey, Level: "vm"}},
+		Planner:      "user-dispersing", Networks: []string{"bridge:br0"}, CopyStorage: true, CPU: "EPYC-Rome",
+		PassedCPU: web.PassedCPU, Last: "n2",
 		Disks: []placement.Disk{{
-			ID: "r7", Name: "web-root", Size: units.GiB, Wanted: "r11", Pool: "r11", Node: "n1", ImagePool: "r11", ImageNodes: []string{"n1"}, Image: "debian",
+			ID: "r7", Name: "web-root", Size: units.GiB, Wanted: "r11", Pool: "r11", Node: "n1", ImagePool: "r11",
+			ImageNodes: []string{"n1"}, Image: "debian",
 			ImagePlaces: []placement.ImagePlace{{Pool: "r16", Nodes: []string{"n1"}}},
 		}},
 	}
 	choice.Across = &placement.Across{
-		Planner: "user-dispersing", Level: cluster.LevelPod, Weight: 0.75, Capacity: cluster.CapacityRAM, Bound: "vdc/a names cluster east",
+		Planner: "user-dispersing", Level: model.LevelPod, Weight: 0.75, Capacity: model.CapacityRAM, Bound: "vdc/a names cluster east",
 		Last: "beta", Refused: "too little memory", Owned: true, Omitted: 1,
 	}
 	choice.Tried = []placement.Tried{{
@@ -296,11 +304,12 @@ func goldenCommands() []Command {
 		Node: "n1", Name: "alpha", Admitted: true, Current: true, Score: 1.25, Rank: 1, Tier: 2, Band: 3,
 		SystemScore: 75, CustomerScore: -100,
 		Constraints: []placement.ConstraintResult{{
-			Constraint: "memory", Passed: true, Code: "short", Message: "too little", Needed: &ratio, Available: &cpu, Unit: "B", AgeSeconds: &quarter,
+			Constraint: "memory", Passed: true, Code: "short", Message: "too little", Needed: &ratio, Available: &cpu, Unit: "B",
+			AgeSeconds: &quarter,
 		}},
 		Terms: []placement.Term{{
 			Weigher: "memory", Key: "#RAM", Note: "not known", Raw: 1, Proximity: &quarter, Weight: 2, Contribution: 0.5,
-			Class: cluster.SystemKey, Level: "vm", Wanted: 0.5, Count: 2, Share: 0.5,
+			Class: model.SystemKey, Level: "vm", Wanted: 0.5, Count: 2, Share: 0.5,
 		}},
 	}}
 	choice.FailedPhase, choice.Round = placement.PhaseSystem, 3
@@ -311,25 +320,25 @@ func goldenCommands() []Command {
 	rules.ManagerGrace = 5
 	choice.Rules = &rules
 	choice.Inputs = &placement.Inputs{
-		Figures: cluster.Figures{
-			Cluster: "default", IDs: []string{"n1"}, Names: []string{"alpha"}, Standing: []cluster.Standing{cluster.StandsInMaintenance},
-			Reasons: []string{"new <memory> & fans"}, Known: []cluster.Known{cluster.KnowsInventory}, InventoryAt: []int64{1}, TelemetryAt: []int64{2},
+		Figures: view.Figures{
+			Cluster: "default", IDs: []string{"n1"}, Names: []string{"alpha"}, Standing: []view.Standing{view.StandsInMaintenance},
+			Reasons: []string{"new <memory> & fans"}, Known: []view.Known{view.KnowsInventory}, InventoryAt: []int64{1}, TelemetryAt: []int64{2},
 			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
 			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
-			NodeKeys: []cluster.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
+			NodeKeys: []view.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
 			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10},
-			AccountVMs: []int{11}, Networks: []cluster.NetworkColumn{{Name: "bridge:br0", Has: []cluster.Has{1}}},
-			Models: &cluster.CPUColumn{Model: "EPYC-Rome", Has: []cluster.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
+			AccountVMs: []int{11}, Networks: []view.NetworkColumn{{Name: "bridge:br0", Has: []view.Has{1}}},
+			Models: &view.CPUColumn{Model: "EPYC-Rome", Has: []view.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
 			Oldest: 30 * time.Second,
-			Pools: []cluster.PoolColumn{{ID: "r11", Name: "fast", Shared: true, Has: []cluster.Has{1}, Shares: []cluster.PoolFigures{{
+			Pools: []view.PoolColumn{{ID: "r11", Name: "fast", Shared: true, Has: []view.Has{1}, Shares: []view.PoolFigures{{
 				Capacity: units.TiB, Available: units.GiB, Promised: units.MiB, Limit: 2 * units.TiB, Volumes: 12,
 			}}}},
 		},
-		Met: []rule.Met{{Key: 1, Posting: cluster.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
+		Met: []rule.Met{{Key: 1, Posting: view.Posting{Value: 1.5, Nodes: []int32{1}, Counts: []int32{2}}}},
 		Groups: []rule.Membership{{
-			Group: "r9", Name: "mail", Placing: 1, VMs: cluster.Rule{Polarity: cluster.Negative, Enforcing: true},
-			Nodes: cluster.Rule{Polarity: cluster.Positive}, Priority: 1.5, On: []int32{1}, Listed: "alpha", Shares: []string{"r10"},
-			Others: []cluster.Presence{{Node: 1, Name: "beta", Count: 3, Leaving: 1, Fixed: 1, VMs: []string{"db"}}},
+			Group: "r9", Name: "mail", Placing: 1, VMs: model.Rule{Polarity: model.Negative, Enforcing: true},
+			Nodes: model.Rule{Polarity: model.Positive}, Priority: 1.5, On: []int32{1}, Listed: "alpha", Shares: []string{"r10"},
+			Others: []view.Presence{{Node: 1, Name: "beta", Count: 3, Leaving: 1, Fixed: 1, VMs: []string{"db"}}},
 		}},
 		Shares:    []placement.Shares{{Weigher: "vm-count", Shares: []float64{2.5}}},
 		Uncovered: []rule.Uncovered{{Nodes: []string{"beta"}, VMs: []string{"db"}, Total: 2, Memory: units.GiB}},
@@ -337,36 +346,36 @@ func goldenCommands() []Command {
 	choice.Ranks = []placement.RankRow{{
 		Weigher: "vm-count", Factor: 2, Cells: []placement.RankCell{{Node: "n1", Name: "alpha", Rank: 1, Weight: 8}},
 	}}
-	group := resource("r9", cluster.KindGroup, map[string]string{"cluster": "r1", "policy": cluster.BuiltIn + "none"})
-	group.Settings = map[string]string{cluster.SettingVMsRule: string(cluster.Negative), cluster.SettingVMsEnforcing: "true"}
-	group.Members = map[string][]string{cluster.MembersVMs: {"v1", "v3"}, cluster.MembersNodes: {"n4"}}
-	group.Lists, group.BrokenSince = map[string][]string{cluster.ListVMLabels: {"mail", "web"}}, noon
-	spread := resource("r15", cluster.KindImage, nil)
+	group := resource("r9", model.KindGroup, map[string]string{"cluster": "r1", "policy": model.BuiltIn + "none"})
+	group.Settings = map[string]string{model.SettingVMsRule: string(model.Negative), model.SettingVMsEnforcing: "true"}
+	group.Members = map[string][]string{model.MembersVMs: {"v1", "v3"}, model.MembersNodes: {"n4"}}
+	group.Lists, group.BrokenSince = map[string][]string{model.ListVMLabels: {"mail", "web"}}, noon
+	spread := resource("r15", model.KindImage, nil)
 	spread.Name = "everywhere"
-	spread.Volume = &cluster.Volume{Pool: "r11", Nodes: []string{"n1", "n4"}, Name: "berth-r15.raw", Format: "raw", Capacity: units.MiB}
-	spread.Copies = []cluster.Volume{{Pool: "r16", Nodes: []string{"n1", "n4"}, Name: "berth-r15-r16.raw", Format: "raw", Capacity: units.MiB}}
-	plan := cluster.Plan{
-		ID: "p1", Kind: cluster.PlanDrain, State: cluster.PlanRunning, Cluster: "default", Node: "n2", NodeName: "beta", Group: "r9",
+	spread.Volume = &model.Volume{Pool: "r11", Nodes: []string{"n1", "n4"}, Name: "berth-r15.raw", Format: "raw", Capacity: units.MiB}
+	spread.Copies = []model.Volume{{Pool: "r16", Nodes: []string{"n1", "n4"}, Name: "berth-r15-r16.raw", Format: "raw", Capacity: units.MiB}}
+	plan := model.Plan{
+		ID: "p1", Kind: model.PlanDrain, State: model.PlanRunning, Cluster: "default", Node: "n2", NodeName: "beta", Group: "r9",
 		Policy: "affinity", Caller: "operator/admin", Request: "r1", Reason: "new <memory> & fans", Parallel: 2, Bandwidth: 10 * units.MiB,
-		Moves: []cluster.Move{{
+		Moves: []model.Move{{
 			VM: "v1", VMName: "web", Source: "n2", SourceName: "beta", Target: "n1", TargetName: "alpha", Memory: units.GiB,
 			Reason: "the only node with room", Stays: true,
 		}},
 		Unit: "VMs", Before: 3, Predicted: 0.5, CreatedAt: noon, UpdatedAt: noon,
 	}
-	proposed := cluster.Plan{ID: "p2", Kind: cluster.PlanBalance, State: cluster.PlanProposed, CreatedAt: noon, UpdatedAt: noon}
+	proposed := model.Plan{ID: "p2", Kind: model.PlanBalance, State: model.PlanProposed, CreatedAt: noon, UpdatedAt: noon}
 	over := plan
-	over.State, over.Observed, over.ObservedAt, over.Message, over.EndedAt = cluster.PlanDone, 1, noon, "1 moved", noon
-	over.Moves = []cluster.Move{{VM: "v1", VMName: "web", Source: "n2", SourceName: "beta", Result: cluster.MoveMoved, Attempts: 2}}
+	over.State, over.Observed, over.ObservedAt, over.Message, over.EndedAt = model.PlanDone, 1, noon, "1 moved", noon
+	over.Moves = []model.Move{{VM: "v1", VMName: "web", Source: "n2", SourceName: "beta", Result: model.MoveMoved, Attempts: 2}}
 	enrol := Command{
 		Kind:   "enrol",
 		Expect: []Expectation{expect(Nodes, "n1", 0), expect(Members, "m1", 0), expect(Tokens, "abc", 0)},
-		Nodes:  []cluster.Node{full},
-		Members: []cluster.Member{{
+		Nodes:  []model.Node{full},
+		Members: []model.Member{{
 			ID: "m1", Name: "one", RaftAddress: "one:7422", APIAddress: "one:7420", AgentAddress: "one:7421", JoinedAt: noon,
 		}},
-		Tokens: []cluster.Token{{
-			Hash: "abc", Purpose: cluster.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
+		Tokens: []model.Token{{
+			Hash: "abc", Purpose: model.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
 			ExpiresAt: noon.Add(time.Hour), UsedBy: "n1", UsedAt: noon,
 		}},
 		Resources: estate,
@@ -380,9 +389,9 @@ func goldenCommands() []Command {
 		putVM(0, web),
 		{
 			Kind:   "migrate",
-			Expect: []Expectation{expect(VMs, "v1", 6), expect(Operations, "o1", 0)}, VMs: []cluster.VM{web},
+			Expect: []Expectation{expect(VMs, "v1", 6), expect(Operations, "o1", 0)}, VMs: []model.VM{web},
 			Operations: []operation.Operation{move}, Decisions: []placement.Decision{choice},
-			Events: []cluster.Event{
+			Events: []model.Event{
 				{At: noon, Kind: "vm.migrate", Subject: "vm/web", Message: "to alpha", Caller: "operator/admin", Operation: "o1", Decision: "d1"},
 				{At: noon.In(time.FixedZone("", 3600)), Kind: "node.note", Subject: "node/alpha", Message: "in another time zone"},
 			},
@@ -390,7 +399,7 @@ func goldenCommands() []Command {
 		putNode(99, full), // refused
 		{
 			Kind:   "finish",
-			Expect: []Expectation{expect(VMs, "v1", 8), expect(Operations, "o1", 8)}, VMs: []cluster.VM{held},
+			Expect: []Expectation{expect(VMs, "v1", 8), expect(Operations, "o1", 8)}, VMs: []model.VM{held},
 			Operations: []operation.Operation{done},
 		},
 		{Kind: "finish", Key: label("golden", 5, 0)}, // a repeat
@@ -399,20 +408,23 @@ func goldenCommands() []Command {
 		remove(Resources, "r5", 4), // refused: web's
 		{Kind: "forget", Delete: []Record{{Meta, "other"}}},
 		{
-			Kind:      "group",
-			Expect:    []Expectation{expect(VMs, "v3", 0), expect(Nodes, "n4", 0), expect(Resources, "r9", 0), expect(Resources, "r15", 0), expect(Plans, "p1", 0), expect(Plans, "p2", 0)},
-			VMs:       []cluster.VM{vm("v3", "mail", 1)},
-			Nodes:     []cluster.Node{node("n4", "delta")},
-			Resources: []cluster.Resource{group, spread},
-			Plans:     []cluster.Plan{plan, proposed},
+			Kind: "group",
+			Expect: []Expectation{
+				expect(VMs, "v3", 0), expect(Nodes, "n4", 0), expect(Resources, "r9", 0), expect(Resources, "r15", 0), expect(Plans, "p1", 0),
+				expect(Plans, "p2", 0),
+			},
+			VMs:       []model.VM{vm("v3", "mail", 1)},
+			Nodes:     []model.Node{node("n4", "delta")},
+			Resources: []model.Resource{group, spread},
+			Plans:     []model.Plan{plan, proposed},
 		},
 		{
 			Kind:   "end",
-			Expect: []Expectation{expect(Plans, "p1", 24)}, Plans: []cluster.Plan{over},
+			Expect: []Expectation{expect(Plans, "p1", 24)}, Plans: []model.Plan{over},
 		},
 		remove(VMs, "v3", 24),   // leaves the group
 		remove(Nodes, "n4", 24), // likewise, and has its copy of the image no longer
 		RaiseLevel(FeatureLevel),
-		{Kind: "check", Level: 2, Check: &Check{Index: 1, Hash: "as it was there"}}, // written with those of the entry before
+		{Kind: "check", Level: 3, Release: release, Check: &Check{Index: 1, Hash: "as it was there"}}, // written with those of the entry before
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 )
 
@@ -28,7 +28,7 @@ func (m *member) together(commands ...Command) []Result {
 
 func keyed(key string, command Command) Command {
 	command.Key = key
-	command.Events = []cluster.Event{{Kind: key, At: noon}, {Kind: key + "!", At: noon}}
+	command.Events = []model.Event{{Kind: key, At: noon}, {Kind: key + "!", At: noon}}
 	command.Decisions = []placement.Decision{decision("of-" + key)}
 	return command
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/shared/units"
@@ -99,19 +99,19 @@ func content(t testing.TB, x *Snapshot) []byte {
 	return out.Bytes()
 }
 
-func node(id, name string) cluster.Node {
-	return cluster.Node{ID: id, Name: name, Cluster: cluster.DefaultCluster, EnrolledAt: noon}
+func node(id, name string) model.Node {
+	return model.Node{ID: id, Name: name, Cluster: model.DefaultCluster, EnrolledAt: noon}
 }
 
-func vm(id, name string, epoch uint64) cluster.VM {
-	return cluster.VM{
-		ID: id, Name: name, Epoch: epoch, Desired: cluster.Running, CreatedAt: noon,
-		Spec: cluster.VMSpec{Memory: 512 * units.MiB, VCPUs: 2},
+func vm(id, name string, epoch uint64) model.VM {
+	return model.VM{
+		ID: id, Name: name, Epoch: epoch, Desired: model.Running, CreatedAt: noon,
+		Spec: model.VMSpec{Memory: 512 * units.MiB, VCPUs: 2},
 	}
 }
 
-func resource(id string, kind cluster.Kind, name string, links map[string]string) cluster.Resource {
-	return cluster.Resource{ID: id, Kind: kind, Name: name, Links: links, CreatedAt: noon}
+func resource(id string, kind model.Kind, name string, links map[string]string) model.Resource {
+	return model.Resource{ID: id, Kind: kind, Name: name, Links: links, CreatedAt: noon}
 }
 
 func start(id, vm string) operation.Operation {
@@ -134,17 +134,17 @@ func expect(table Table, id string, revision uint64) Expectation {
 	return Expectation{Table: table, ID: id, Revision: revision}
 }
 
-func putNode(revision uint64, n cluster.Node) Command {
-	return Command{Kind: "node", Nodes: []cluster.Node{n}, Expect: []Expectation{expect(Nodes, n.ID, revision)}}
+func putNode(revision uint64, n model.Node) Command {
+	return Command{Kind: "node", Nodes: []model.Node{n}, Expect: []Expectation{expect(Nodes, n.ID, revision)}}
 }
 
-func putVM(revision uint64, v cluster.VM) Command {
-	return Command{Kind: "vm", VMs: []cluster.VM{v}, Expect: []Expectation{expect(VMs, v.ID, revision)}}
+func putVM(revision uint64, v model.VM) Command {
+	return Command{Kind: "vm", VMs: []model.VM{v}, Expect: []Expectation{expect(VMs, v.ID, revision)}}
 }
 
-func putResource(revision uint64, r cluster.Resource) Command {
+func putResource(revision uint64, r model.Resource) Command {
 	return Command{
-		Kind: "resource", Resources: []cluster.Resource{r}, Expect: []Expectation{expect(Resources, r.ID, revision)},
+		Kind: "resource", Resources: []model.Resource{r}, Expect: []Expectation{expect(Resources, r.ID, revision)},
 	}
 }
 
@@ -154,12 +154,12 @@ func putOperation(revision uint64, o operation.Operation) Command {
 	}
 }
 
-func plan(id string, state cluster.PlanState) cluster.Plan {
-	return cluster.Plan{ID: id, Kind: cluster.PlanDrain, State: state, Cluster: cluster.DefaultCluster, CreatedAt: noon, UpdatedAt: noon}
+func plan(id string, state model.PlanState) model.Plan {
+	return model.Plan{ID: id, Kind: model.PlanDrain, State: state, Cluster: model.DefaultCluster, CreatedAt: noon, UpdatedAt: noon}
 }
 
-func putPlan(revision uint64, p cluster.Plan) Command {
-	return Command{Kind: "plan", Plans: []cluster.Plan{p}, Expect: []Expectation{expect(Plans, p.ID, revision)}}
+func putPlan(revision uint64, p model.Plan) Command {
+	return Command{Kind: "plan", Plans: []model.Plan{p}, Expect: []Expectation{expect(Plans, p.ID, revision)}}
 }
 
 func remove(table Table, id string, revision uint64) Command {

@@ -3,7 +3,10 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+
+	"berth/coordinator/model"
 )
 
 // FeatureLevel is the highest level of commands that this release can apply. A release that puts something into the log
@@ -12,16 +15,64 @@ import (
 //
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
-const FeatureLevel = 2
+//   - 3: the kind of a VM's condition, and what it is about.
+const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
 const GroupLevel = 2
 
+// releaseLevel is the feature level from which a command that needs a level names the release that wrote it.
+const releaseLevel = 3
+
+// ConditionLevel is the feature level from which the record of a VM has the kind of its condition.
+const ConditionLevel = 3
+
+// needed is the feature level that it takes to apply the command, by what is in it.
+func (c *Command) needed() uint32 {
+	level := c.Level
+	for i := range c.VMs {
+		if condition := &c.VMs[i].Condition; condition.Kind != model.NoCondition || condition.About != "" {
+			level = max(level, ConditionLevel)
+		}
+	}
+	return level
+}
+
+// For is the command in the form that every member of a feature level can read: it leaves out what a member can do without. The
+// commands that none of them can do without are those of RaiseLevel and those with a Check.
+func (c *Command) For(level uint32) *Command {
+	if level >= ConditionLevel {
+		return c
+	}
+	older := *c
+	older.VMs = slices.Clone(c.VMs)
+	for i := range older.VMs {
+		older.VMs[i].Condition = older.VMs[i].Condition.TextOnly()
+	}
+	return &older
+}
+
 // ErrLevel reports a command or a state of a later release.
 var ErrLevel = errors.New("a feature level that this release does not have")
 
-func tooHigh(level uint32) error {
-	return fmt.Errorf("%w: it needs level %d, this release goes up to %d", ErrLevel, level, FeatureLevel)
+// firstReleases are the releases that came with each feature level, from level 1 on.
+var firstReleases = [FeatureLevel]string{"0.1", "0.6", "0.7"}
+
+// FirstRelease is the release that came with a feature level; empty for a level that this release does not know.
+func FirstRelease(level uint32) string {
+	if level < 1 || level > FeatureLevel {
+		return ""
+	}
+	return firstReleases[level-1]
+}
+
+// tooHigh refuses what needs a level of a later release. Writer is the release that wrote it; empty: that is not known.
+func tooHigh(level uint32, writer string) error {
+	install := "a release that has this level"
+	if writer != "" {
+		install = "release " + writer + ", which wrote it, or a later one"
+	}
+	return fmt.Errorf("%w: it needs level %d, this release goes up to %d; install %s", ErrLevel, level, FeatureLevel, install)
 }
 
 // FeatureLevel is the highest level of commands that may be proposed: all members could apply it when it was raised. It

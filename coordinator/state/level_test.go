@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/raft"
 )
 
 // A command of a release that does not exist yet: the level is the only thing in it that can be read.
@@ -16,7 +18,8 @@ func TestACommandOfALaterReleaseNamesTheLevelThatItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = DecodeCommand(bytes.TrimSpace(future))
-	if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), "it needs level 1000, this release goes up to 2") {
+	const says = "it needs level 1000, this release goes up to 3; install a release that has this level"
+	if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), says) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := DecodeCommand([]byte("\x01" + `{"key":"k","quota":{}}`)); !errors.Is(err, ErrDecode) {
@@ -43,5 +46,62 @@ func TestAStateOfALaterReleaseIsNotRestored(t *testing.T) {
 	_, err := Load(bytes.NewReader(saved(t, m.store.Snapshot())))
 	if !errors.Is(err, ErrSnapshot) || !errors.Is(err, ErrLevel) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The release that wrote it is read although nothing else of it can be.
+func TestACommandOfALaterReleaseNamesTheReleaseToInstall(t *testing.T) {
+	const says = "it needs level 9, this release goes up to 3; install release 1.4, which wrote it, or a later one"
+	later := []byte("\x01" + `{"key":"k","quota":{},"level":9,"release":"1.4"}`)
+	if _, err := DecodeCommand(later); !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v", err)
+	}
+	m := newMember(t)
+	defer func() {
+		if said, _ := recover().(string); !strings.Contains(said, "entry 7 of the Raft log cannot be applied") || !strings.Contains(said, says) {
+			t.Errorf("it halts with %q", said)
+		}
+	}()
+	m.fsm.Apply(&raft.Log{Index: 7, Type: raft.LogCommand, Data: later})
+}
+
+func TestACommandNamesItsReleaseWhereOneIsNeeded(t *testing.T) {
+	for level, named := range map[uint32]bool{0: false, 2: false, 3: true} {
+		data, err := (&Command{Key: "k", Level: level}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Contains(data, []byte(`"release":"`)); got != named {
+			t.Errorf("level %d: %s", level, data)
+		}
+	}
+}
+
+// A record and a table of a later release are in the snapshot before the level that tells of them.
+func TestASnapshotOfALaterReleaseNamesTheReleaseToInstall(t *testing.T) {
+	later := []string{string(Meta), `{"key":"feature_level","value":"9","revision":1}`}
+	for name, unknown := range map[string][]string{
+		"a field": {string(VMs), `{"id":"v1","quota":{}}`, `{"id":"v2"}`}, "a table": {"quota", `{"id":"q1"}`},
+	} {
+		_, err := Load(bytes.NewReader(craftAll(unknown, later)))
+		const says = "it needs level 9, this release goes up to 3; install release 9.9, which wrote it, or a later one"
+		if !errors.Is(err, ErrSnapshot) || !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, err = Load(bytes.NewReader(craftAll(unknown)))
+		if !errors.Is(err, ErrSnapshot) || errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), `section "`+unknown[0]+`"`) {
+			t.Errorf("%s without a level: %v", name, err)
+		}
+	}
+}
+
+func TestEveryFeatureLevelHasItsFirstRelease(t *testing.T) {
+	for level := uint32(1); level <= FeatureLevel; level++ {
+		if FirstRelease(level) == "" {
+			t.Errorf("level %d has none", level)
+		}
+	}
+	if FirstRelease(0) != "" || FirstRelease(FeatureLevel+1) != "" {
+		t.Error("a level that nobody knows has one")
 	}
 }

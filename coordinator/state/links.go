@@ -6,22 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // The estate's records name each other by ID, and nodes name their cluster. Here is only compared: what is named exists,
 // and nothing goes that is named. What kind of resource a link may lead to is not the state's to know.
 
 // linksOfVM are the IDs of the resources that a VM names, empty ones among them.
-func linksOfVM(vm *cluster.VM) []string {
+func linksOfVM(vm *model.VM) []string {
 	return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image, vm.Within}, vm.Disks, vm.NICs)
 }
 
 // partsOf are the IDs of the resources that no other VM may have.
-func partsOf(vm *cluster.VM) []string { return slices.Concat(vm.Disks, vm.NICs) }
+func partsOf(vm *model.VM) []string { return slices.Concat(vm.Disks, vm.NICs) }
 
 // linksOfResource are the IDs of the resources that a resource names.
-func linksOfResource(r *cluster.Resource) []string {
+func linksOfResource(r *model.Resource) []string {
 	links := slices.Collect(maps.Values(r.Links))
 	for volume := range r.Volumes() {
 		links = append(links, volume.Pool)
@@ -31,7 +31,7 @@ func linksOfResource(r *cluster.Resource) []string {
 }
 
 // volumeNodes are the IDs of the nodes that have a resource's volumes, in local pools.
-func volumeNodes(r *cluster.Resource) []string {
+func volumeNodes(r *model.Resource) []string {
 	if len(r.Copies) == 0 && r.Volume != nil {
 		return r.Volume.Nodes
 	}
@@ -44,10 +44,10 @@ func volumeNodes(r *cluster.Resource) []string {
 
 // impliedLink tells whether a link needs no record: there is none, or it leads to what is there undeclared.
 func impliedLink(link string) bool {
-	return link == "" || link == cluster.DefaultCluster || strings.HasPrefix(link, cluster.BuiltIn)
+	return link == "" || link == model.DefaultCluster || strings.HasPrefix(link, model.BuiltIn)
 }
 
-// dangling refuses a link to a resource that does not exist. Whoever decided on it read it before it went.
+// dangling refuses a link to a resource that does not exist. The change was decided when the resource still existed.
 func (w *write) dangling(of string, links []string) *Refusal {
 	for _, link := range links {
 		if !impliedLink(link) && w.row(string(Resources), link) == nil {
@@ -62,7 +62,7 @@ func (w *write) dangling(of string, links []string) *Refusal {
 
 // checkLinksOfVM refuses links to nowhere, and a disk or NIC that another VM has.
 func (w *write) checkLinksOfVM(id string) *Refusal {
-	vm, exists := get[cluster.VM](w.tables, string(VMs), id)
+	vm, exists := get[model.VM](w.tables, string(VMs), id)
 	if !exists {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 		}
 	}
 	for _, part := range partsOf(vm) {
-		for other := range each[cluster.VM](w.tables, string(VMs), byLink, text(part)) {
+		for other := range each[model.VM](w.tables, string(VMs), byLink, text(part)) {
 			if other.ID != id && slices.Contains(partsOf(other), part) {
 				return w.inUse(part, called("VM", other.Name))
 			}
@@ -86,7 +86,7 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 
 // checkResource refuses links to nowhere of a resource that was put, and the end of one that something names.
 func (w *write) checkResource(id string) *Refusal {
-	resource, exists := get[cluster.Resource](w.tables, string(Resources), id)
+	resource, exists := get[model.Resource](w.tables, string(Resources), id)
 	if exists {
 		if refusal := w.dangling(called(string(resource.Kind), resource.Name), linksOfResource(resource)); refusal != nil {
 			return refusal
@@ -102,10 +102,10 @@ func (w *write) checkResource(id string) *Refusal {
 			}
 		}
 	} else {
-		for other := range each[cluster.Resource](w.tables, string(Resources), byLink, text(id)) {
+		for other := range each[model.Resource](w.tables, string(Resources), byLink, text(id)) {
 			return w.inUse(id, called(string(other.Kind), other.Name))
 		}
-		for other := range each[cluster.VM](w.tables, string(VMs), byLink, text(id)) {
+		for other := range each[model.VM](w.tables, string(VMs), byLink, text(id)) {
 			return w.inUse(id, called("VM", other.Name))
 		}
 	}
@@ -114,11 +114,11 @@ func (w *write) checkResource(id string) *Refusal {
 
 // checkClusterGone refuses to take a cluster's name from the nodes that name it, by deletion or by another name.
 func (w *write) checkClusterGone(id string) *Refusal {
-	before, existed := w.before(w.begun, string(Resources), id).(*cluster.Resource)
-	if !existed || before.Kind != cluster.KindCluster || w.declared(before.Name) {
+	before, existed := w.before(w.begun, string(Resources), id).(*model.Resource)
+	if !existed || before.Kind != model.KindCluster || w.declared(before.Name) {
 		return nil
 	}
-	for node := range each[cluster.Node](w.tables, string(Nodes), byCluster, text(before.Name)) {
+	for node := range each[model.Node](w.tables, string(Nodes), byCluster, text(before.Name)) {
 		return w.inUse(id, called("node", node.Name))
 	}
 	return nil
@@ -126,8 +126,8 @@ func (w *write) checkClusterGone(id string) *Refusal {
 
 // checkClusterOf refuses a node in a cluster that does not exist. The default cluster is there without a record.
 func (w *write) checkClusterOf(id string) *Refusal {
-	node, exists := get[cluster.Node](w.tables, string(Nodes), id)
-	if !exists || node.Cluster == "" || node.Cluster == cluster.DefaultCluster || w.declared(node.Cluster) {
+	node, exists := get[model.Node](w.tables, string(Nodes), id)
+	if !exists || node.Cluster == "" || node.Cluster == model.DefaultCluster || w.declared(node.Cluster) {
 		return nil
 	}
 	return &Refusal{
@@ -138,7 +138,7 @@ func (w *write) checkClusterOf(id string) *Refusal {
 
 // declared tells whether a cluster of that name has a record.
 func (w *write) declared(name string) bool {
-	for range each[cluster.Resource](w.tables, string(Resources), byName, text(resourceName(cluster.KindCluster, name))) {
+	for range each[model.Resource](w.tables, string(Resources), byName, text(resourceName(model.KindCluster, name))) {
 		return true
 	}
 	return false
@@ -147,7 +147,7 @@ func (w *write) declared(name string) bool {
 // inUse refuses to take a resource from what has it.
 func (w *write) inUse(id, by string) *Refusal {
 	what := fmt.Sprintf("resource %q", id)
-	if resource, known := w.before(w.begun, string(Resources), id).(*cluster.Resource); known {
+	if resource, known := w.before(w.begun, string(Resources), id).(*model.Resource); known {
 		what = called(string(resource.Kind), resource.Name)
 	}
 	return &Refusal{Code: InUse, Table: Resources, ID: id, Message: fmt.Sprintf("%s is in use by %s", what, by)}

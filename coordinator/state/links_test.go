@@ -4,17 +4,17 @@ import (
 	"strings"
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // estate is a state with links: a customer's VDC in a cluster of its own, with a node and a VM that has a disk and a NIC.
 func estate(t *testing.T) *member {
 	m := newMember(t)
-	m.stored(putResource(0, resource("c1", cluster.KindCluster, "gold", nil)))
-	m.stored(putResource(0, resource("c2", cluster.KindCustomer, "acme", nil)))
-	m.stored(putResource(0, resource("d1", cluster.KindVDC, "prod", map[string]string{"customer": "c2", "cluster": "c1"})))
-	m.stored(putResource(0, resource("k1", cluster.KindDisk, "root", nil)))
-	m.stored(putResource(0, resource("k2", cluster.KindDisk, "spare", nil)))
+	m.stored(putResource(0, resource("c1", model.KindCluster, "gold", nil)))
+	m.stored(putResource(0, resource("c2", model.KindCustomer, "acme", nil)))
+	m.stored(putResource(0, resource("d1", model.KindVDC, "prod", map[string]string{"customer": "c2", "cluster": "c1"})))
+	m.stored(putResource(0, resource("k1", model.KindDisk, "root", nil)))
+	m.stored(putResource(0, resource("k2", model.KindDisk, "spare", nil)))
 	member := node("n1", "alpha")
 	member.Cluster = "gold"
 	m.stored(putNode(0, member))
@@ -25,7 +25,7 @@ func estate(t *testing.T) *member {
 }
 
 func TestWhatIsNamedExistsAndStays(t *testing.T) {
-	linked := func(change func(*cluster.VM)) Command {
+	linked := func(change func(*model.VM)) Command {
 		other := vm("v2", "db", 0)
 		change(&other)
 		return putVM(0, other)
@@ -38,28 +38,30 @@ func TestWhatIsNamedExistsAndStays(t *testing.T) {
 		says    string
 	}{
 		"a resource linked to nothing": {
-			Stale, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": "c9"})),
+			Stale, putResource(0, resource("d2", model.KindVDC, "test", map[string]string{"customer": "c9"})),
 			`vdc "test" names resource "c9"`,
 		},
-		"a VM in no VDC":         {Stale, linked(func(v *cluster.VM) { v.VDC = "d9" }), `VM "db" names resource "d9"`},
-		"a VM without its offer": {Stale, linked(func(v *cluster.VM) { v.Offer = "o9" }), "o9"},
-		"a VM without its image": {Stale, linked(func(v *cluster.VM) { v.Image = "i9" }), "i9"},
-		"a VM without its disk":  {Stale, linked(func(v *cluster.VM) { v.Disks = []string{"k2", "k9"} }), "k9"},
-		"a VM without its NIC":   {Stale, linked(func(v *cluster.VM) { v.NICs = []string{"e9"} }), "e9"},
-		"a disk in two VMs":      {InUse, linked(func(v *cluster.VM) { v.Disks = []string{"k1"} }), `disk "root" is in use by VM "web"`},
+		"a VM in no VDC":         {Stale, linked(func(v *model.VM) { v.VDC = "d9" }), `VM "db" names resource "d9"`},
+		"a VM without its offer": {Stale, linked(func(v *model.VM) { v.Offer = "o9" }), "o9"},
+		"a VM without its image": {Stale, linked(func(v *model.VM) { v.Image = "i9" }), "i9"},
+		"a VM without its disk":  {Stale, linked(func(v *model.VM) { v.Disks = []string{"k2", "k9"} }), "k9"},
+		"a VM without its NIC":   {Stale, linked(func(v *model.VM) { v.NICs = []string{"e9"} }), "e9"},
+		"a disk in two VMs":      {InUse, linked(func(v *model.VM) { v.Disks = []string{"k1"} }), `disk "root" is in use by VM "web"`},
 		"a node in no cluster":   {Stale, putNode(0, stray), `node "beta" is in cluster "silver"`},
 		"a cluster with a VDC":   {InUse, remove(Resources, "c1", 1), `cluster "gold" is in use by vdc "prod"`},
 		"a customer with a VDC":  {InUse, remove(Resources, "c2", 2), `customer "acme" is in use by vdc "prod"`},
 		"a VDC with a VM":        {InUse, remove(Resources, "d1", 3), `vdc "prod" is in use by VM "web"`},
 		"a VM's disk":            {InUse, remove(Resources, "k1", 4), `disk "root" is in use by VM "web"`},
 		"a cluster's name": {
-			InUse, putResource(1, resource("c1", cluster.KindCluster, "silver", nil)),
+			InUse, putResource(1, resource("c1", model.KindCluster, "silver", nil)),
 			`cluster "gold" is in use by node "alpha"`,
 		},
-		"another kind":            {Invalid, putResource(2, resource("c2", cluster.KindVDC, "acme", nil)), `customer "acme" cannot become a vdc`},
-		"a name that is":          {NameTaken, putResource(0, resource("k3", cluster.KindDisk, "root", nil)), "k1"},
-		"a link of nothing":       {Invalid, putResource(0, resource("d2", cluster.KindVDC, "test", map[string]string{"customer": ""})), "empty link"},
-		"a link with a zero byte": {Invalid, linked(func(v *cluster.VM) { v.Disks = []string{"a\x00b"} }), "zero byte"},
+		"another kind":   {Invalid, putResource(2, resource("c2", model.KindVDC, "acme", nil)), `customer "acme" cannot become a vdc`},
+		"a name that is": {NameTaken, putResource(0, resource("k3", model.KindDisk, "root", nil)), "k1"},
+		"a link of nothing": {
+			Invalid, putResource(0, resource("d2", model.KindVDC, "test", map[string]string{"customer": ""})), "empty link",
+		},
+		"a link with a zero byte": {Invalid, linked(func(v *model.VM) { v.Disks = []string{"a\x00b"} }), "zero byte"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,20 +90,20 @@ func TestOneCommandMayTakeALinkAndItsEndTogether(t *testing.T) {
 	m.stored(Command{
 		Expect: []Expectation{expect(VMs, "v1", 7), expect(Resources, "k1", 4), expect(Resources, "k3", 0), expect(VMs, "v2", 0)},
 		Delete: []Record{{VMs, "v1"}, {Resources, "k1"}},
-		Resources: []cluster.Resource{
-			resource("k3", cluster.KindDisk, "root", nil), // the freed name
+		Resources: []model.Resource{
+			resource("k3", model.KindDisk, "root", nil), // the freed name
 		},
-		VMs: []cluster.VM{func() cluster.VM {
+		VMs: []model.VM{func() model.VM {
 			other := vm("v2", "web", 0)
 			other.VDC, other.Disks = "d1", []string{"k3"}
 			return other
 		}()},
 	})
 	x := m.store.Snapshot()
-	if disk, found := x.ResourceByName(cluster.KindDisk, "root"); !found || disk.ID != "k3" {
+	if disk, found := x.ResourceByName(model.KindDisk, "root"); !found || disk.ID != "k3" {
 		t.Errorf("disk root is %+v", disk)
 	}
-	if got := x.Resources(cluster.KindDisk); len(got) != 2 || got[0].Name != "root" || got[1].Name != "spare" {
+	if got := x.Resources(model.KindDisk); len(got) != 2 || got[0].Name != "root" || got[1].Name != "spare" {
 		t.Errorf("the disks are %+v", got)
 	}
 	if err := x.verify(); err != nil {
@@ -111,7 +113,7 @@ func TestOneCommandMayTakeALinkAndItsEndTogether(t *testing.T) {
 
 func TestTheDefaultClusterNeedsNoRecord(t *testing.T) {
 	m := newMember(t)
-	m.stored(putResource(0, resource("d1", cluster.KindVDC, "prod", map[string]string{"cluster": cluster.DefaultCluster})))
+	m.stored(putResource(0, resource("d1", model.KindVDC, "prod", map[string]string{"cluster": model.DefaultCluster})))
 	m.stored(putNode(0, node("n1", "alpha")))
 	if err := m.store.Snapshot().verify(); err != nil {
 		t.Error(err)
@@ -132,14 +134,14 @@ func TestALinkThatIsTakenBackFreesItsEnd(t *testing.T) {
 
 func TestVMsAreFoundByWhatTheyLinkTo(t *testing.T) {
 	m := newMember(t)
-	m.stored(putResource(0, resource("d1", cluster.KindDisk, "root", nil)))
-	m.stored(putResource(0, resource("o1", cluster.KindOffer, "small", nil)))
+	m.stored(putResource(0, resource("d1", model.KindDisk, "root", nil)))
+	m.stored(putResource(0, resource("o1", model.KindOffer, "small", nil)))
 	web, db := vm("v1", "web", 0), vm("v2", "db", 0)
 	web.Disks, web.Offer, db.Offer = []string{"d1"}, "o1", "o1"
 	m.stored(putVM(0, web))
 	m.stored(putVM(0, db))
 	x := m.store.Snapshot()
-	name := func(v cluster.VM) string { return v.Name }
+	name := func(v model.VM) string { return v.Name }
 	check(t, "VMs of the disk", names(x.VMsLinkedTo("d1"), name), "web")
 	check(t, "VMs of the offer", names(x.VMsLinkedTo("o1"), name), "web", "db")
 	for _, id := range []string{"", "d", "d1\x00"} {

@@ -29,7 +29,10 @@ func Load(r io.Reader) (*Store, error) {
 	}
 	store.now.Store(newSnapshot(rows, applied))
 	if level := store.Snapshot().FeatureLevel(); level > FeatureLevel {
-		return nil, fmt.Errorf("%w: %w (written by release %s)", ErrSnapshot, tooHigh(level), release)
+		return nil, fmt.Errorf("%w: %w", ErrSnapshot, tooHigh(level, release))
+	}
+	if in.unknown != nil {
+		return nil, fmt.Errorf("%w (written by release %s)", in.unknown, release)
 	}
 	if err := store.Snapshot().verify(); err != nil {
 		return nil, fmt.Errorf("%w (written by release %s)", err, release)
@@ -42,6 +45,16 @@ func Load(r io.Reader) (*Store, error) {
 type checking struct {
 	from *bufio.Reader
 	crc  uint32
+	// unknown is the first thing that this release cannot read. What follows it is read all the same: it may tell that a later
+	// release is needed, and which.
+	unknown error
+}
+
+// skip notes that something is left out because this release cannot read it.
+func (c *checking) skip(format string, args ...any) {
+	if c.unknown == nil {
+		c.unknown = refuse(format, args...)
+	}
 }
 
 func refuse(format string, args ...any) error {
@@ -159,7 +172,7 @@ func (c *checking) section(rows *draft, name string) error {
 		}
 	}
 	if reads == nil {
-		return refuse("it has a section %q, which this release does not know", name)
+		c.skip("it has a section %q, which this release does not know", name)
 	}
 	count, err := c.number(8)
 	if err != nil {
@@ -172,6 +185,9 @@ func (c *checking) section(rows *draft, name string) error {
 	}
 	if err := c.sum("section " + name); err != nil {
 		return err
+	}
+	if c.unknown != nil {
+		return nil // it is not going to be restored
 	}
 	if stored := uint64(rows.count(name)); stored != count {
 		return refuse("%d of %d records of section %q have an ID twice", count-stored, count, name)
@@ -191,9 +207,13 @@ func (c *checking) record(rows *draft, section string, reads func([]byte) (any, 
 	if err != nil {
 		return err
 	}
+	if reads == nil {
+		return nil
+	}
 	row, err := reads(record)
 	if err != nil {
-		return refuse("a record of section %q: %v", section, err)
+		c.skip("a record of section %q: %v", section, err)
+		return nil
 	}
 	rows.insert(section, row)
 	return nil

@@ -5,21 +5,22 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // membersOf are the IDs of the VMs and nodes that a resource has in its lists. What a list is for, and whether it may hold
 // one or the other, is not the state's to know.
-func membersOf(r *cluster.Resource) []string {
+func membersOf(r *model.Resource) []string {
 	return slices.Concat(slices.Collect(maps.Values(r.Members))...)
 }
 
 // forget takes the VMs and nodes that were deleted out of the members of all resources, and the nodes out of what VMs
-// prefer and out of the volumes that other nodes have too. It is done here and not by whoever deletes them: a group that takes a VM in meanwhile would keep it for ever.
+// prefer and out of the volumes that other nodes have too. The state does this, not the caller that deletes them: a group that
+// takes a VM in meanwhile would keep it for ever.
 // The command's own records come afterwards and stay as they are.
 func (w *write) forget(deleted []Record) {
 	gone := make(map[string]bool)
-	resources := make(map[string]*cluster.Resource)
+	resources := make(map[string]*model.Resource)
 	nodes := false
 	for _, record := range deleted {
 		if record.Table != VMs && record.Table != Nodes {
@@ -27,7 +28,7 @@ func (w *write) forget(deleted []Record) {
 		}
 		gone[record.ID] = true
 		nodes = nodes || record.Table == Nodes
-		for resource := range each[cluster.Resource](w.tables, string(Resources), byMember, text(record.ID)) {
+		for resource := range each[model.Resource](w.tables, string(Resources), byMember, text(record.ID)) {
 			resources[resource.ID] = resource
 		}
 	}
@@ -56,8 +57,8 @@ func (w *write) forget(deleted []Record) {
 // forgetCopies takes nodes from volumes that others have too: images are on all nodes of a local pool. The last one that has
 // a volume stays, and so is not deleted.
 func (w *write) forgetCopies(isGone func(node string) bool) {
-	var copies []*cluster.Resource
-	for resource := range each[cluster.Resource](w.tables, string(Resources), byID, "") {
+	var copies []*model.Resource
+	for resource := range each[model.Resource](w.tables, string(Resources), byID, "") {
 		for volume := range resource.Volumes() {
 			if shrinks(volume, isGone) {
 				copies = append(copies, resource)
@@ -78,14 +79,14 @@ func (w *write) forgetCopies(isGone func(node string) bool) {
 }
 
 // shrinks tells whether some of the nodes that have a volume go, and others stay.
-func shrinks(volume *cluster.Volume, isGone func(node string) bool) bool {
+func shrinks(volume *model.Volume, isGone func(node string) bool) bool {
 	return slices.ContainsFunc(volume.Nodes, isGone) && slices.ContainsFunc(volume.Nodes, func(id string) bool { return !isGone(id) })
 }
 
 // forgetPreferred looks at every VM: nodes go rarely, and an index would cost every start.
 func (w *write) forgetPreferred(isGone func(node string) bool) {
-	var prefer []*cluster.VM
-	for vm := range each[cluster.VM](w.tables, string(VMs), byID, "") {
+	var prefer []*model.VM
+	for vm := range each[model.VM](w.tables, string(VMs), byID, "") {
 		if slices.ContainsFunc(vm.Preferred, isGone) {
 			prefer = append(prefer, vm)
 		}
@@ -100,7 +101,7 @@ func (w *write) forgetPreferred(isGone func(node string) bool) {
 	}
 }
 
-// gone refuses to name a VM or a node that does not exist. Whoever decided on it read it before it went.
+// gone refuses to name a VM or a node that does not exist. The change was decided when it still existed.
 func (w *write) gone(table Table, id, named string) *Refusal {
 	return &Refusal{
 		Code: Stale, Table: table, ID: id,

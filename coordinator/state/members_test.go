@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // grouped is a state with two VMs and two nodes, in one group.
@@ -22,14 +22,14 @@ func grouped(t *testing.T) *member {
 	return m
 }
 
-func group(id, name string, vms, nodes []string) cluster.Resource {
-	g := resource(id, cluster.KindGroup, name, nil)
+func group(id, name string, vms, nodes []string) model.Resource {
+	g := resource(id, model.KindGroup, name, nil)
 	g.Members = map[string][]string{}
 	if vms != nil {
-		g.Members[cluster.MembersVMs] = vms
+		g.Members[model.MembersVMs] = vms
 	}
 	if nodes != nil {
-		g.Members[cluster.MembersNodes] = nodes
+		g.Members[model.MembersNodes] = nodes
 	}
 	return g
 }
@@ -40,8 +40,8 @@ func TestWhatGoesLeavesItsGroups(t *testing.T) {
 	m.stored(remove(Nodes, "n1", 1))
 	x := m.store.Snapshot()
 	g, _ := x.Resource("g1")
-	check(t, "VMs", g.Members[cluster.MembersVMs], "v2")
-	check(t, "nodes", g.Members[cluster.MembersNodes], "n2")
+	check(t, "VMs", g.Members[model.MembersVMs], "v2")
+	check(t, "nodes", g.Members[model.MembersNodes], "n2")
 	db, _ := x.VM("v2")
 	check(t, "preferred", db.Preferred, "n2")
 	if g.Revision != 7 || db.Revision != 7 {
@@ -70,12 +70,12 @@ func TestWhatGoesWithItsGroupLeavesNothing(t *testing.T) {
 func TestACommandMayTakeAMemberAndItsGroupsChangeTogether(t *testing.T) {
 	m := grouped(t)
 	command := remove(VMs, "v1", 3)
-	command.Resources = []cluster.Resource{group("g1", "together", []string{"v2"}, nil)}
+	command.Resources = []model.Resource{group("g1", "together", []string{"v2"}, nil)}
 	command.Expect = append(command.Expect, expect(Resources, "g1", 5))
 	m.stored(command)
 	g, _ := m.store.Snapshot().Resource("g1")
-	check(t, "VMs", g.Members[cluster.MembersVMs], "v2")
-	if g.Name != "together" || g.Members[cluster.MembersNodes] != nil {
+	check(t, "VMs", g.Members[model.MembersVMs], "v2")
+	if g.Name != "together" || g.Members[model.MembersNodes] != nil {
 		t.Errorf("the group is %+v, want it as the command has it", g)
 	}
 }
@@ -84,7 +84,7 @@ func TestMembersExist(t *testing.T) {
 	prefers := vm("v2", "db", 0)
 	prefers.Preferred = []string{"n9"}
 	late := remove(VMs, "v1", 3)
-	late.Resources = []cluster.Resource{group("g1", "apart", []string{"v1"}, nil)}
+	late.Resources = []model.Resource{group("g1", "apart", []string{"v1"}, nil)}
 	late.Expect = append(late.Expect, expect(Resources, "g1", 5))
 	for says, command := range map[string]Command{
 		`group "apart" has the member "v9"`: putResource(5, group("g1", "apart", []string{"v1", "v9"}, nil)),
@@ -106,7 +106,7 @@ func TestMembersExist(t *testing.T) {
 
 func TestLinksMayLeadToWhatIsBuiltIn(t *testing.T) {
 	m := newMember(t)
-	m.stored(putResource(0, resource("c1", cluster.KindCluster, "gold", map[string]string{"policy": cluster.BuiltIn + "none"})))
+	m.stored(putResource(0, resource("c1", model.KindCluster, "gold", map[string]string{"policy": model.BuiltIn + "none"})))
 	if _, err := Load(strings.NewReader(string(saved(t, m.store.Snapshot())))); err != nil {
 		t.Error(err)
 	}
@@ -114,16 +114,16 @@ func TestLinksMayLeadToWhatIsBuiltIn(t *testing.T) {
 
 func TestPlans(t *testing.T) {
 	m := newMember(t)
-	at := func(id string, state cluster.PlanState, minutes int, request string) cluster.Plan {
+	at := func(id string, state model.PlanState, minutes int, request string) model.Plan {
 		p := plan(id, state)
 		p.CreatedAt, p.Request = noon.Add(time.Duration(minutes)*time.Minute), request
 		return p
 	}
-	m.stored(putPlan(0, at("p2", cluster.PlanRunning, 2, "again")))
-	m.stored(putPlan(0, at("p1", cluster.PlanProposed, 1, "")))
-	m.stored(putPlan(0, at("p3", cluster.PlanDone, 3, "again")))
+	m.stored(putPlan(0, at("p2", model.PlanRunning, 2, "again")))
+	m.stored(putPlan(0, at("p1", model.PlanProposed, 1, "")))
+	m.stored(putPlan(0, at("p3", model.PlanDone, 3, "again")))
 	x := m.store.Snapshot()
-	id := func(p cluster.Plan) string { return p.ID }
+	id := func(p model.Plan) string { return p.ID }
 	check(t, "plans", names(x.Plans(), id), "p3", "p2", "p1")
 	check(t, "live plans", names(x.LivePlans(), id), "p1", "p2")
 	if p, ok := x.PlanByRequest("again"); !ok || p.ID != "p3" {
@@ -138,22 +138,22 @@ func TestPlans(t *testing.T) {
 		t.Errorf("plan p1 is %+v", p)
 	}
 
-	m.refused(Stale, putPlan(0, at("p1", cluster.PlanRunning, 1, "")))
+	m.refused(Stale, putPlan(0, at("p1", model.PlanRunning, 1, "")))
 	m.refused(Invalid, remove(Plans, "p3", 3))
-	m.refused(Invalid, Command{Kind: "plan", Plans: []cluster.Plan{plan("p9", cluster.PlanRunning)}})
-	if refusal := m.refused(Invalid, putPlan(3, at("p3", cluster.PlanRunning, 3, ""))); !strings.Contains(refusal.Message, "has ended (done)") {
+	m.refused(Invalid, Command{Kind: "plan", Plans: []model.Plan{plan("p9", model.PlanRunning)}})
+	if refusal := m.refused(Invalid, putPlan(3, at("p3", model.PlanRunning, 3, ""))); !strings.Contains(refusal.Message, "has ended (done)") {
 		t.Errorf("refused with %q", refusal.Message)
 	}
-	observed := at("p3", cluster.PlanDone, 3, "again")
+	observed := at("p3", model.PlanDone, 3, "again")
 	observed.Observed = 4
 	m.stored(putPlan(3, observed)) // what came of it may be written down later
 }
 
 func TestThePlansThatEndedLongAgoGo(t *testing.T) {
 	m := newMember(t)
-	m.stored(putPlan(0, plan("old", cluster.PlanProposed)))
+	m.stored(putPlan(0, plan("old", model.PlanProposed)))
 	for i := range MaxPlans + 1 {
-		p := plan(fmt.Sprintf("p%03d", i), cluster.PlanDone)
+		p := plan(fmt.Sprintf("p%03d", i), model.PlanDone)
 		p.CreatedAt = noon.Add(time.Duration(i+1) * time.Second)
 		m.stored(putPlan(0, p))
 		m.stored(putPlan(m.index, p)) // ended once, however often it is written

@@ -12,41 +12,41 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
-// model is the state once more, written the naive way: whole maps, copied for every command.
-type model struct {
-	nodes     map[string]cluster.Node
-	vms       map[string]cluster.VM
+// naive is the state once more, written the naive way: whole maps, copied for every command.
+type naive struct {
+	nodes     map[string]model.Node
+	vms       map[string]model.VM
 	ops       map[string]operation.Operation
-	resources map[string]cluster.Resource
-	plans     map[string]cluster.Plan
+	resources map[string]model.Resource
+	plans     map[string]model.Plan
 	decisions map[string]bool
 	meta      map[string]string
-	events    []cluster.Event
+	events    []model.Event
 	epochs    map[string]uint64
 	keys      map[string]string // kind
 }
 
-func newModel() *model {
-	return &model{
-		nodes: map[string]cluster.Node{}, vms: map[string]cluster.VM{}, ops: map[string]operation.Operation{},
-		resources: map[string]cluster.Resource{}, plans: map[string]cluster.Plan{},
+func newNaive() *naive {
+	return &naive{
+		nodes: map[string]model.Node{}, vms: map[string]model.VM{}, ops: map[string]operation.Operation{},
+		resources: map[string]model.Resource{}, plans: map[string]model.Plan{},
 		decisions: map[string]bool{}, meta: map[string]string{}, epochs: map[string]uint64{}, keys: map[string]string{},
 	}
 }
 
 // after is the model after the command, or nil when it has to be refused.
-func (m *model) after(command Command, index uint64) *model {
+func (m *naive) after(command Command, index uint64) *naive {
 	if kind, used := m.keys[command.Key]; used {
 		if kind != command.Kind {
 			return nil
 		}
 		return m
 	}
-	n := &model{
+	n := &naive{
 		nodes: maps.Clone(m.nodes), vms: maps.Clone(m.vms), ops: maps.Clone(m.ops), decisions: maps.Clone(m.decisions),
 		resources: maps.Clone(m.resources), plans: maps.Clone(m.plans),
 		meta: maps.Clone(m.meta), events: slices.Clone(m.events), epochs: maps.Clone(m.epochs), keys: maps.Clone(m.keys),
@@ -144,7 +144,7 @@ func (m *model) after(command Command, index uint64) *model {
 }
 
 // forget takes what is gone out of every list of members and preferences.
-func (m *model) forget(deleted []Record, index uint64) {
+func (m *naive) forget(deleted []Record, index uint64) {
 	without := func(list []string, tables ...Table) ([]string, bool) {
 		var kept []string
 		for _, id := range list {
@@ -172,7 +172,7 @@ func (m *model) forget(deleted []Record, index uint64) {
 }
 
 // needs tells whether a deleted record is a node that something still names.
-func (m *model) needs(gone Record) bool {
+func (m *naive) needs(gone Record) bool {
 	if gone.Table != Nodes {
 		return false
 	}
@@ -189,7 +189,7 @@ func (m *model) needs(gone Record) bool {
 	return false
 }
 
-func (m *model) consistent() bool {
+func (m *naive) consistent() bool {
 	used := map[string]bool{}
 	for _, node := range m.nodes {
 		if used["node "+node.Name] {
@@ -219,8 +219,8 @@ func (m *model) consistent() bool {
 }
 
 // linked tells whether everything that is named exists, and each disk is in one VM at most.
-func (m *model) linked() bool {
-	names, clusters := map[string]bool{}, map[string]bool{cluster.DefaultCluster: true}
+func (m *naive) linked() bool {
+	names, clusters := map[string]bool{}, map[string]bool{model.DefaultCluster: true}
 	for _, resource := range m.resources {
 		for _, member := range resource.Members["vms"] {
 			_, vm := m.vms[member]
@@ -233,7 +233,7 @@ func (m *model) linked() bool {
 			return false
 		}
 		names[name] = true
-		if resource.Kind == cluster.KindCluster {
+		if resource.Kind == model.KindCluster {
 			clusters[resource.Name] = true
 		}
 		for _, link := range resource.Links {
@@ -269,8 +269,8 @@ func (m *model) linked() bool {
 	return true
 }
 
-func (m *model) compare(t *rapid.T, x *Snapshot) {
-	got := newModel()
+func (m *naive) compare(t *rapid.T, x *Snapshot) {
+	got := newNaive()
 	for _, n := range x.Nodes() {
 		got.nodes[n.ID] = n
 	}
@@ -280,7 +280,7 @@ func (m *model) compare(t *rapid.T, x *Snapshot) {
 	for _, o := range x.Operations() {
 		got.ops[o.ID] = o
 	}
-	for _, kind := range []cluster.Kind{cluster.KindCluster, cluster.KindVDC} {
+	for _, kind := range []model.Kind{model.KindCluster, model.KindVDC} {
 		for _, r := range x.Resources(kind) {
 			got.resources[r.ID] = r
 		}
@@ -306,13 +306,13 @@ func (m *model) compare(t *rapid.T, x *Snapshot) {
 	}
 	got.events = x.Events(0)
 	got.epochs, got.keys = m.epochs, m.keys
-	if diff := cmp.Diff(m, got, cmp.AllowUnexported(model{})); diff != "" {
+	if diff := cmp.Diff(m, got, cmp.AllowUnexported(naive{})); diff != "" {
 		t.Fatalf("the state is not the model's (want -, got +):\n%s", diff)
 	}
 }
 
 // drawCommand draws from so few names that commands meet. Most expectations are right, so that most commands are stored.
-func drawCommand(t *rapid.T, m *model, index uint64) Command {
+func drawCommand(t *rapid.T, m *naive, index uint64) Command {
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	command := Command{
 		Key:  rapid.SampledFrom([]string{fmt.Sprint("k", index), fmt.Sprint("k", index), fmt.Sprint("k", index), "k1", "k2"}).Draw(t, "key"),
@@ -332,7 +332,7 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 		switch rapid.IntRange(0, 9).Draw(t, "change") {
 		case 0:
 			n := node(id.Draw(t, "node"), id.Draw(t, "node name"))
-			n.Cluster = rapid.SampledFrom([]string{cluster.DefaultCluster, "a", "b"}).Draw(t, "cluster")
+			n.Cluster = rapid.SampledFrom([]string{model.DefaultCluster, "a", "b"}).Draw(t, "cluster")
 			expectOf(Nodes, n.ID, m.nodes[n.ID].Revision)
 			command.Nodes = append(command.Nodes, n)
 		case 1, 2:
@@ -356,11 +356,11 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 			command.Operations = append(command.Operations, o)
 		case 4:
 			command.Decisions = append(command.Decisions, decision(id.Draw(t, "decision")+id.Draw(t, "of")))
-			command.Events = append(command.Events, cluster.Event{At: noon, Kind: "placed"})
+			command.Events = append(command.Events, model.Event{At: noon, Kind: "placed"})
 		case 5:
 			command.Meta = map[string]string{id.Draw(t, "meta"): id.Draw(t, "value")}
 		case 6, 7:
-			kind := rapid.SampledFrom([]cluster.Kind{cluster.KindCluster, cluster.KindVDC}).Draw(t, "kind of resource")
+			kind := rapid.SampledFrom([]model.Kind{model.KindCluster, model.KindVDC}).Draw(t, "kind of resource")
 			r := resource(id.Draw(t, "resource"), kind, id.Draw(t, "resource name"), nil)
 			if to := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "link"); to != "" {
 				r.Links = map[string]string{"to": to}
@@ -378,7 +378,10 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 			expectOf(record.Table, record.ID, revision)
 			command.Delete = append(command.Delete, record)
 		case 9:
-			p := plan(id.Draw(t, "plan"), rapid.SampledFrom([]cluster.PlanState{cluster.PlanProposed, cluster.PlanRunning, cluster.PlanDone}).Draw(t, "state"))
+			p := plan(
+				id.Draw(t, "plan"),
+				rapid.SampledFrom([]model.PlanState{model.PlanProposed, model.PlanRunning, model.PlanDone}).Draw(t, "state"),
+			)
 			expectOf(Plans, p.ID, m.plans[p.ID].Revision)
 			command.Plans = append(command.Plans, p)
 		}
@@ -390,7 +393,7 @@ func drawCommand(t *rapid.T, m *model, index uint64) Command {
 // later comes to the same bytes and the same hash, and every invariant holds.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newModel()
+		m := newNaive()
 		a, b := NewStore(), NewStore() // b is restored from a's snapshots now and then
 		var log []*raft.Log
 		entries := rapid.Uint64Range(1, 60).Draw(t, "entries")

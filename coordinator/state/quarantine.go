@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -38,7 +38,7 @@ func (s *Store) QuarantineAlone(member string, at time.Time, caller string) {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	present := s.now.Load()
-	var alone []cluster.Member
+	var alone []model.Member
 	for _, one := range present.Members() {
 		if one.ID == member {
 			alone = append(alone, one)
@@ -49,7 +49,7 @@ func (s *Store) QuarantineAlone(member string, at time.Time, caller string) {
 }
 
 // quarantine is both. The caller holds writer.
-func (s *Store) quarantine(present *Snapshot, members []cluster.Member, reason, event string, at time.Time, caller string) {
+func (s *Store) quarantine(present *Snapshot, members []model.Member, reason, event string, at time.Time, caller string) {
 	backup := s.now.Load()
 	// Below the index at which Raft will put the restored state, above everything that either state has.
 	index := max(backup.Index(), present.Index()) + 1
@@ -64,7 +64,7 @@ func (s *Store) quarantine(present *Snapshot, members []cluster.Member, reason, 
 	meta := RaiseLevel(max(backup.FeatureLevel(), present.FeatureLevel())).Meta
 	meta[MetaQuarantine] = reason
 	w.putRecords(&Command{Meta: meta})
-	w.putHistory(&Command{Events: []cluster.Event{{
+	w.putHistory(&Command{Events: []model.Event{{
 		At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller,
 	}}})
 	w.trim()
@@ -105,7 +105,7 @@ func (w *write) jumpEpochs(backup, present *Snapshot) {
 	}
 }
 
-func (w *write) takeMembers(before, members []cluster.Member) {
+func (w *write) takeMembers(before, members []model.Member) {
 	for _, member := range before {
 		w.remove(string(Members), member.ID, &member)
 	}
@@ -121,7 +121,7 @@ func (w *write) takeNodes(backup, present *Snapshot) {
 		node := &nodes[i]
 		now, known := present.Node(node.ID)
 		if !known || alone && now.Fenced() {
-			now.Fencing = cluster.Fencing{}
+			now.Fencing = model.Fencing{}
 		}
 		node.Fencing = now.Fencing
 		if known {
@@ -135,7 +135,7 @@ func (w *write) takeNodes(backup, present *Snapshot) {
 			continue
 		}
 		if node.Cluster != "" && !w.declared(node.Cluster) {
-			node.Cluster = cluster.DefaultCluster
+			node.Cluster = model.DefaultCluster
 		}
 		nodes = append(nodes, node)
 	}
@@ -146,7 +146,7 @@ func (w *write) takeNodes(backup, present *Snapshot) {
 func otherName(name, id string) string {
 	const part = 8 // of an ID: enough to tell a few apart
 	id = id[:min(len(id), part)]
-	return name[:min(len(name), cluster.MaxNameLength-len(id)-1)] + "-" + id
+	return name[:min(len(name), model.MaxNameLength-len(id)-1)] + "-" + id
 }
 
 func (x *Snapshot) deletedEpochs() []epochRow {

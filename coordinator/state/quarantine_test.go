@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -24,7 +24,7 @@ func TestABackupIsQuarantined(t *testing.T) {
 	m.stored(putVM(0, vm("v8", "new", 4)))
 	m.stored(Command{
 		Expect:  []Expectation{expect(Members, "m2", 0)},
-		Members: []cluster.Member{{ID: "m2", Name: "two"}},
+		Members: []model.Member{{ID: "m2", Name: "two"}},
 	})
 	present := m.store.Snapshot()
 	backup.Quarantine(present, noon.Add(time.Hour), "operator/admin")
@@ -44,7 +44,7 @@ func TestABackupIsQuarantined(t *testing.T) {
 	if tokens := x.Tokens(); len(tokens) != 0 {
 		t.Errorf("%d tokens are good again", len(tokens))
 	}
-	check(t, "members", names(x.Members(), func(m cluster.Member) string { return m.Name }), "one", "two")
+	check(t, "members", names(x.Members(), func(m model.Member) string { return m.Name }), "one", "two")
 	if x.Index() <= present.Index() {
 		t.Errorf("the index goes back from %d to %d", present.Index(), x.Index())
 	}
@@ -59,13 +59,13 @@ func TestABackupIsQuarantined(t *testing.T) {
 // Nodes that came since the backup stay, and what it has as proof that a node is off proves nothing any more.
 func TestARestoreKeepsTheNodesThatThereAre(t *testing.T) {
 	m := newMember(t)
-	named := func(id, name, boot string, phase cluster.FencingPhase) cluster.Node {
+	named := func(id, name, boot string, phase model.FencingPhase) model.Node {
 		n := node(id, name)
-		n.Boot, n.Fencing = boot, cluster.Fencing{Phase: phase, Boot: boot}
+		n.Boot, n.Fencing = boot, model.Fencing{Phase: phase, Boot: boot}
 		return n
 	}
-	for _, n := range []cluster.Node{
-		named("n1", "alpha", "b1", cluster.FencingProven), named("n2", "beta", "b1", ""), named("n3-replaced", "gamma", "b1", cluster.FencingProven),
+	for _, n := range []model.Node{
+		named("n1", "alpha", "b1", model.FencingProven), named("n2", "beta", "b1", ""), named("n3-replaced", "gamma", "b1", model.FencingProven),
 	} {
 		m.stored(putNode(0, n))
 	}
@@ -77,11 +77,11 @@ func TestARestoreKeepsTheNodesThatThereAre(t *testing.T) {
 		n, _ := m.store.Snapshot().Node(id)
 		return n.Revision
 	}
-	m.stored(putNode(revision("n1"), named("n1", "alpha", "b2", "")))                   // it came back
-	m.stored(putNode(revision("n2"), named("n2", "beta", "b1", cluster.FencingProven))) // it went
+	m.stored(putNode(revision("n1"), named("n1", "alpha", "b2", "")))                 // it came back
+	m.stored(putNode(revision("n2"), named("n2", "beta", "b1", model.FencingProven))) // it went
 	m.stored(remove(Nodes, "n3-replaced", revision("n3-replaced")))
 	m.stored(putNode(0, named("n4", "gamma", "b1", "")))
-	m.stored(putResource(0, resource("c9", cluster.KindCluster, "later", nil)))
+	m.stored(putResource(0, resource("c9", model.KindCluster, "later", nil)))
 	elsewhere := named("n5", "delta", "b1", "")
 	elsewhere.Cluster = "later"
 	m.stored(putNode(0, elsewhere))
@@ -93,7 +93,8 @@ func TestARestoreKeepsTheNodesThatThereAre(t *testing.T) {
 		got = append(got, strings.Join([]string{n.ID, n.Name, n.Cluster, n.Boot, string(n.Fencing.Phase)}, " "))
 	}
 	want := []string{
-		"n1 alpha default b2 ", "n2 beta default b1 proven", "n3-replaced gamma-n3-repla default b1 ", "n4 gamma default b1 ", "n5 delta default b1 ",
+		"n1 alpha default b2 ", "n2 beta default b1 proven", "n3-replaced gamma-n3-repla default b1 ", "n4 gamma default b1 ",
+		"n5 delta default b1 ",
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {

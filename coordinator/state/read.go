@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -28,39 +28,39 @@ func (x *Snapshot) Index() uint64 { return x.applied.Index }
 func (x *Snapshot) Changed() <-chan struct{} { return x.moved }
 
 // Nodes are all nodes, by ID.
-func (x *Snapshot) Nodes() []cluster.Node { return list(x, string(Nodes), byID, "", cloneNode) }
+func (x *Snapshot) Nodes() []model.Node { return list(x, string(Nodes), byID, "", cloneNode) }
 
 // Node is the node with this ID.
-func (x *Snapshot) Node(id string) (cluster.Node, bool) {
+func (x *Snapshot) Node(id string) (model.Node, bool) {
 	return one(x, string(Nodes), byID, id, cloneNode)
 }
 
 // NodeByName is the node with this name.
-func (x *Snapshot) NodeByName(name string) (cluster.Node, bool) {
+func (x *Snapshot) NodeByName(name string) (model.Node, bool) {
 	return one(x, string(Nodes), byName, name, cloneNode)
 }
 
 // NodeByRef is the node with this ID, or else with this name.
-func (x *Snapshot) NodeByRef(ref string) (cluster.Node, bool) {
+func (x *Snapshot) NodeByRef(ref string) (model.Node, bool) {
 	return either(ref, x.Node, x.NodeByName)
 }
 
 // VMs are all VMs, by name.
-func (x *Snapshot) VMs() []cluster.VM { return list(x, string(VMs), byName, "", cloneVM) }
+func (x *Snapshot) VMs() []model.VM { return list(x, string(VMs), byName, "", cloneVM) }
 
 // VM is the VM with this ID.
-func (x *Snapshot) VM(id string) (cluster.VM, bool) { return one(x, string(VMs), byID, id, cloneVM) }
+func (x *Snapshot) VM(id string) (model.VM, bool) { return one(x, string(VMs), byID, id, cloneVM) }
 
 // VMByName is the VM with this name.
-func (x *Snapshot) VMByName(name string) (cluster.VM, bool) {
+func (x *Snapshot) VMByName(name string) (model.VM, bool) {
 	return one(x, string(VMs), byName, name, cloneVM)
 }
 
 // VMByRef is the VM with this ID, or else with this name.
-func (x *Snapshot) VMByRef(ref string) (cluster.VM, bool) { return either(ref, x.VM, x.VMByName) }
+func (x *Snapshot) VMByRef(ref string) (model.VM, bool) { return either(ref, x.VM, x.VMByName) }
 
 // VMsOn are the VMs that the node with this ID holds, by name.
-func (x *Snapshot) VMsOn(node string) []cluster.VM {
+func (x *Snapshot) VMsOn(node string) []model.VM {
 	if node == "" {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (x *Snapshot) VMsOn(node string) []cluster.VM {
 }
 
 // VMsLinkedTo are the VMs that name the resource with this ID.
-func (x *Snapshot) VMsLinkedTo(resource string) []cluster.VM {
+func (x *Snapshot) VMsLinkedTo(resource string) []model.VM {
 	if resource == "" || strings.ContainsRune(resource, 0) {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (x *Snapshot) VMsLinkedTo(resource string) []cluster.VM {
 func (x *Snapshot) LastEpoch(vm string) uint64 { return x.lastEpoch(vm) }
 
 func (t tables) lastEpoch(vm string) uint64 {
-	if row, ok := get[cluster.VM](t, string(VMs), vm); ok {
+	if row, ok := get[model.VM](t, string(VMs), vm); ok {
 		return row.EpochsGiven()
 	}
 	if row, ok := get[epochRow](t, tableEpochs, vm); ok {
@@ -90,23 +90,23 @@ func (t tables) lastEpoch(vm string) uint64 {
 }
 
 // Resources are all resources of a kind, by name.
-func (x *Snapshot) Resources(kind cluster.Kind) []cluster.Resource {
+func (x *Snapshot) Resources(kind model.Kind) []model.Resource {
 	return list(x, string(Resources), byName, resourceName(kind, ""), cloneResource)
 }
 
 // Clusters are the declared clusters, by name.
-func (x *Snapshot) Clusters() []cluster.Resource { return x.Resources(cluster.KindCluster) }
+func (x *Snapshot) Clusters() []model.Resource { return x.Resources(model.KindCluster) }
 
 // Groups are all groups, by name.
-func (x *Snapshot) Groups() []cluster.Resource { return x.Resources(cluster.KindGroup) }
+func (x *Snapshot) Groups() []model.Resource { return x.Resources(model.KindGroup) }
 
 // Resource is the resource with this ID.
-func (x *Snapshot) Resource(id string) (cluster.Resource, bool) {
+func (x *Snapshot) Resource(id string) (model.Resource, bool) {
 	return one(x, string(Resources), byID, id, cloneResource)
 }
 
 // ResourceByName is the resource of a kind with this name.
-func (x *Snapshot) ResourceByName(kind cluster.Kind, name string) (cluster.Resource, bool) {
+func (x *Snapshot) ResourceByName(kind model.Kind, name string) (model.Resource, bool) {
 	return one(x, string(Resources), byName, resourceName(kind, name), cloneResource)
 }
 
@@ -177,22 +177,22 @@ func (x *Snapshot) OperationsOfPlan(plan string) []operation.Operation {
 }
 
 // Plans are all plans that are still kept, newest first.
-func (x *Snapshot) Plans() []cluster.Plan { return last(x, string(Plans), byAge, 0, clonePlan) }
+func (x *Snapshot) Plans() []model.Plan { return last(x, string(Plans), byAge, 0, clonePlan) }
 
 // Plan is the plan with this ID.
-func (x *Snapshot) Plan(id string) (cluster.Plan, bool) {
+func (x *Snapshot) Plan(id string) (model.Plan, bool) {
 	return one(x, string(Plans), byID, id, clonePlan)
 }
 
 // LivePlans are the plans that are proposed or running, oldest first.
-func (x *Snapshot) LivePlans() []cluster.Plan { return list(x, string(Plans), byLive, "", clonePlan) }
+func (x *Snapshot) LivePlans() []model.Plan { return list(x, string(Plans), byLive, "", clonePlan) }
 
 // PlanByRequest is the newest plan that was made by this request, named by its idempotency key.
-func (x *Snapshot) PlanByRequest(request string) (cluster.Plan, bool) {
+func (x *Snapshot) PlanByRequest(request string) (model.Plan, bool) {
 	if request == "" || strings.ContainsRune(request, 0) {
-		return cluster.Plan{}, false
+		return model.Plan{}, false
 	}
-	return newest(list(x, string(Plans), byRequest, text(request), clonePlan), func(p *cluster.Plan) time.Time { return p.CreatedAt })
+	return newest(list(x, string(Plans), byRequest, text(request), clonePlan), func(p *model.Plan) time.Time { return p.CreatedAt })
 }
 
 // Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.
@@ -241,39 +241,39 @@ func (x *Snapshot) Decision(id string) (placement.Decision, bool) {
 }
 
 // Members are all coordinators, by name.
-func (x *Snapshot) Members() []cluster.Member {
-	return list(x, string(Members), byName, "", copied[cluster.Member])
+func (x *Snapshot) Members() []model.Member {
+	return list(x, string(Members), byName, "", copied[model.Member])
 }
 
 // Member is the coordinator with this ID.
-func (x *Snapshot) Member(id string) (cluster.Member, bool) {
-	return one(x, string(Members), byID, id, copied[cluster.Member])
+func (x *Snapshot) Member(id string) (model.Member, bool) {
+	return one(x, string(Members), byID, id, copied[model.Member])
 }
 
 // MemberByName is the coordinator with this name.
-func (x *Snapshot) MemberByName(name string) (cluster.Member, bool) {
-	return one(x, string(Members), byName, name, copied[cluster.Member])
+func (x *Snapshot) MemberByName(name string) (model.Member, bool) {
+	return one(x, string(Members), byName, name, copied[model.Member])
 }
 
 // Tokens are all enrolment tokens, by hash.
-func (x *Snapshot) Tokens() []cluster.Token {
-	return list(x, string(Tokens), byID, "", copied[cluster.Token])
+func (x *Snapshot) Tokens() []model.Token {
+	return list(x, string(Tokens), byID, "", copied[model.Token])
 }
 
 // Token is the enrolment token whose secret has this hash.
-func (x *Snapshot) Token(hash string) (cluster.Token, bool) {
-	return one(x, string(Tokens), byID, hash, copied[cluster.Token])
+func (x *Snapshot) Token(hash string) (model.Token, bool) {
+	return one(x, string(Tokens), byID, hash, copied[model.Token])
 }
 
 // Events are the last events, oldest first. A limit of 0 or less means all that are kept.
-func (x *Snapshot) Events(limit int) []cluster.Event {
+func (x *Snapshot) Events(limit int) []model.Event {
 	events := last(x, tableEvents, byID, limit, cloneEvent)
 	slices.Reverse(events)
 	return events
 }
 
 // EventsAfter are the events of commands after this Raft index, oldest first.
-func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
+func (x *Snapshot) EventsAfter(index uint64) []model.Event {
 	if index == math.MaxUint64 {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (x *Snapshot) EventsAfter(index uint64) []cluster.Event {
 }
 
 // EventsKept tells whether all events of commands after this Raft index are kept still. It is false when some may have been
-// trimmed: whoever follows the events has to read the records anew.
+// trimmed: a follower of the events has to read the records again.
 func (x *Snapshot) EventsKept(index uint64) bool {
 	if x.applied.Events < MaxEvents {
 		return true
@@ -304,7 +304,7 @@ func (x *Snapshot) MetaRevision(key string) uint64 {
 	return row.Revision
 }
 
-func cloneEvent(row *eventRow) cluster.Event { return row.Event }
+func cloneEvent(row *eventRow) model.Event { return row.Event }
 
 // halt ends this member rather than let it part from the others. Raft calls the state in a goroutine of its own that
 // nobody returns an error to.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -52,8 +52,8 @@ func TestReads(t *testing.T) {
 	m.stored(Command{Decisions: []placement.Decision{decision("01AA"), other, last}})
 
 	x := m.store.Snapshot()
-	nodeName := func(n cluster.Node) string { return n.Name }
-	vmName := func(v cluster.VM) string { return v.Name }
+	nodeName := func(n model.Node) string { return n.Name }
+	vmName := func(v model.VM) string { return v.Name }
 	operationID := func(o operation.Operation) string { return o.ID }
 	decisionID := func(d placement.Decision) string { return d.ID }
 	check(t, "nodes by ID", names(x.Nodes(), nodeName), "beta", "alpha")
@@ -101,12 +101,12 @@ func TestEventsAreToldInOrderAndFromAnIndexOn(t *testing.T) {
 	for _, kinds := range [][]string{{"a", "b"}, {}, {"c"}, {"d", "e"}} {
 		command := Command{}
 		for _, kind := range kinds {
-			command.Events = append(command.Events, cluster.Event{At: noon, Kind: kind})
+			command.Events = append(command.Events, model.Event{At: noon, Kind: kind})
 		}
 		m.stored(command)
 	}
 	x := m.store.Snapshot()
-	kind := func(e cluster.Event) string { return e.Kind }
+	kind := func(e model.Event) string { return e.Kind }
 	check(t, "all", names(x.Events(0), kind), "a", "b", "c", "d", "e")
 	check(t, "the last two", names(x.Events(2), kind), "d", "e")
 	check(t, "after 1", names(x.EventsAfter(1), kind), "c", "d", "e")

@@ -8,7 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/shared/buildinfo"
 )
@@ -41,18 +41,18 @@ type section struct {
 // sections are written in this order. They are the tables of the schema; a test compares.
 var sections = []section{
 	{tableApplied, rowOf[appliedRow]},
-	{string(Nodes), rowOf[cluster.Node]},
-	{string(VMs), rowOf[cluster.VM]},
+	{string(Nodes), rowOf[model.Node]},
+	{string(VMs), rowOf[model.VM]},
 	{string(Operations), rowOf[operation.Operation]},
 	{string(Decisions), rowOf[decisionRow]},
-	{string(Members), rowOf[cluster.Member]},
-	{string(Tokens), rowOf[cluster.Token]},
-	{string(Resources), rowOf[cluster.Resource]},
+	{string(Members), rowOf[model.Member]},
+	{string(Tokens), rowOf[model.Token]},
+	{string(Resources), rowOf[model.Resource]},
 	{string(Meta), rowOf[metaRow]},
 	{tableEvents, rowOf[eventRow]},
 	{tableKeys, rowOf[keyRow]},
 	{tableEpochs, rowOf[epochRow]},
-	{string(Plans), rowOf[cluster.Plan]},
+	{string(Plans), rowOf[model.Plan]},
 }
 
 func rowOf[Row any](record []byte) (any, error) {

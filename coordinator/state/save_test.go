@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -24,27 +24,27 @@ func lived(t testing.TB) *member {
 	m.stored(Command{
 		Kind:    "members",
 		Expect:  []Expectation{expect(Members, "m1", 0), expect(Tokens, "abc", 0), expect(Resources, "d1", 0), expect(Resources, "d2", 0)},
-		Members: []cluster.Member{{ID: "m1", Name: "one", RaftAddress: "one:7422"}},
-		Tokens:  []cluster.Token{{Hash: "abc", Purpose: cluster.PurposeAgent, ExpiresAt: noon}},
-		Resources: []cluster.Resource{
-			resource("d1", cluster.KindVDC, "prod", nil), resource("d2", cluster.KindDisk, "root", map[string]string{"offer": "d1"}),
+		Members: []model.Member{{ID: "m1", Name: "one", RaftAddress: "one:7422"}},
+		Tokens:  []model.Token{{Hash: "abc", Purpose: model.PurposeAgent, ExpiresAt: noon}},
+		Resources: []model.Resource{
+			resource("d1", model.KindVDC, "prod", nil), resource("d2", model.KindDisk, "root", map[string]string{"offer": "d1"}),
 		},
 	})
 	m.stored(Command{
 		Kind:       "start",
 		Expect:     []Expectation{expect(VMs, "v1", 0), expect(Operations, "o1", 0)},
-		VMs:        []cluster.VM{vm("v1", "web", 3)},
+		VMs:        []model.VM{vm("v1", "web", 3)},
 		Operations: []operation.Operation{start("o1", "v1")},
 		Decisions:  []placement.Decision{decision("d1")},
-		Events:     []cluster.Event{{At: noon, Kind: "vm.start"}, {At: noon, Kind: "vm.placed"}},
+		Events:     []model.Event{{At: noon, Kind: "vm.start"}, {At: noon, Kind: "vm.placed"}},
 	})
 	m.stored(putVM(0, vm("v2", "old", 7)))
 	m.stored(remove(VMs, "v2", m.index))
-	m.stored(putPlan(0, plan("p1", cluster.PlanRunning)))
-	m.stored(putPlan(0, plan("p2", cluster.PlanDone)))
+	m.stored(putPlan(0, plan("p1", model.PlanRunning)))
+	m.stored(putPlan(0, plan("p2", model.PlanDone)))
 	m.stored(Command{
 		Expect:     []Expectation{expect(VMs, "v3", 0), expect(Operations, "o2", 0)},
-		VMs:        []cluster.VM{vm("v3", "db", 1)},
+		VMs:        []model.VM{vm("v3", "db", 1)},
 		Operations: []operation.Operation{ended(start("o2", "v3"))},
 	})
 	m.refused(Stale, putNode(0, node("n1", "alpha")))
@@ -158,6 +158,11 @@ func TestAFailedRestoreLeavesTheStateAlone(t *testing.T) {
 
 // craft writes a snapshot with one section of the test's own.
 func craft(name string, records ...string) []byte {
+	return craftAll(append([]string{name}, records...))
+}
+
+// craftAll writes a snapshot of release 9.9 with sections of the test's own: each is a name and its records.
+func craftAll(sections ...[]string) []byte {
 	var out bytes.Buffer
 	seal := func(part []byte) {
 		out.Write(part)
@@ -165,14 +170,17 @@ func craft(name string, records ...string) []byte {
 		out.Write([]byte(number(uint64(sum.crc)))[4:])
 	}
 	seal([]byte(magic + "\x00\x01" + "\x00\x03" + "9.9"))
-	part := append([]byte{markSection, 0, byte(len(name))}, name...)
-	part = append(part, number(uint64(len(records)))...)
-	for _, record := range records {
-		part = append(part, number(uint64(len(record)))[4:]...)
-		part = append(part, record...)
+	for _, section := range sections {
+		name, records := section[0], section[1:]
+		part := append([]byte{markSection, 0, byte(len(name))}, name...)
+		part = append(part, number(uint64(len(records)))...)
+		for _, record := range records {
+			part = append(part, number(uint64(len(record)))[4:]...)
+			part = append(part, record...)
+		}
+		seal(part)
 	}
-	seal(part)
-	seal([]byte{markEnd, 0, 0, 0, 1})
+	seal([]byte{markEnd, 0, 0, 0, byte(len(sections))})
 	return out.Bytes()
 }
 

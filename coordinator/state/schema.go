@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 )
@@ -18,7 +18,7 @@ const (
 	tableApplied = "applied"
 )
 
-// Indexes beside the primary one.
+// Indexes in addition to the primary one.
 const (
 	byID      = "id"
 	byName    = "name"
@@ -44,8 +44,8 @@ type decisionRow struct {
 
 // eventRow is an event with its place in the history.
 type eventRow struct {
-	Sequence uint32        `json:"sequence"` // within one entry of the log
-	Event    cluster.Event `json:"event"`
+	Sequence uint32      `json:"sequence"` // within one entry of the log
+	Event    model.Event `json:"event"`
 }
 
 // metaRow is one value of Meta.
@@ -161,19 +161,19 @@ func several[T any](name string, texts func(row *T) []string) indexSchema {
 func table(name string, indexes ...indexSchema) tableSchema { return tableSchema{name, indexes} }
 
 // resourceName is unique among resources. Kinds hold no slash.
-func resourceName(kind cluster.Kind, name string) string { return string(kind) + "/" + name }
+func resourceName(kind model.Kind, name string) string { return string(kind) + "/" + name }
 
 // Names are in shared indexes although they are unique: commands check that, and one command may swap two names.
 func newSchema() []tableSchema {
 	return []tableSchema{
 		table(string(Nodes),
-			unique(byID, func(n *cluster.Node) string { return text(n.ID) }),
-			shared(byName, func(n *cluster.Node) (string, bool) { return text(n.Name), true }),
-			shared(byCluster, func(n *cluster.Node) (string, bool) { return text(n.Cluster), true })),
+			unique(byID, func(n *model.Node) string { return text(n.ID) }),
+			shared(byName, func(n *model.Node) (string, bool) { return text(n.Name), true }),
+			shared(byCluster, func(n *model.Node) (string, bool) { return text(n.Cluster), true })),
 		table(string(VMs),
-			unique(byID, func(v *cluster.VM) string { return text(v.ID) }),
-			shared(byName, func(v *cluster.VM) (string, bool) { return text(v.Name), true }),
-			shared(byHolder, func(v *cluster.VM) (string, bool) {
+			unique(byID, func(v *model.VM) string { return text(v.ID) }),
+			shared(byName, func(v *model.VM) (string, bool) { return text(v.Name), true }),
+			shared(byHolder, func(v *model.VM) (string, bool) {
 				return text(v.Holder) + text(v.Name), v.Holder != ""
 			}),
 			several(byLink, linksOfVM)),
@@ -194,23 +194,23 @@ func newSchema() []tableSchema {
 			unique(byID, func(d *decisionRow) string { return text(d.Decision.ID) }),
 			unique(byAge, func(d *decisionRow) string { return place(d.Index, d.Sequence) })),
 		table(string(Members),
-			unique(byID, func(m *cluster.Member) string { return text(m.ID) }),
-			shared(byName, func(m *cluster.Member) (string, bool) { return text(m.Name), true })),
+			unique(byID, func(m *model.Member) string { return text(m.ID) }),
+			shared(byName, func(m *model.Member) (string, bool) { return text(m.Name), true })),
 		table(string(Tokens),
-			unique(byID, func(t *cluster.Token) string { return text(t.Hash) })),
+			unique(byID, func(t *model.Token) string { return text(t.Hash) })),
 		table(string(Resources),
-			unique(byID, func(r *cluster.Resource) string { return text(r.ID) }),
-			shared(byName, func(r *cluster.Resource) (string, bool) { return text(resourceName(r.Kind, r.Name)), true }),
+			unique(byID, func(r *model.Resource) string { return text(r.ID) }),
+			shared(byName, func(r *model.Resource) (string, bool) { return text(resourceName(r.Kind, r.Name)), true }),
 			several(byLink, linksOfResource),
 			several(byMember, membersOf)),
 		table(string(Meta),
 			unique(byID, func(m *metaRow) string { return text(m.Key) })),
 		table(string(Plans),
-			unique(byID, func(p *cluster.Plan) string { return text(p.ID) }),
-			shared(byAge, func(p *cluster.Plan) (string, bool) { return moment(p.CreatedAt), true }),
-			shared(byRequest, func(p *cluster.Plan) (string, bool) { return text(p.Request), p.Request != "" }),
-			shared(byLive, func(p *cluster.Plan) (string, bool) { return moment(p.CreatedAt), p.State.Live() }),
-			shared(byEnded, func(p *cluster.Plan) (string, bool) { return moment(p.CreatedAt), !p.State.Live() })),
+			unique(byID, func(p *model.Plan) string { return text(p.ID) }),
+			shared(byAge, func(p *model.Plan) (string, bool) { return moment(p.CreatedAt), true }),
+			shared(byRequest, func(p *model.Plan) (string, bool) { return text(p.Request), p.Request != "" }),
+			shared(byLive, func(p *model.Plan) (string, bool) { return moment(p.CreatedAt), p.State.Live() }),
+			shared(byEnded, func(p *model.Plan) (string, bool) { return moment(p.CreatedAt), !p.State.Live() })),
 		table(tableEvents,
 			unique(byID, func(e *eventRow) string { return place(e.Event.Index, e.Sequence) })),
 		table(tableKeys,

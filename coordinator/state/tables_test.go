@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // contents are all keys and rows of all indexes.
@@ -29,7 +29,7 @@ func contents(from tables) map[string][]any {
 func TestADraftChangesNoMomentAndCanBeTakenBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	change := func(d *draft) {
-		vm := &cluster.VM{
+		vm := &model.VM{
 			ID: fmt.Sprint("v", random.IntN(60)), Name: fmt.Sprint("name", random.IntN(20)), Offer: fmt.Sprint("offer", random.IntN(3)),
 		}
 		if random.IntN(2) == 0 {

@@ -3,7 +3,7 @@ package state
 import (
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 )
 
@@ -14,10 +14,10 @@ func (x *Snapshot) verify() error {
 		table Table
 		twice string
 	}{
-		{Nodes, twice(x.Nodes(), func(n cluster.Node) string { return n.Name })},
-		{VMs, twice(x.VMs(), func(v cluster.VM) string { return v.Name })},
-		{Members, twice(x.Members(), func(m cluster.Member) string { return m.Name })},
-		{Resources, twice(resources, func(r cluster.Resource) string { return resourceName(r.Kind, r.Name) })},
+		{Nodes, twice(x.Nodes(), func(n model.Node) string { return n.Name })},
+		{VMs, twice(x.VMs(), func(v model.VM) string { return v.Name })},
+		{Members, twice(x.Members(), func(m model.Member) string { return m.Name })},
+		{Resources, twice(resources, func(r model.Resource) string { return resourceName(r.Kind, r.Name) })},
 	} {
 		if name.twice != "" {
 			return refuse("two records of section %q are named %q", name.table, name.twice)
@@ -51,11 +51,11 @@ func (x *Snapshot) verify() error {
 	return nil
 }
 
-func (x *Snapshot) verifyLinks(resources []cluster.Resource) error {
-	known, clusters := make(map[string]bool), map[string]bool{"": true, cluster.DefaultCluster: true}
+func (x *Snapshot) verifyLinks(resources []model.Resource) error {
+	known, clusters := make(map[string]bool), map[string]bool{"": true, model.DefaultCluster: true}
 	for i := range resources {
 		known[resources[i].ID] = true
-		if resources[i].Kind == cluster.KindCluster {
+		if resources[i].Kind == model.KindCluster {
 			clusters[resources[i].Name] = true
 		}
 	}
@@ -91,7 +91,7 @@ func (x *Snapshot) verifyLinks(resources []cluster.Resource) error {
 	return nil
 }
 
-func (x *Snapshot) verifyMembers(resources []cluster.Resource) error {
+func (x *Snapshot) verifyMembers(resources []model.Resource) error {
 	there := func(id string) bool {
 		_, vm := x.VM(id)
 		_, node := x.Node(id)

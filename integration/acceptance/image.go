@@ -16,11 +16,12 @@ const (
 	mirror = "http://deb.debian.org/debian"
 )
 
-// A hypervisor as its administrator would install it, and rpm, so that both package formats can be tried on it.
+// A hypervisor as its administrator would install it, and rpm, so that both package formats can be tried on it. All that our
+// packages recommend is here: the machines have no network to fetch it from when a package is installed.
 var (
 	system     = []string{"systemd", "systemd-sysv", "dbus", "iproute2", "rpm"}
 	hypervisor = []string{
-		"libvirt-daemon-system", "libvirt-clients", "qemu-system-x86", "openssl", "procps", "man-db", "bash-completion",
+		"libvirt-daemon-system", "libvirt-clients", "qemu-system-x86", "qemu-utils", "openssl", "procps", "man-db", "bash-completion",
 	}
 )
 

@@ -32,7 +32,10 @@ func main() {
 		fmt.Fprintf(os.Stderr, "acceptance: failed after %.0f s: %v\n", time.Since(start).Seconds(), err)
 		os.Exit(1)
 	}
-	fmt.Printf("acceptance: packages installed, cluster joined, VM started, migrated to the best node and left alone by removal, in %.0f s\n", time.Since(start).Seconds())
+	fmt.Printf(
+		"acceptance: packages installed, cluster joined, VM started, migrated to the best node and left alone by removal, in %.0f s\n",
+		time.Since(start).Seconds(),
+	)
 }
 
 func run(ctx context.Context, packages, cache string, keep bool) (err error) {

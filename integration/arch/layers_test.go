@@ -15,42 +15,57 @@ var layers = []struct {
 	packages []string
 }{
 	{"words and wire that both programs share; they know neither", []string{
-		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2", "shared/loopback",
+		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
 	}},
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
 	{"transport", []string{"shared/rpc"}},
-	{"pure model: what there is", []string{"coordinator/cluster"}},
+	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},
+	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view"}},
 	{"pure: what groups of it want", []string{"coordinator/affinity"}},
 	{"pure engines: what should happen; they do not know each other", []string{
 		"coordinator/placement/...", "coordinator/operation",
 	}},
+	{"pure: what is known about where a VM may run, and what that proves", []string{"coordinator/evidence"}},
 	{"pure: which moves the engines together propose", []string{"coordinator/balance/..."}},
+	{"pure: what people declare of records, field by field", []string{"coordinator/schema"}},
+	{"pure: how files that people write are read, field by field", []string{"coordinator/strictyaml", "coordinator/yamlnode"}},
+	{"pure: the YAML form of an estate", []string{"coordinator/document"}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
-	{"pure: what would happen, in a world in memory", []string{"coordinator/sim"}},
+	{"pure: how VMs are moved for plans, step by step", []string{"coordinator/moving"}},
+	{"pure: what would happen, in a world in memory", []string{"coordinator/scenario/..."}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
+	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
+	{"rooms of the leader's work: disks and images, proving that silent nodes are off, and plans", []string{
+		"coordinator/control/volumes", "coordinator/control/fencing", "coordinator/control/plans",
+	}},
+	{"the room that starts, moves and stops single VMs", []string{"coordinator/control/lifecycle"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
-	{"edges: the agents' streams and the API drive control, programs reach machines for it; none is known to it", []string{"coordinator/agents", "coordinator/api/...", "coordinator/fence"}},
-	{"faces: they see the API only as messages", []string{"coordinator/cli/...", "coordinator/web/..."}},
+	{"what the coordinator knows as messages, and messages as what it knows: one place for both edges", []string{"coordinator/wire"}},
+	{
+		"edges: the agents' streams and the API drive control, programs reach machines for it; none is known to it",
+		[]string{"coordinator/agents", "coordinator/api/...", "coordinator/fence"},
+	},
+	{"faces: they see the API only as messages", []string{"coordinator/cli/..."}},
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
 
-	{"how the agent's work waits", []string{"agent/schedule"}},
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
 	}},
-	{"one migration at a time, as a rule and its runner", []string{"agent/migration/..."}},
+	{"the codes of errors", []string{"agent/errorcode"}},
 	{"what is reported", []string{"agent/telemetry"}},
-	{"what volumes are made of", []string{"agent/seed"}},
 	{"volumes, as orders and tasks name them", []string{"agent/volumes"}},
 	{"orders by operation ID, and tasks of no operation", []string{"agent/jobs", "agent/tasks"}},
 	{"the stream to the leader", []string{"agent/session"}},
 	{"the agent's verbs", []string{"agent/command"}},
-	{"wiring", []string{"agent/daemon"}},
 	{"program", []string{"agent"}},
 
-	{"development: may look at everything, nothing looks at it", []string{"integration/...", "packaging/..."}},
+	{"what tests of several packages stand on", []string{"integration/loopback"}},
+	{"development: may look at everything, nothing looks at it", []string{
+		"integration/...", "packaging/...", "coordinator/cli/clitest",
+	}},
 }
 
 // layerOf is the index of p's layer and the pattern that put it there. The longest pattern wins.

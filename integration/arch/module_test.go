@@ -18,7 +18,7 @@ import (
 
 // pkg is one package of the module with its parsed product files; tests and generated code are left out.
 type pkg struct {
-	Path    string // without the module's name: "coordinator/cluster"
+	Path    string // without the module's name: "coordinator/model"
 	Name    string
 	Dir     string
 	Imports []string
@@ -61,7 +61,8 @@ var packages = sync.OnceValues(func() ([]pkg, error) {
 			return nil, err
 		}
 		p := pkg{
-			Path: strings.TrimPrefix(entry.ImportPath, module), Name: entry.Name, Dir: entry.Dir, Imports: entry.Imports, Cgo: len(entry.CgoFiles) > 0,
+			Path: strings.TrimPrefix(entry.ImportPath, module), Name: entry.Name, Dir: entry.Dir, Imports: entry.Imports,
+			Cgo: len(entry.CgoFiles) > 0,
 		}
 		for _, name := range append(entry.GoFiles, entry.CgoFiles...) {
 			parsed, err := parse(root, filepath.Join(entry.Dir, name))

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"go/ast"
 	"go/token"
 	"slices"
 	"testing"
@@ -9,16 +10,20 @@ import (
 // pure packages get time, seed and facts as arguments, so that the same view gives the same decision on every member, in
 // a simulation and in a replay (laws 1 and 2).
 var pure = []string{
-	"coordinator/cluster",
+	"coordinator/model",
+	"coordinator/view",
 	"coordinator/affinity",
 	"coordinator/placement/...",
-	"coordinator/affinity",
 	"coordinator/balance/...",
+	"coordinator/moving",
 	"coordinator/operation",
-	"coordinator/sim",
+	"coordinator/evidence",
+	"coordinator/scenario/...",
+	"coordinator/strictyaml",
+	"coordinator/yamlnode",
+	"coordinator/schema",
+	"coordinator/document",
 	"coordinator/estate",
-	"agent/migration/converge",
-	"agent/seed",
 	"shared/domxml",
 	"shared/qcow2",
 	"shared/units",
@@ -37,7 +42,7 @@ var impureUses = map[string][]string{
 	"path/filepath": {"Abs", "EvalSymlinks", "Glob", "Walk", "WalkDir"},
 }
 
-// seeded is what math/rand offers beside its global source.
+// seeded is what math/rand offers that is not its global source.
 var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"}
 
 // impureUse tells whether a use of that name brings in the clock, the outside or the global random source.
@@ -92,10 +97,35 @@ func TestTheReplicatedStateNeitherDecidesNorReadsAClock(t *testing.T) {
 	}
 }
 
-func TestPurityTableNamesWhatExists(t *testing.T) {
-	for _, pattern := range pure {
+// What runs in parallel or waits for somebody else may end in another order each time.
+func TestPurePackagesRunNothingInParallel(t *testing.T) {
+	for _, p := range all(t) {
+		if !withinAny(p.Path, pure) {
+			continue
+		}
+		for _, f := range p.Files {
+			ast.Inspect(f.Syntax, func(n ast.Node) bool {
+				switch n.(type) {
+				case *ast.GoStmt, *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
+					t.Errorf("%s: goroutines and channels are for those who call", positions.Position(n.Pos()))
+				}
+				return true
+			})
+		}
+	}
+}
+
+func TestEveryRowNamesAPackage(t *testing.T) {
+	named := slices.Clone(pure)
+	for _, layer := range layers {
+		named = append(named, layer.packages...)
+	}
+	for i, pattern := range named {
 		if !slices.ContainsFunc(all(t), func(p pkg) bool { return within(p.Path, pattern) }) {
 			t.Errorf("no package matches %s", pattern)
+		}
+		if i < len(pure) && slices.Contains(pure[:i], pattern) {
+			t.Errorf("%s is listed twice", pattern)
 		}
 	}
 }

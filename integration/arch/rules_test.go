@@ -2,7 +2,9 @@ package arch
 
 import (
 	"go/ast"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +46,82 @@ func TestEveryRuleIsOneFileAndOneLine(t *testing.T) {
 	if folders == 0 {
 		t.Error("no folder of rules found: this test looks at the wrong place")
 	}
+}
+
+// proofs are the files that show what a rule does, by its folder, and what stands in one of them about the rule. NAME is the
+// rule's name.
+var proofs = map[string]struct{ files, says string }{
+	"coordinator/placement/constraint": {"coordinator/placement/testdata/golden/*.txt", `refused by ([\w-]+, )*NAME\b`},
+	"coordinator/placement/weigher":    {"coordinator/placement/testdata/golden/*.txt", `\bNAME\b`},
+	"coordinator/placement/selector":   {"coordinator/placement/testdata/golden/*.txt", `\bNAME\b`},
+	"coordinator/placement/planner":    {"coordinator/placement/testdata/golden/*.txt", `\border NAME:`},
+	"coordinator/balance":              {"coordinator/scenario/testdata/cases/NAME*/expected.log", `\bmoves\b`},
+}
+
+func TestEveryRuleHasAGolden(t *testing.T) {
+	for _, p := range all(t) {
+		at := slices.IndexFunc(p.Files, func(f file) bool { return filepath.Base(f.Path) == "all.go" })
+		if at < 0 {
+			continue
+		}
+		proof, found := proofs[p.Path]
+		if !found {
+			t.Errorf("no golden files are named for %s: add them to proofs", p.Path)
+			continue
+		}
+		kind, _ := ruleList(p.Files[at])
+		for _, name := range namesOf(p, kind) {
+			files := strings.Replace(proof.files, "NAME", name, 1)
+			says := regexp.MustCompile(strings.Replace(proof.says, "NAME", regexp.QuoteMeta(name), 1))
+			if !slices.ContainsFunc(read(t, files), says.Match) {
+				t.Errorf("no file %s shows what %s does", files, name)
+			}
+		}
+	}
+}
+
+// read returns the texts of the files that match a pattern.
+func read(t *testing.T, pattern string) [][]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make([][]byte, len(files))
+	for i, file := range files {
+		if texts[i], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts
+}
+
+// namesOf are the names of a package's rules, as help and configuration know them.
+func namesOf(p pkg, kind string) []string {
+	var names []string
+	for _, f := range p.Files {
+		for _, v := range variables(f) {
+			literal, ok := v.value.(*ast.CompositeLit)
+			if !ok {
+				continue
+			}
+			if of, ok := literal.Type.(*ast.Ident); !ok || of.Name != kind {
+				continue
+			}
+			name := strings.ReplaceAll(snake(v.name), "_", "-")
+			for _, element := range literal.Elts {
+				field, ok := element.(*ast.KeyValueExpr)
+				if !ok || field.Key.(*ast.Ident).Name != "Name" {
+					continue
+				}
+				if text, ok := field.Value.(*ast.BasicLit); ok {
+					name = strings.Trim(text.Value, `"`)
+				}
+			}
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ruleList reads `var all = []Kind{a, b}`.

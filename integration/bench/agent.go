@@ -14,6 +14,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
 	"berth/integration/lab"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -33,16 +35,16 @@ const fullHost = 200
 
 // agentCost is what A1 to A4 measure.
 type agentCost struct {
-	raised *raised
+	raised *testbed.RaisedLab
 	host   *lab.Host
 	every  time.Duration // between two samples, as the agent takes them
 	guests int
 
-	own, libvirtd                 figures // CPU seconds a sample
-	exporterOwn, exporterLibvirtd figures // CPU seconds a scrape
-	scrape                        figures // seconds a scrape
-	idle                          float64 // CPU seconds of libvirtd a second when nobody asks
-	resident, exporterResident    memory
+	own, libvirtd                 report.Figures // CPU seconds a sample
+	exporterOwn, exporterLibvirtd report.Figures // CPU seconds a scrape
+	scrape                        report.Figures // seconds a scrape
+	idle                          float64        // CPU seconds of libvirtd a second when nobody asks
+	resident, exporterResident    testbed.Memory
 	calm, hung                    []sample
 	hungScrape                    string
 }
@@ -55,14 +57,14 @@ type sample struct {
 	read     int     // guests with figures
 }
 
-func measureAgent(ctx context.Context, b *bench) (_ []row, err error) {
-	r, err := raiseLab(ctx, b, lab.Options{Name: "crowd", Hosts: 1, Coordinators: 1})
+func measureAgent(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	r, err := testbed.RaiseLab(ctx, b.programs, lab.Options{Name: "crowd", Hosts: 1, Coordinators: 1})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Down()) }()
 	a := agentCost{raised: r, host: r.Hosts[0], guests: b.guests}
-	if err := crowd(ctx, r, a.host, b.guests); err != nil {
+	if err := testbed.Crowd(ctx, r, a.host, b.guests); err != nil {
 		return nil, fmt.Errorf("create %d guests: %w", b.guests, err)
 	}
 	if err := a.host.Start(ctx, exporter, exporterProgram, "--web.listen-address="+exporterAddress); err != nil {
@@ -84,8 +86,8 @@ func measureAgent(ctx context.Context, b *bench) (_ []row, err error) {
 
 // telemetry is the node's last sample.
 func (a *agentCost) telemetry(ctx context.Context) (*berthv1.NodeTelemetry, error) {
-	answer, err := patiently(ctx, func() (*connect.Response[berthv1.GetNodeResponse], error) {
-		return a.raised.api.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: a.host.Name}))
+	answer, err := testbed.Patiently(ctx, func() (*connect.Response[berthv1.GetNodeResponse], error) {
+		return a.raised.API.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: a.host.Name}))
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func (a *agentCost) telemetry(ctx context.Context) (*berthv1.NodeTelemetry, erro
 
 // awaitCrowd waits until the agent reports on all guests, and learns how often it does.
 func (a *agentCost) awaitCrowd(ctx context.Context) error {
-	err := await(ctx, "the agent to report all guests", time.Minute, func(ctx context.Context) error {
+	err := testbed.Await(ctx, "the agent to report all guests", time.Minute, func(ctx context.Context) error {
 		telemetry, err := a.telemetry(ctx)
 		if err != nil {
 			return err
@@ -172,10 +174,10 @@ func (a *agentCost) round(ctx context.Context) error {
 
 // spent is the CPU time of the agent or the exporter, and of libvirtd.
 func (a *agentCost) spent(service string) (own, libvirtd time.Duration, err error) {
-	if own, err = cpuTime(a.host.Pid(service)); err != nil {
+	if own, err = testbed.CPUTime(a.host.Pid(service)); err != nil {
 		return 0, 0, err
 	}
-	libvirtd, err = cpuTime(a.host.Pid(lab.Libvirtd))
+	libvirtd, err = testbed.CPUTime(a.host.Pid(lab.Libvirtd))
 	return own, libvirtd, err
 }
 
@@ -188,7 +190,7 @@ func (a *agentCost) sampleWindow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, window*a.every); err != nil {
+	if err := testbed.Pause(ctx, window*a.every); err != nil {
 		return err
 	}
 	ownAfter, libvirtdAfter, err := a.spent(lab.Agent)
@@ -201,11 +203,11 @@ func (a *agentCost) sampleWindow(ctx context.Context) error {
 	}
 	samples := float64(after.GetSequence() - before.GetSequence())
 	if samples == 0 {
-		return fmt.Errorf("no sample in %s: %w", window*a.every, errNothing)
+		return fmt.Errorf("no sample in %s: %w", window*a.every, report.ErrNothing)
 	}
 	a.own = append(a.own, (ownAfter-own).Seconds()/samples)
 	a.libvirtd = append(a.libvirtd, (libvirtdAfter-libvirtd).Seconds()/samples)
-	a.resident, err = resident(a.host.Pid(lab.Agent))
+	a.resident, err = testbed.Resident(a.host.Pid(lab.Agent))
 	return err
 }
 
@@ -218,7 +220,7 @@ func (a *agentCost) scrapeWindow(ctx context.Context) error {
 		return err
 	}
 	const rest = 5 * time.Second
-	if err := pause(ctx, rest); err != nil {
+	if err := testbed.Pause(ctx, rest); err != nil {
 		return err
 	}
 	own, libvirtd, err := a.spent(exporter)
@@ -231,8 +233,8 @@ func (a *agentCost) scrapeWindow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a.scrape.add(took)
-		if err := pause(ctx, max(a.every-took, 0)); err != nil {
+		a.scrape.Add(took)
+		if err := testbed.Pause(ctx, max(a.every-took, 0)); err != nil {
 			return err
 		}
 	}
@@ -242,14 +244,14 @@ func (a *agentCost) scrapeWindow(ctx context.Context) error {
 	}
 	a.exporterOwn = append(a.exporterOwn, (ownAfter-own).Seconds()/window)
 	a.exporterLibvirtd = append(a.exporterLibvirtd, (libvirtdAfter-libvirtd).Seconds()/window)
-	a.exporterResident, err = resident(a.host.Pid(exporter))
+	a.exporterResident, err = testbed.Resident(a.host.Pid(exporter))
 	return err
 }
 
 // scrapeOnce asks the exporter for its metrics, on the host.
 func (a *agentCost) scrapeOnce(ctx context.Context) (time.Duration, error) {
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return dialFrom(ctx, a.host.Pid(exporter), network, address)
+		return testbed.DialFrom(ctx, a.host.Pid(exporter), network, address)
 	}}}
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+exporterAddress+"/metrics", nil)
@@ -296,17 +298,17 @@ func (a *agentCost) hang(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	default:
-		a.hungScrape = seconds(took.Seconds())
+		a.hungScrape = report.Seconds(took.Seconds())
 	}
 	return nil
 }
 
 // late is by how much each sample came later after the one before than it should have.
-func (a *agentCost) late(samples []sample) figures {
-	var all figures
+func (a *agentCost) late(samples []sample) report.Figures {
+	var all report.Figures
 	for i := 1; i < len(samples); i++ {
 		due := time.Duration(samples[i].sequence-samples[i-1].sequence) * a.every
-		all.add(max(samples[i].finished.Sub(samples[i-1].finished)-due, 0))
+		all.Add(max(samples[i].finished.Sub(samples[i-1].finished)-due, 0))
 	}
 	return all
 }
@@ -320,62 +322,54 @@ func fewest(samples []sample) int {
 	return least
 }
 
-func took(samples []sample) (all figures) {
+func took(samples []sample) (all report.Figures) {
 	for _, s := range samples {
 		all = append(all, s.took)
 	}
 	return all
 }
 
-func (a *agentCost) rows() []row {
-	own, ratio := a.own.median(), a.libvirtd.median()/a.exporterLibvirtd.median()
+func (a *agentCost) rows() []report.Row {
+	own, ratio := a.own.Median(), a.libvirtd.Median()/a.exporterLibvirtd.Median()
 	late := a.late(a.hung)
-	rows := []row{
+	rows := []report.Row{
 		{
-			goal:     "A1",
-			what:     fmt.Sprintf("the agent's own CPU for one sample of %d guests, a share of the inventory included", a.guests),
-			measured: fmt.Sprintf("%s\n%s %% of a core at one each %s", a.own.spread(seconds), digits(100*own/a.every.Seconds()), a.every),
-			against:  exporterProgram + ", a scrape: " + a.exporterOwn.spread(seconds),
-			wanted:   "<= 10 ms, <= 0.1 % of a core at 10 s (stretch 4 ms)", verdict: judge(own, 0.010),
+			Goal: "A1",
+			What: fmt.Sprintf("the agent's own CPU for one sample of %d guests, a share of the inventory included", a.guests),
+			Measured: fmt.Sprintf("%s\n%s %% of a core at one each %s", a.own.Spread(report.Seconds),
+				report.Digits(100*own/a.every.Seconds()), a.every),
+			Against: exporterProgram + ", a scrape: " + a.exporterOwn.Spread(report.Seconds),
+			Wanted:  "<= 10 ms, <= 0.1 % of a core at 10 s (stretch 4 ms)", Verdict: report.Judge(own, 0.010),
 		},
 		{
-			goal: "A2", what: "libvirtd's CPU for one sample",
-			measured: a.libvirtd.spread(seconds),
-			against: fmt.Sprintf("libvirtd's for a scrape: %s\nratio: %s; nobody asking: %s a second",
-				a.exporterLibvirtd.spread(seconds), times(ratio), seconds(a.idle)),
-			wanted: "<= 0.9x exporter (stretch 0.3x)", verdict: judge(ratio, 0.9),
+			Goal: "A2", What: "libvirtd's CPU for one sample",
+			Measured: a.libvirtd.Spread(report.Seconds),
+			Against: fmt.Sprintf("libvirtd's for a scrape: %s\nratio: %s; nobody asking: %s a second",
+				a.exporterLibvirtd.Spread(report.Seconds), report.Times(ratio), report.Seconds(a.idle)),
+			Wanted: "<= 0.9x exporter (stretch 0.3x)", Verdict: report.Judge(ratio, 0.9),
 		},
 		{
-			goal: "A3", what: "the agent's resident memory", measured: a.resident.String(),
-			against: exporterProgram + ": " + a.exporterResident.String(),
-			wanted:  "<= 30 MB (stretch 20 MB)", verdict: judge(a.resident.all, 30e6),
+			Goal: "A3", What: "the agent's resident memory", Measured: a.resident.String(),
+			Against: exporterProgram + ": " + a.exporterResident.String(),
+			Wanted:  "<= 30 MB (stretch 20 MB)", Verdict: report.Judge(a.resident.All, 30e6),
 		},
 		{
-			goal: "A4", what: "one guest's process stopped: how much later a sample comes than it should",
-			measured: fmt.Sprintf("latest %s, %s", seconds(late.quantile(1)), late.spread(seconds)),
-			against:  "none stopped: latest " + seconds(a.late(a.calm).quantile(1)) + "\n" + exporterProgram + ": " + a.hungScrape,
-			wanted:   "<= 1 s (stretch 0 for the others)", verdict: judge(late.quantile(1), 1),
+			Goal: "A4", What: "one guest's process stopped: how much later a sample comes than it should",
+			Measured: fmt.Sprintf("latest %s, %s", report.Seconds(late.Quantile(1)), late.Spread(report.Seconds)),
+			Against:  "none stopped: latest " + report.Seconds(a.late(a.calm).Quantile(1)) + "\n" + exporterProgram + ": " + a.hungScrape,
+			Wanted:   "<= 1 s (stretch 0 for the others)", Verdict: report.Judge(late.Quantile(1), 1),
 		},
 		{
-			what:     "time to take a sample; guests with figures in the worst one",
-			measured: fmt.Sprintf("stopped: %s; %d of %d", took(a.hung).spread(seconds), fewest(a.hung), a.guests),
-			against: fmt.Sprintf("none stopped: %s; %d of %d\nscrape: %s",
-				took(a.calm).spread(seconds), fewest(a.calm), a.guests, a.scrape.spread(seconds)),
+			What:     "time to take a sample; guests with figures in the worst one",
+			Measured: fmt.Sprintf("stopped: %s; %d of %d", took(a.hung).Spread(report.Seconds), fewest(a.hung), a.guests),
+			Against: fmt.Sprintf("none stopped: %s; %d of %d\nscrape: %s",
+				took(a.calm).Spread(report.Seconds), fewest(a.calm), a.guests, a.scrape.Spread(report.Seconds)),
 		},
 	}
 	if a.guests != fullHost {
 		for i := range rows {
-			rows[i].verdict = noVerdict
+			rows[i].Verdict = report.NoVerdict
 		}
 	}
 	return rows
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -5,9 +5,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -15,23 +16,23 @@ import (
 var decidedAt = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
 // crowdOwner is whose VMs show customer keys.
-var crowdOwner = cluster.Owner{Customer: "customer", BillingEntity: "reseller"}
+var crowdOwner = model.Owner{Customer: "customer", BillingEntity: "reseller"}
 
 // newCrowd is a cluster of n nodes as the engine reads it: two memory ledgers, the three special keys and five keys of the
 // operator. One node in eight is full.
-func newCrowd(n int) *cluster.Columns {
+func newCrowd(n int) *view.Columns {
 	random := rand.New(rand.NewPCG(3, uint64(n)))
-	c := &cluster.Columns{Figures: cluster.Figures{Cluster: cluster.DefaultCluster}, Residents: cluster.NewResidents()}
+	c := &view.Columns{Figures: view.Figures{Cluster: model.DefaultCluster}, Residents: view.NewResidents()}
 	for k := range keysANode - 3 {
-		c.NodeKeys = append(c.NodeKeys, cluster.NodeKeyColumn{Name: keyName(k)})
+		c.NodeKeys = append(c.NodeKeys, view.NodeKeyColumn{Name: keyName(k)})
 	}
 	const memory, cpus = 512 * units.GiB, 64
 	now := decidedAt.UnixNano()
 	for i := range n {
 		id := fmt.Sprintf("n%06d", i)
 		c.IDs, c.Names = append(c.IDs, id), append(c.Names, id)
-		c.Standing = append(c.Standing, cluster.Stands)
-		c.Known = append(c.Known, cluster.KnowsInventory|cluster.KnowsDomains|cluster.KnowsTelemetry|cluster.KnowsFree|cluster.KnowsLoad)
+		c.Standing = append(c.Standing, view.Stands)
+		c.Known = append(c.Known, view.KnowsInventory|view.KnowsDomains|view.KnowsTelemetry|view.KnowsFree|view.KnowsLoad)
 		c.InventoryAt, c.TelemetryAt = append(c.InventoryAt, now), append(c.TelemetryAt, now)
 		c.Memory, c.RAMRatio, c.Overhead = append(c.Memory, memory), append(c.RAMRatio, 1), append(c.Overhead, units.GiB)
 		used := units.Bytes(random.Int64N(int64(memory) / 2))
@@ -52,19 +53,19 @@ func newCrowd(n int) *cluster.Columns {
 // newcomer asks for a VM with eight system keys that all nodes have, and with these customer keys.
 func newcomer(customer ...key.Weighted) placement.Request {
 	system := []key.Weighted{
-		{Name: cluster.SpecialCPU, Weight: 30, Class: cluster.SystemKey},
-		{Name: cluster.SpecialLoad, Weight: 30, Class: cluster.SystemKey},
-		{Name: cluster.SpecialRAM, Weight: 40, Class: cluster.SystemKey},
+		{Name: model.SpecialCPU, Weight: 30, Class: model.SystemKey},
+		{Name: model.SpecialLoad, Weight: 30, Class: model.SystemKey},
+		{Name: model.SpecialRAM, Weight: 40, Class: model.SystemKey},
 	}
 	for k := range keysANode - 3 {
-		system = append(system, key.Weighted{Name: keyName(k), Value: float64(k % 2), Weight: float64(10 - 5*k), Class: cluster.SystemKey})
+		system = append(system, key.Weighted{Name: keyName(k), Value: float64(k % 2), Weight: float64(10 - 5*k), Class: model.SystemKey})
 	}
 	for i := range customer {
-		customer[i].Class = cluster.CustomerKey
+		customer[i].Class = model.CustomerKey
 	}
 	return placement.Request{
 		Purpose: placement.ForStart, VM: "new", VMName: "new", Memory: 8 * units.GiB, VCPUs: 2,
-		Cluster: cluster.DefaultCluster, SystemKeys: system, CustomerKeys: customer, Owner: crowdOwner,
+		Cluster: model.DefaultCluster, SystemKeys: system, CustomerKeys: customer, Owner: crowdOwner,
 	}
 }
 
@@ -75,9 +76,9 @@ var (
 )
 
 // grouped lets a VM on every third node show a customer key.
-func grouped(c *cluster.Columns) *cluster.Columns {
+func grouped(c *view.Columns) *view.Columns {
 	for i := 1; i < c.Len(); i += 3 {
-		c.Residents.Add(i, crowdOwner, []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: group.Name, Value: 1}})
+		c.Residents.Add(i, crowdOwner, []model.ResidentKey{{Class: model.CustomerKey, Name: group.Name, Value: 1}})
 	}
 	return c
 }
@@ -87,7 +88,7 @@ const residentsANode = 50
 
 // many puts fifty VMs of one customer on each node, each with both customer keys. Values are whole numbers, as groups are
 // numbered; spread makes them fifty different ones that are all near enough to count.
-func many(c *cluster.Columns, spread bool) *cluster.Columns {
+func many(c *view.Columns, spread bool) *view.Columns {
 	for i := range c.Len() {
 		for vm := range residentsANode {
 			first, second := float64((i+vm)%10), float64((i+3*vm)%7)
@@ -95,9 +96,9 @@ func many(c *cluster.Columns, spread bool) *cluster.Columns {
 				first = 0.5 + float64(vm)/residentsANode
 				second = first
 			}
-			c.Residents.Add(i, crowdOwner, []cluster.ResidentKey{
-				{Class: cluster.CustomerKey, Name: group.Name, Value: first},
-				{Class: cluster.CustomerKey, Name: shy.Name, Value: second},
+			c.Residents.Add(i, crowdOwner, []model.ResidentKey{
+				{Class: model.CustomerKey, Name: group.Name, Value: first},
+				{Class: model.CustomerKey, Name: shy.Name, Value: second},
 			})
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"runtime"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
+	"berth/integration/bench/report"
 	"berth/shared/units"
 )
 
@@ -28,12 +30,12 @@ func alone() (back func()) {
 // decider is an engine with what it is asked.
 type decider struct {
 	engine  *placement.Engine
-	columns *cluster.Columns
+	columns *view.Columns
 	request placement.Request
 	seed    uint64
 }
 
-func newDecider(columns *cluster.Columns, request placement.Request) (*decider, error) {
+func newDecider(columns *view.Columns, request placement.Request) (*decider, error) {
 	engine, err := placement.NewEngine(placement.Affinity())
 	return &decider{engine: engine, columns: columns, request: request}, err
 }
@@ -45,10 +47,10 @@ func (d *decider) decide() placement.Choice {
 }
 
 // timed makes one decision and takes its time.
-func (d *decider) timed(took *figures) error {
+func (d *decider) timed(took *report.Figures) error {
 	begun := time.Now()
 	choice := d.decide()
-	took.add(time.Since(begun))
+	took.Add(time.Since(begun))
 	if choice.Node < 0 {
 		return errNoNode
 	}
@@ -57,7 +59,7 @@ func (d *decider) timed(took *figures) error {
 
 // measureDecisions takes P1, P2 and P8: whole decisions, beside the twin that is a bare scan with the same outcome, and
 // beside reading the same bytes.
-func measureDecisions(ctx context.Context, b *bench) (rows []row, err error) {
+func measureDecisions(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()
 	for _, goal := range []struct {
 		nodes, rounds int
@@ -73,7 +75,7 @@ func measureDecisions(ctx context.Context, b *bench) (rows []row, err error) {
 			return rows, err
 		}
 		twin, wish := newPlain[float64](n), newWish[float64]()
-		var ours, scan, read figures
+		var ours, scan, read report.Figures
 		d.decide() // it makes its scratch
 		runtime.GC()
 		for range goal.rounds {
@@ -82,28 +84,28 @@ func measureDecisions(ctx context.Context, b *bench) (rows []row, err error) {
 			}
 			begun := time.Now()
 			decide(twin, &wish, 8<<30, d.seed)
-			scan.add(time.Since(begun))
+			scan.Add(time.Since(begun))
 			begun = time.Now()
 			twin.read()
-			read.add(time.Since(begun))
+			read.Add(time.Since(begun))
 		}
 		limit := scanLimit * float64(n)
-		p2 := row{
-			goal: "P2", what: fmt.Sprintf("%d nodes: the same decision by the memory that it reads", n),
-			measured: fmt.Sprintf("%s of the scan limit, %s of a scalar read, %s of the bare decision",
-				times(ours.median()/limit), times(ours.median()/read.median()), times(ours.median()/scan.median())),
-			against: fmt.Sprintf("scan limit 0.30 ns a node (documented), scalar read of %d B %s ns a node",
-				twin.bytesANode(), digits(read.median()/float64(n)*1e9)),
+		p2 := report.Row{
+			Goal: "P2", What: fmt.Sprintf("%d nodes: the same decision by the memory that it reads", n),
+			Measured: fmt.Sprintf("%s of the scan limit, %s of a scalar read, %s of the bare decision",
+				report.Times(ours.Median()/limit), report.Times(ours.Median()/read.Median()), report.Times(ours.Median()/scan.Median())),
+			Against: fmt.Sprintf("scan limit 0.30 ns a node (documented), scalar read of %d B %s ns a node",
+				twin.bytesANode(), report.Digits(read.Median()/float64(n)*1e9)),
 		}
 		if n >= 10_000 {
-			p2.wanted, p2.verdict = "<= 60x of the limit", judge(ours.median()/limit, 60)
+			p2.Wanted, p2.Verdict = "<= 60x of the limit", report.Judge(ours.Median()/limit, 60)
 		}
-		rows = append(rows, row{
-			goal: "P1", what: fmt.Sprintf("%d nodes: a decision, 8 system keys, filters, rounds, customer round, tie", n),
-			measured: ours.latency() + ", " + digits(ours.median()/float64(n)*1e9) + " ns a node",
-			against:  "bare scan with the same stages " + scan.latency(),
-			wanted:   "p50 <= " + seconds(goal.p50) + ", p99 <= " + seconds(goal.p99),
-			verdict:  both(judge(ours.median(), goal.p50), judge(ours.quantile(0.99), goal.p99)),
+		rows = append(rows, report.Row{
+			Goal: "P1", What: fmt.Sprintf("%d nodes: a decision, 8 system keys, filters, rounds, customer round, tie", n),
+			Measured: ours.Latency() + ", " + report.Digits(ours.Median()/float64(n)*1e9) + " ns a node",
+			Against:  "bare scan with the same stages " + scan.Latency(),
+			Wanted:   "p50 <= " + report.Seconds(goal.p50) + ", p99 <= " + report.Seconds(goal.p99),
+			Verdict:  report.Both(report.Judge(ours.Median(), goal.p50), report.Judge(ours.Quantile(0.99), goal.p99)),
 		}, p2)
 		allocations, err := d.allocations(n)
 		if err != nil {
@@ -119,47 +121,47 @@ func measureDecisions(ctx context.Context, b *bench) (rows []row, err error) {
 }
 
 // allocations is P8: what a decision takes from the heap once it has its scratch.
-func (d *decider) allocations(n int) (row, error) {
+func (d *decider) allocations(n int) (report.Row, error) {
 	const repeats = 50
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range repeats {
 		if d.decide().Node < 0 {
-			return row{}, errNoNode
+			return report.Row{}, errNoNode
 		}
 	}
 	runtime.ReadMemStats(&after)
 	count := float64(after.Mallocs-before.Mallocs) / repeats
 	size := float64(after.TotalAlloc-before.TotalAlloc) / repeats
-	return row{
-		goal: "P8", what: fmt.Sprintf("%d nodes: a decision allocates", n),
-		measured: fmt.Sprintf("%s allocations, %s B, %s B a node", digits(count), digits(size), digits(size/float64(n))),
-		against:  "the goal's own limit", wanted: "<= 10 allocations, 0 B a node",
-		verdict: both(judge(count, 10), judge(size/float64(n), 0.5)), // less than a byte a node is none
+	return report.Row{
+		Goal: "P8", What: fmt.Sprintf("%d nodes: a decision allocates", n),
+		Measured: fmt.Sprintf("%s allocations, %s B, %s B a node", report.Digits(count), report.Digits(size), report.Digits(size/float64(n))),
+		Against:  "the goal's own limit", Wanted: "<= 10 allocations, 0 B a node",
+		Verdict: report.Both(report.Judge(count, 10), report.Judge(size/float64(n), 0.5)), // less than a byte a node is none
 	}, nil
 }
 
 // measureWhole is the decision with the record of it that is kept for explanations.
-func measureWhole(d *decider, rounds int) (row, error) {
+func measureWhole(d *decider, rounds int) (report.Row, error) {
 	policy := placement.Affinity()
-	var took figures
+	var took report.Figures
 	for seed := range uint64(rounds) {
 		begun := time.Now()
 		decision := placement.PlaceOn(d.columns, decidedAt, d.request, policy, seed)
-		took.add(time.Since(begun))
+		took.Add(time.Since(begun))
 		if decision.Outcome != placement.Placed {
-			return row{}, errNoNode
+			return report.Row{}, errNoNode
 		}
 	}
-	return row{
-		what: "the decision with its record for explanations and replay", measured: took.latency(),
-		against: "no goal: what a coordinator spends on a start before it is proposed",
+	return report.Row{
+		What: "the decision with its record for explanations and replay", Measured: took.Latency(),
+		Against: "no goal: what a coordinator spends on a start before it is proposed",
 	}, nil
 }
 
 // measureCustomers is P7: fifty VMs of the customer on each node, and two customer keys, beside P1's decision on the same
 // nodes.
-func measureCustomers(ctx context.Context, b *bench) (rows []row, err error) {
+func measureCustomers(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()
 	for _, goal := range []struct {
 		nodes, rounds int
@@ -182,7 +184,7 @@ func measureCustomers(ctx context.Context, b *bench) (rows []row, err error) {
 		if err != nil {
 			return rows, err
 		}
-		var bare, ours figures
+		var bare, ours report.Figures
 		plain.decide()
 		crowded.decide()
 		runtime.GC()
@@ -195,18 +197,18 @@ func measureCustomers(ctx context.Context, b *bench) (rows []row, err error) {
 		if goal.spread {
 			values = "fifty different values, all near"
 		}
-		ratio := ours.median() / bare.median()
-		rows = append(rows, row{
-			goal: "P7", what: fmt.Sprintf("%d nodes, %d VMs of the customer on each, 2 customer keys: %s", n, residentsANode, values),
-			measured: ours.latency(), against: "P1's decision " + bare.latency() + ": " + times(ratio),
-			wanted: "<= 2x", verdict: judge(ratio, 2),
+		ratio := ours.Median() / bare.Median()
+		rows = append(rows, report.Row{
+			Goal: "P7", What: fmt.Sprintf("%d nodes, %d VMs of the customer on each, 2 customer keys: %s", n, residentsANode, values),
+			Measured: ours.Latency(), Against: "P1's decision " + bare.Latency() + ": " + report.Times(ratio),
+			Wanted: "<= 2x", Verdict: report.Judge(ratio, 2),
 		})
 	}
 	return rows, nil
 }
 
 // measureSequence is P6: placement after placement, each of which sees the ones before it.
-func measureSequence(ctx context.Context, b *bench) (rows []row, err error) {
+func measureSequence(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()
 	for _, goal := range []struct {
 		nodes   int
@@ -217,8 +219,8 @@ func measureSequence(ctx context.Context, b *bench) (rows []row, err error) {
 			return rows, err
 		}
 		d.request.Memory = units.GiB
-		shown := []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: group.Name, Value: group.Value}}
-		var rate figures
+		shown := []model.ResidentKey{{Class: model.CustomerKey, Name: group.Name, Value: group.Value}}
+		var rate report.Figures
 		for range b.rounds(3, 10) {
 			if err := ctx.Err(); err != nil {
 				return rows, err
@@ -232,17 +234,17 @@ func measureSequence(ctx context.Context, b *bench) (rows []row, err error) {
 				if choice.Node < 0 {
 					return rows, errNoNode
 				}
-				charged.columns.Charge(choice.Node, cluster.Allocation{
+				charged.columns.Charge(choice.Node, view.Allocation{
 					Memory: d.request.Memory, VCPUs: d.request.VCPUs, Owner: d.request.Owner, Resident: shown,
 				})
 			}
 			rate = append(rate, float64(placements)/time.Since(begun).Seconds())
 		}
-		rows = append(rows, row{
-			goal: "P6", what: fmt.Sprintf("%d nodes: placements one after another, each charged before the next", goal.nodes),
-			measured: rate.spread(func(r float64) string { return digits(r) }) + " a second",
-			against:  "the goal's own limit", wanted: fmt.Sprintf(">= %g a second", goal.atLeast),
-			verdict: judge(goal.atLeast, rate.median()),
+		rows = append(rows, report.Row{
+			Goal: "P6", What: fmt.Sprintf("%d nodes: placements one after another, each charged before the next", goal.nodes),
+			Measured: rate.Spread(func(r float64) string { return report.Digits(r) }) + " a second",
+			Against:  "the goal's own limit", Wanted: fmt.Sprintf(">= %g a second", goal.atLeast),
+			Verdict: report.Judge(goal.atLeast, rate.Median()),
 		})
 	}
 	return rows, nil
@@ -250,7 +252,7 @@ func measureSequence(ctx context.Context, b *bench) (rows []row, err error) {
 
 // measureExplanation takes how long the full explanation of a decision takes. A decision keeps the nodes that matter; this
 // one is given all ten thousand.
-func measureExplanation(ctx context.Context, b *bench) ([]row, error) {
+func measureExplanation(ctx context.Context, b *bench) ([]report.Row, error) {
 	defer alone()()
 	const n = 10_000
 	columns := grouped(newCrowd(n))
@@ -260,27 +262,27 @@ func measureExplanation(ctx context.Context, b *bench) ([]row, error) {
 		return nil, errNoNode
 	}
 	input := rule.Input{Columns: columns, CustomerKeys: request.CustomerKeys}
-	input.Meet(cluster.ScopeCustomer, request.Owner)
+	input.Meet(model.ScopeCustomer, request.Owner)
 	whole := decision
 	whole.Inputs, whole.Omitted = &placement.Inputs{Figures: columns.Figures, Met: input.Met}, 0
-	var all, kept figures
+	var all, kept report.Figures
 	for range b.rounds(10, 100) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		begun := time.Now()
 		explained := placement.Explain(whole)
-		all.add(time.Since(begun))
+		all.Add(time.Since(begun))
 		if len(explained.Nodes) != n {
 			return nil, fmt.Errorf("the explanation has %d nodes of %d", len(explained.Nodes), n)
 		}
 		begun = time.Now()
 		placement.Explain(decision)
-		kept.add(time.Since(begun))
+		kept.Add(time.Since(begun))
 	}
-	return []row{{
-		goal: "EXPLAIN", what: "full explanation out of the inputs of 10000 nodes, 8 system keys and 1 customer key",
-		measured: all.latency(), against: fmt.Sprintf("of the %d nodes that are kept %s", decision.Inputs.Len(), kept.latency()),
-		wanted: "p50 < 10 ms", verdict: judge(all.median(), 10e-3),
+	return []report.Row{{
+		Goal: "EXPLAIN", What: "full explanation out of the inputs of 10000 nodes, 8 system keys and 1 customer key",
+		Measured: all.Latency(), Against: fmt.Sprintf("of the %d nodes that are kept %s", decision.Inputs.Len(), kept.Latency()),
+		Wanted: "p50 < 10 ms", Verdict: report.Judge(all.Median(), 10e-3),
 	}}, nil
 }

@@ -3,15 +3,16 @@ package main
 import (
 	"testing"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
+	"berth/integration/bench/report"
 )
 
 // What the goals time has to be what they name: every key counts on every node, and the full nodes are refused.
 func TestTheTimedDecisionReadsAllKeys(t *testing.T) {
 	const n = 80
 	for name, c := range map[string]struct {
-		columns *cluster.Columns
+		columns *view.Columns
 		request placement.Request
 		terms   int // of the winner
 	}{
@@ -39,7 +40,7 @@ func TestEveryGoalIsMeasuredWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		if r.measured == "" || r.wanted == "" || r.verdict == noVerdict {
+		if r.Measured == "" || r.Wanted == "" || r.Verdict == report.NoVerdict {
 			t.Errorf("%+v is no answer", r)
 		}
 	}

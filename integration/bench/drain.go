@@ -9,6 +9,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
 	"berth/integration/lab"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -24,15 +26,15 @@ const (
 
 // drains are times and amounts of whole drains.
 type drains struct {
-	wall   figures // from the call of DrainNode until the plan has ended
-	bound  figures // the memory of the guests at the configured bandwidth
-	copied figures // bytes that libvirt has really sent
-	idle   figures // the part of the wall time in which, on average, a slot had no copy under way
+	wall   report.Figures // from the call of DrainNode until the plan has ended
+	bound  report.Figures // the memory of the guests at the configured bandwidth
+	copied report.Figures // bytes that libvirt has really sent
+	idle   report.Figures // the part of the wall time in which, on average, a slot had no copy under way
 }
 
 // measureDrain empties a host of idle guests again and again.
-func measureDrain(ctx context.Context, b *bench) (_ []row, err error) {
-	r, err := raiseLab(ctx, b, lab.Options{Name: "drain", Hosts: 3, Coordinators: 3})
+func measureDrain(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	r, err := testbed.RaiseLab(ctx, b.programs, lab.Options{Name: "drain", Hosts: 3, Coordinators: 3})
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func measureDrain(ctx context.Context, b *bench) (_ []row, err error) {
 	for i := range drainGuests {
 		name := fmt.Sprintf("idle%d", i+1)
 		spec := &berthv1.VMSpec{MemoryBytes: int64(drainMemory), Vcpus: 1, Kernel: lab.Kernel, Initrd: lab.Initrd, Cmdline: lab.Cmdline}
-		if _, err := r.startOn(ctx, from, name, spec); err != nil {
+		if _, err := r.StartOn(ctx, from, name, spec); err != nil {
 			return nil, err
 		}
 		if _, err := r.ReadTick(ctx, name); err != nil { // it has booted
@@ -53,22 +55,22 @@ func measureDrain(ctx context.Context, b *bench) (_ []row, err error) {
 		if err := d.measure(ctx, r, from); err != nil {
 			return nil, err
 		}
-		if err := r.undrain(ctx, from); err != nil {
+		if err := undrain(ctx, r, from); err != nil {
 			return nil, err
 		}
 	}
 	return d.rows(), nil
 }
 
-func (d *drains) measure(ctx context.Context, r *raised, node string) error {
+func (d *drains) measure(ctx context.Context, r *testbed.RaisedLab, node string) error {
 	begun := time.Now()
-	answer, err := r.api.DrainNode(ctx, connect.NewRequest(&berthv1.DrainNodeRequest{
+	answer, err := r.API.DrainNode(ctx, connect.NewRequest(&berthv1.DrainNodeRequest{
 		Node: node, Parallel: drainParallel, BandwidthBps: int64(drainBandwidth), RequestId: rand.Text(),
 	}))
 	if err != nil {
 		return err
 	}
-	plan, err := r.awaitPlan(ctx, answer.Msg.GetPlan().GetId())
+	plan, err := awaitPlan(ctx, r, answer.Msg.GetPlan().GetId())
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (d *drains) measure(ctx context.Context, r *raised, node string) error {
 	var size, copied int64
 	var copying float64
 	for _, move := range plan.GetMoves() {
-		operation, err := r.api.GetOperation(ctx, connect.NewRequest(&berthv1.GetOperationRequest{Id: move.GetOperationId()}))
+		operation, err := r.API.GetOperation(ctx, connect.NewRequest(&berthv1.GetOperationRequest{Id: move.GetOperationId()}))
 		if err != nil {
 			return err
 		}
@@ -86,7 +88,7 @@ func (d *drains) measure(ctx context.Context, r *raised, node string) error {
 		}
 		size, copied, copying = size+move.GetMemoryBytes(), copied+stats.GetDataProcessedBytes(), copying+stats.GetElapsedSeconds()
 	}
-	d.wall.add(wall)
+	d.wall.Add(wall)
 	d.bound = append(d.bound, float64(size)/float64(drainParallel*drainBandwidth))
 	d.copied = append(d.copied, float64(copied))
 	d.idle = append(d.idle, wall.Seconds()-copying/drainParallel)
@@ -94,19 +96,19 @@ func (d *drains) measure(ctx context.Context, r *raised, node string) error {
 }
 
 // undrain brings the guests back, as fast as they can.
-func (r *raised) undrain(ctx context.Context, node string) error {
-	answer, err := r.api.UndrainNode(ctx, connect.NewRequest(&berthv1.UndrainNodeRequest{Node: node, ReturnVms: true, RequestId: rand.Text()}))
+func undrain(ctx context.Context, r *testbed.RaisedLab, node string) error {
+	answer, err := r.API.UndrainNode(ctx, connect.NewRequest(&berthv1.UndrainNodeRequest{Node: node, ReturnVms: true, RequestId: rand.Text()}))
 	if err != nil {
 		return err
 	}
-	_, err = r.awaitPlan(ctx, answer.Msg.GetPlan().GetId())
+	_, err = awaitPlan(ctx, r, answer.Msg.GetPlan().GetId())
 	return err
 }
 
 // awaitPlan waits until a plan has ended. One that did not move all of the guests is an error.
-func (r *raised) awaitPlan(ctx context.Context, id string) (*berthv1.Plan, error) {
+func awaitPlan(ctx context.Context, r *testbed.RaisedLab, id string) (*berthv1.Plan, error) {
 	for {
-		answer, err := r.api.GetPlan(ctx, connect.NewRequest(&berthv1.GetPlanRequest{Id: id}))
+		answer, err := r.API.GetPlan(ctx, connect.NewRequest(&berthv1.GetPlanRequest{Id: id}))
 		if err != nil {
 			return nil, err
 		}
@@ -121,31 +123,35 @@ func (r *raised) awaitPlan(ctx context.Context, id string) (*berthv1.Plan, error
 			}
 			return plan, nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := testbed.Pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (d *drains) rows() []row {
-	ratio, sent := make(figures, len(d.wall)), make(figures, len(d.wall))
+func (d *drains) rows() []report.Row {
+	ratio, sent := make(report.Figures, len(d.wall)), make(report.Figures, len(d.wall))
 	for i := range ratio {
 		ratio[i], sent[i] = d.wall[i]/d.bound[i], d.wall[i]*float64(drainParallel*drainBandwidth)/d.copied[i]
 	}
-	return []row{
+	return []report.Row{
 		{
-			goal:     "D1",
-			what:     fmt.Sprintf("drain of a host with %d idle guests of %v, %d at once: from the call of DrainNode until the plan has ended", drainGuests, drainMemory, drainParallel),
-			measured: ratio.spread(times),
-			against: fmt.Sprintf("the guests' memory at the configured bandwidth of %v/s and move, which is %s",
-				drainBandwidth, seconds(d.bound.median())),
-			wanted: "<= 1.25x", verdict: judge(ratio.median(), 1.25),
+			Goal: "D1",
+			What: fmt.Sprintf(
+				"drain of a host with %d idle guests of %v, %d at once: from the call of DrainNode until the plan has ended", drainGuests,
+				drainMemory, drainParallel,
+			),
+			Measured: ratio.Spread(report.Times),
+			Against: fmt.Sprintf("the guests' memory at the configured bandwidth of %v/s and move, which is %s",
+				drainBandwidth, report.Seconds(d.bound.Median())),
+			Wanted: "<= 1.25x", Verdict: report.Judge(ratio.Median(), 1.25),
 		},
-		{what: "of it: wall time", measured: d.wall.spread(seconds)},
-		{what: "of it: while a slot had no copy under way", measured: d.idle.spread(seconds)},
+		{What: "of it: wall time", Measured: d.wall.Spread(report.Seconds)},
+		{What: "of it: while a slot had no copy under way", Measured: d.idle.Spread(report.Seconds)},
 		{
-			what: "what libvirt really sent for a guest", measured: megabytes(d.copied.median() / drainGuests),
-			against: "its memory: " + megabytes(float64(drainMemory)) + "; pages of zeros are not sent.\nWall time against what was sent: " + times(sent.median()),
+			What: "what libvirt really sent for a guest", Measured: report.Megabytes(d.copied.Median() / drainGuests),
+			Against: "its memory: " + report.Megabytes(float64(drainMemory)) +
+				"; pages of zeros are not sent.\nWall time against what was sent: " + report.Times(sent.Median()),
 		},
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
 	"berth/integration/simagent"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -71,7 +73,7 @@ func (s *swarm) stop() {
 
 // awaitAll waits until all have a session.
 func (s *swarm) awaitAll(ctx context.Context, limit time.Duration) error {
-	return await(ctx, "the agents' sessions", limit, func(context.Context) error {
+	return testbed.Await(ctx, "the agents' sessions", limit, func(context.Context) error {
 		if open := int(s.welcomed.Load()); open < len(s.identities) {
 			return fmt.Errorf("%d of %d are open", open, len(s.identities))
 		}
@@ -94,7 +96,7 @@ func (s *swarm) agent(ctx context.Context, number int) {
 		if time.Since(began) > paced {
 			tries = 0
 		}
-		_ = pause(ctx, mathrand.N(500*time.Millisecond<<min(tries, 6)))
+		_ = testbed.Pause(ctx, mathrand.N(500*time.Millisecond<<min(tries, 6)))
 	}
 }
 
@@ -131,7 +133,7 @@ func (s *swarm) session(ctx context.Context, client *http.Client, identity simag
 	if send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: inventoryOf(identity)}}) != nil {
 		return
 	}
-	for wait := mathrand.N(s.every); pause(ctx, wait) == nil; wait = s.every {
+	for wait := mathrand.N(s.every); testbed.Pause(ctx, wait) == nil; wait = s.every {
 		if send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{Telemetry: reportOf(0)}}) != nil {
 			return
 		}
@@ -142,35 +144,37 @@ func (s *swarm) session(ctx context.Context, client *http.Client, identity simag
 func inventoryOf(identity simagent.Identity) *berthv1.InventoryReport {
 	return &berthv1.InventoryReport{Node: &berthv1.NodeInventory{
 		HostName: identity.Name, HostUuid: identity.HostUUID, MachineId: identity.HostUUID, BootId: identity.HostUUID,
-		MemoryBytes: int64(simulatedSize.Memory), Cpus: int32(simulatedSize.CPUs), Arch: "x86_64", DomainTypes: []string{"qemu"},
+		MemoryBytes: int64(testbed.SimulatedSize.Memory), Cpus: int32(testbed.SimulatedSize.CPUs), Arch: "x86_64", DomainTypes: []string{"qemu"},
 		CollectedAt: timestamppb.Now(),
 	}}
 }
 
 // reportOf is a sample of a node with some domains, of about sampleSize bytes. Busy is what its load says.
 func reportOf(busy float64) *berthv1.NodeTelemetry {
-	total, free := int64(simulatedSize.Memory), int64(simulatedSize.Memory)/2
+	total, free := int64(testbed.SimulatedSize.Memory), int64(testbed.SimulatedSize.Memory)/2
 	sample := &berthv1.NodeTelemetry{
-		SampledAt: timestamppb.Now(), MemoryTotalBytes: &total, MemoryFreeBytes: &free, MemoryAvailableBytes: &free, Load1: &busy, CpuBusyRatio: &busy,
+		SampledAt: timestamppb.Now(), MemoryTotalBytes: &total, MemoryFreeBytes: &free, MemoryAvailableBytes: &free, Load1: &busy,
+		CpuBusyRatio: &busy,
 	}
 	one, cpus, ratio := int64(64<<20), int32(1), 0.01
 	for range (sampleSize - 80) / 72 { // each domain is about 72 bytes
 		sample.Domains = append(sample.Domains, &berthv1.DomainTelemetry{
-			Uuid: "00000000-0000-4000-8000-000000000000", CpuRatio: &ratio, RssBytes: &one, BalloonBytes: &one, MaximumMemoryBytes: &one, Vcpus: &cpus,
+			Uuid: "00000000-0000-4000-8000-000000000000", CpuRatio: &ratio, RssBytes: &one, BalloonBytes: &one,
+			MaximumMemoryBytes: &one, Vcpus: &cpus,
 		})
 	}
 	return sample
 }
 
 // enrolMany enrols n nodes, one after the other: several at a time from one address look like somebody who guesses tokens.
-func enrolMany(ctx context.Context, c *coordinators, n int) ([]simagent.Identity, error) {
+func enrolMany(ctx context.Context, c *testbed.Coordinators, n int) ([]simagent.Identity, error) {
 	tokens, identities := make([]string, n), make([]simagent.Identity, n)
 	name := func(i int) string { return fmt.Sprintf("node%05d", i) }
 	group, making := errgroup.WithContext(ctx)
 	group.SetLimit(together)
 	for i := range n {
 		group.Go(func() (err error) {
-			tokens[i], err = c.token(making, pki.PurposeAgent, name(i))
+			tokens[i], err = c.Token(making, pki.PurposeAgent, name(i))
 			return err
 		})
 	}
@@ -179,7 +183,7 @@ func enrolMany(ctx context.Context, c *coordinators, n int) ([]simagent.Identity
 	}
 	for i := range n {
 		var err error
-		if identities[i], err = simagent.Enrol(ctx, c.members[0].listen.API, tokens[i], name(i), filepath.Join(c.dir, name(i))); err != nil {
+		if identities[i], err = simagent.Enrol(ctx, c.Members[0].Listen.API, tokens[i], name(i), filepath.Join(c.Dir, name(i))); err != nil {
 			return nil, err
 		}
 	}
@@ -205,24 +209,24 @@ func raiseFileLimit(files uint64) error {
 // heard is what G1 to G4 measure.
 type heard struct {
 	agents, returning int
-	cpu               figures // of the coordinator, in cores, with so many agents at 1 KB every 5 s
-	sink              figures // of the bare sink, likewise
-	memory            memory
+	cpu               report.Figures // of the coordinator, in cores, with so many agents at 1 KB every 5 s
+	sink              report.Figures // of the bare sink, likewise
+	memory            testbed.Memory
 	rate, sinkRate    float64 // messages a second
 	back              time.Duration
-	visible           figures // from the sending of a message until a decision is made on it
+	visible           report.Figures // from the sending of a message until a decision is made on it
 }
 
-func measureG(ctx context.Context, b *bench) (_ []row, err error) {
+func measureG(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	h := heard{agents: b.rounds(500, 10_000), returning: b.rounds(500, 5_000)}
 	if err := raiseFileLimit(uint64(filesPerAgent*h.agents + 10_000)); err != nil {
 		return nil, err
 	}
-	c, err := raiseCoordinators(ctx, b.berth(), b.folder("g"), 1)
+	c, err := testbed.RaiseCoordinators(ctx, b.berth(), b.folder("g"), 1)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	identities, err := enrolMany(ctx, c, h.agents)
 	if err != nil {
 		return nil, err
@@ -237,9 +241,9 @@ func measureG(ctx context.Context, b *bench) (_ []row, err error) {
 }
 
 // load lets the agents report to the coordinator and to a bare sink, in turns.
-func (h *heard) load(ctx context.Context, b *bench, c *coordinators, identities []simagent.Identity) error {
-	lead := c.members[0]
-	addresses, err := freeAddresses(1)
+func (h *heard) load(ctx context.Context, b *bench, c *testbed.Coordinators, identities []simagent.Identity) error {
+	lead := c.Members[0]
+	addresses, err := testbed.FreeAddresses(1)
 	if err != nil {
 		return err
 	}
@@ -247,18 +251,18 @@ func (h *heard) load(ctx context.Context, b *bench, c *coordinators, identities 
 	if err != nil {
 		return err
 	}
-	sink, err := startProcess(filepath.Join(c.dir, "sink.log"), self, "-"+sinkFlag, addresses[0]+","+filepath.Join(lead.data(), "tls"))
+	sink, err := testbed.StartProcess(filepath.Join(c.Dir, "sink.log"), self, "-"+sinkFlag, addresses[0]+","+filepath.Join(lead.Data(), "tls"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sink.end(syscall.SIGKILL) }()
+	defer func() { _ = sink.End(syscall.SIGKILL) }()
 	for range b.rounds(1, 2) {
-		cores, rate, err := h.turn(ctx, b, sink.pid(), addresses[0], identities)
+		cores, rate, err := h.turn(ctx, b, sink.PID(), addresses[0], identities)
 		if err != nil {
-			return errors.Join(err, sink.alive())
+			return errors.Join(err, sink.Alive())
 		}
 		h.sink, h.sinkRate = append(h.sink, cores), rate
-		if cores, rate, err = h.turn(ctx, b, lead.process.pid(), lead.listen.Agent, identities); err != nil {
+		if cores, rate, err = h.turn(ctx, b, lead.Process.PID(), lead.Listen.Agent, identities); err != nil {
 			return err
 		}
 		h.cpu, h.rate = append(h.cpu, cores), rate
@@ -267,30 +271,32 @@ func (h *heard) load(ctx context.Context, b *bench, c *coordinators, identities 
 }
 
 // turn is how many cores a process takes while all agents report to it.
-func (h *heard) turn(ctx context.Context, b *bench, pid int, address string, identities []simagent.Identity) (cores, rate float64, err error) {
+func (h *heard) turn(
+	ctx context.Context, b *bench, pid int, address string, identities []simagent.Identity,
+) (cores, rate float64, err error) {
 	s := &swarm{identities: identities, address: address, every: paced}
 	s.run(ctx)
 	defer s.stop()
 	if err := s.awaitAll(ctx, 3*time.Minute); err != nil {
 		return 0, 0, err
 	}
-	if err := pause(ctx, paced); err != nil { // everybody has reported once
+	if err := testbed.Pause(ctx, paced); err != nil { // everybody has reported once
 		return 0, 0, err
 	}
-	before, err := cpuTime(pid)
+	before, err := testbed.CPUTime(pid)
 	if err != nil {
 		return 0, 0, err
 	}
 	begun, sent := time.Now(), s.sent.Load()
-	if err := pause(ctx, time.Duration(b.rounds(10, 30))*time.Second); err != nil {
+	if err := testbed.Pause(ctx, time.Duration(b.rounds(10, 30))*time.Second); err != nil {
 		return 0, 0, err
 	}
 	lasted := time.Since(begun).Seconds()
-	after, err := cpuTime(pid)
+	after, err := testbed.CPUTime(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	if h.memory, err = resident(pid); err != nil {
+	if h.memory, err = testbed.Resident(pid); err != nil {
 		return 0, 0, err
 	}
 	if open := int(s.welcomed.Load()); open < len(identities) {
@@ -300,23 +306,23 @@ func (h *heard) turn(ctx context.Context, b *bench, pid int, address string, ide
 }
 
 // comeBack restarts the coordinator under its agents, and then looks how soon a decision knows what one of them says.
-func (h *heard) comeBack(ctx context.Context, c *coordinators, identities []simagent.Identity) error {
-	lead := c.members[0]
-	s := &swarm{identities: identities[1:], address: lead.listen.Agent, every: quick}
+func (h *heard) comeBack(ctx context.Context, c *testbed.Coordinators, identities []simagent.Identity) error {
+	lead := c.Members[0]
+	s := &swarm{identities: identities[1:], address: lead.Listen.Agent, every: quick}
 	s.run(ctx)
 	defer s.stop()
 	if err := s.awaitAll(ctx, 2*time.Minute); err != nil {
 		return err
 	}
-	if err := c.stop(lead, syscall.SIGKILL); err != nil {
+	if err := c.Stop(lead, syscall.SIGKILL); err != nil {
 		return err
 	}
 	begun := time.Now()
-	if err := c.start(lead); err != nil {
+	if err := c.Start(lead); err != nil {
 		return err
 	}
 	for s.welcomed.Load() == int64(len(s.identities)) { // until they have noticed
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := testbed.Pause(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -328,8 +334,8 @@ func (h *heard) comeBack(ctx context.Context, c *coordinators, identities []sima
 }
 
 // see sends samples of one node, and asks for decisions until one was made on the sample. It takes the time of a call too.
-func (h *heard) see(ctx context.Context, c *coordinators, identity simagent.Identity) error {
-	lead := c.members[0]
+func (h *heard) see(ctx context.Context, c *testbed.Coordinators, identity simagent.Identity) error {
+	lead := c.Members[0]
 	secure, err := pki.ClientConfig(identity.Files, pki.RolePeer)
 	if err != nil {
 		return err
@@ -338,7 +344,7 @@ func (h *heard) see(ctx context.Context, c *coordinators, identity simagent.Iden
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := berthv1connect.NewAgentServiceClient(client, "https://"+lead.listen.Agent).Session(ctx)
+	stream := berthv1connect.NewAgentServiceClient(client, "https://"+lead.Listen.Agent).Session(ctx)
 	defer stream.CloseRequest()
 	messages := []*berthv1.SessionRequest{
 		{Sequence: 1, Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
@@ -348,7 +354,7 @@ func (h *heard) see(ctx context.Context, c *coordinators, identity simagent.Iden
 	}
 	for i := range 102 {
 		messages = append(messages, &berthv1.SessionRequest{Sequence: uint64(3 + i), Message: &berthv1.SessionRequest_Telemetry{
-			Telemetry: reportOf(float64(i+1) / 1000 * float64(simulatedSize.CPUs)),
+			Telemetry: reportOf(float64(i+1) / 1000 * float64(testbed.SimulatedSize.CPUs)),
 		}})
 	}
 	for i, message := range messages {
@@ -361,7 +367,7 @@ func (h *heard) see(ctx context.Context, c *coordinators, identity simagent.Iden
 		}
 		want := *message.GetTelemetry().Load1
 		for {
-			answer, err := lead.api.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: identity.Name}))
+			answer, err := lead.API.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: identity.Name}))
 			if err != nil {
 				return err
 			}
@@ -373,36 +379,41 @@ func (h *heard) see(ctx context.Context, c *coordinators, identity simagent.Iden
 			}
 		}
 		if i > 3 {
-			h.visible.add(time.Since(sent))
+			h.visible.Add(time.Since(sent))
 		}
 	}
 	return nil
 }
 
-func (h *heard) rows() []row {
-	cost, bare := h.cpu.median()/h.rate, h.sink.median()/h.sinkRate
-	large, back := both(judge(h.cpu.median(), 0.25), judge(h.memory.all, 1e9)), judge(h.back.Seconds(), 15)
+func (h *heard) rows() []report.Row {
+	cost, bare := h.cpu.Median()/h.rate, h.sink.Median()/h.sinkRate
+	large, back := report.Both(report.Judge(h.cpu.Median(), 0.25), report.Judge(h.memory.All, 1e9)), report.Judge(h.back.Seconds(), 15)
 	if h.agents < 10_000 { // fewer prove nothing
-		large, back = noVerdict, noVerdict
+		large, back = report.NoVerdict, report.NoVerdict
 	}
-	return []row{
+	return []report.Row{
 		{
-			goal: "G1", what: fmt.Sprintf("%d agents on one coordinator, mutual TLS, %d bytes every %s, taken in", h.agents, sampleSize, paced),
-			measured: fmt.Sprintf("%s of a core; %s\n%s", digits(h.cpu.median()), h.memory, perSecond(h.rate)),
-			wanted:   "10,000 in <= 0.25 core, <= 1 GB", verdict: large,
+			Goal: "G1", What: fmt.Sprintf("%d agents on one coordinator, mutual TLS, %d bytes every %s, taken in", h.agents, sampleSize, paced),
+			Measured: fmt.Sprintf("%s of a core; %s\n%s", report.Digits(h.cpu.Median()), h.memory, report.PerSecond(h.rate)),
+			Wanted:   "10,000 in <= 0.25 core, <= 1 GB", Verdict: large,
 		},
 		{
-			goal: "G2", what: "CPU of one message", measured: seconds(cost),
-			against: fmt.Sprintf("a bare sink of the same stream, in turns: %s\nratio: %s", seconds(bare), times(cost/bare)),
-			wanted:  "<= 2x (stretch 1.4x)", verdict: judge(cost/bare, 2),
+			Goal: "G2", What: "CPU of one message", Measured: report.Seconds(cost),
+			Against: fmt.Sprintf("a bare sink of the same stream, in turns: %s\nratio: %s", report.Seconds(bare), report.Times(cost/bare)),
+			Wanted:  "<= 2x (stretch 1.4x)", Verdict: report.Judge(cost/bare, 2),
 		},
 		{
-			goal: "G3", what: fmt.Sprintf("the coordinator is killed and started: until %d agents are back", h.returning-1),
-			measured: seconds(h.back.Seconds()), against: "the goal's own limit", wanted: "5,000 in <= 15 s (stretch 5 s)", verdict: back,
+			Goal: "G3", What: fmt.Sprintf("the coordinator is killed and started: until %d agents are back", h.returning-1),
+			Measured: report.Seconds(h.back.Seconds()), Against: "the goal's own limit", Wanted: "5,000 in <= 15 s (stretch 5 s)", Verdict: back,
 		},
 		{
-			goal: "G4", what: fmt.Sprintf("from the sending of a sample until the coordinator's answers rest on it, call included; %d agents every %s", h.returning, quick),
-			measured: h.visible.latency(), against: "the goal's own limit", wanted: "p99 <= 50 ms (stretch 10 ms)", verdict: judge(h.visible.quantile(0.99), 0.05),
+			Goal: "G4", What: fmt.Sprintf(
+				"from the sending of a sample until the coordinator's answers rest on it, call included; %d agents every %s", h.returning,
+				quick,
+			),
+			Measured: h.visible.Latency(), Against: "the goal's own limit", Wanted: "p99 <= 50 ms (stretch 10 ms)", Verdict: report.Judge(
+				h.visible.Quantile(0.99), 0.05,
+			),
 		},
 	}
 }
@@ -444,4 +455,6 @@ func runSink(value string) error {
 	return rpc.NewServer(address, rpc.WithIdentity(mux), secure, hclog.NewNullLogger()).ListenAndServeTLS("", "")
 }
 
-var sinkAt = flag.String(sinkFlag, "", "take what agents send at ADDRESS, with the certificate in DIRECTORY, and drop it: ADDRESS,DIRECTORY; for G2 itself")
+var sinkAt = flag.String(
+	sinkFlag, "", "take what agents send at ADDRESS, with the certificate in DIRECTORY, and drop it: ADDRESS,DIRECTORY; for G2 itself",
+)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"berth/coordinator/placement"
-	"berth/coordinator/sim"
+	"berth/coordinator/scenario"
 	"berth/shared/units"
 )
 
@@ -50,7 +50,7 @@ func TestBothFilesHaveTheSameHostsAndGuests(t *testing.T) {
 func TestTheScenarioIsOneThatBerthPlaces(t *testing.T) {
 	var ours bytes.Buffer
 	newSite(20).scenario(&ours)
-	scenario, problems := sim.Parse("site.yaml", ours.Bytes())
+	scenario, problems := scenario.Parse("site.yaml", ours.Bytes())
 	if scenario == nil {
 		t.Fatal(problems)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"berth/integration/bench/report"
 )
 
 // hailPaths are where distributions put the allocator of Ganeti's htools.
@@ -27,7 +29,7 @@ func findHail() (string, error) {
 // measureP4 asks hail and Berth for one allocation on the same cluster: the whole process each, file load included, in
 // turns. hail is spared its global N+1 check, which is cubic in the number of hosts, and the dynamic load that its file
 // does not give.
-func measureP4(ctx context.Context, b *bench) ([]row, error) {
+func measureP4(ctx context.Context, b *bench) ([]report.Row, error) {
 	hail, err := findHail()
 	if err != nil {
 		return nil, err
@@ -42,37 +44,38 @@ func measureP4(ctx context.Context, b *bench) ([]row, error) {
 			atLeast       float64
 		}{5000, 1, 300})
 	}
-	var rows []row
+	var rows []report.Row
 	for _, goal := range goals {
 		s := newSite(goal.hosts)
 		data, request, scenario, err := s.files(b.folder("p4-" + strconv.Itoa(goal.hosts)))
 		if err != nil {
 			return rows, err
 		}
-		var theirs, ours figures
+		var theirs, ours report.Figures
 		for range goal.rounds {
 			took, err := hailOnce(ctx, hail, data, request)
 			if err != nil {
 				return rows, err
 			}
-			theirs.add(took)
+			theirs.Add(took)
 			// One process of ours is short beside one of theirs.
 			for range 5 {
 				if took, err = simulateOnce(ctx, b.berth(), scenario); err != nil {
 					return rows, err
 				}
-				ours.add(took)
+				ours.Add(took)
 			}
 		}
-		ratio := theirs.median() / ours.median()
-		rows = append(rows, row{
-			goal: "P4", what: fmt.Sprintf("berth simulate: one start among %d hosts with %d VMs, whole process", goal.hosts, len(s.vms)),
-			measured: ours.spread(seconds), against: "hail --no-capacity-checks " + theirs.spread(seconds) + ": " + times(ratio) + " faster",
-			wanted: fmt.Sprintf(">= %gx", goal.atLeast), verdict: judge(goal.atLeast, ratio),
+		ratio := theirs.Median() / ours.Median()
+		rows = append(rows, report.Row{
+			Goal: "P4", What: fmt.Sprintf("berth simulate: one start among %d hosts with %d VMs, whole process", goal.hosts, len(s.vms)),
+			Measured: ours.Spread(report.Seconds),
+			Against:  "hail --no-capacity-checks " + theirs.Spread(report.Seconds) + ": " + report.Times(ratio) + " faster",
+			Wanted:   fmt.Sprintf(">= %gx", goal.atLeast), Verdict: report.Judge(goal.atLeast, ratio),
 		})
 	}
 	if b.quick {
-		rows = append(rows, row{what: "5,000 hosts are left out by -quick: hail takes a minute and a half for them"})
+		rows = append(rows, report.Row{What: "5,000 hosts are left out by -quick: hail takes a minute and a half for them"})
 	}
 	return rows, nil
 }

@@ -17,8 +17,11 @@ import (
 	"time"
 
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
+	"berth/coordinator/view"
+	"berth/integration/bench/report"
 	"berth/shared/units"
 )
 
@@ -87,13 +90,13 @@ func siteIndex(prefix, name string) (int, error) {
 }
 
 // readHtools reads what site.htools writes: a cluster in records, all of its VMs running, with what is known of the hosts.
-func readHtools(path string) (records estate.State, facts map[string]cluster.NodeFacts, err error) {
+func readHtools(path string) (records estate.State, facts map[string]model.NodeFacts, err error) {
 	text, err := os.Open(path)
 	if err != nil {
 		return records, nil, err
 	}
 	defer text.Close()
-	facts = map[string]cluster.NodeFacts{}
+	facts = map[string]model.NodeFacts{}
 	section := 0
 	for lines := bufio.NewScanner(text); lines.Scan(); {
 		fields := strings.Split(lines.Text(), "|")
@@ -125,33 +128,33 @@ func amounts(fields ...string) ([]int, error) {
 	return all, nil
 }
 
-func addHost(records *estate.State, facts map[string]cluster.NodeFacts, fields []string) error {
+func addHost(records *estate.State, facts map[string]model.NodeFacts, fields []string) error {
 	n, err := amounts(fields[1], fields[3], fields[6])
 	if err != nil {
 		return err
 	}
 	name, free, idle := fields[0], units.Bytes(n[1])*units.MiB, 0.0
-	records.Nodes = append(records.Nodes, cluster.Node{ID: name, Name: name, Cluster: cluster.DefaultCluster})
-	facts[name] = cluster.NodeFacts{
-		Liveness: cluster.Up, Inventory: true, InventoryAt: decidedAt, DomainsKnown: true, Memory: units.Bytes(n[0]) * units.MiB, CPUs: n[2],
+	records.Nodes = append(records.Nodes, model.Node{ID: name, Name: name, Cluster: model.DefaultCluster})
+	facts[name] = model.NodeFacts{
+		Liveness: model.Up, Inventory: true, InventoryAt: decidedAt, DomainsKnown: true, Memory: units.Bytes(n[0]) * units.MiB, CPUs: n[2],
 		Telemetry: true, TelemetryAt: decidedAt, Available: &free, Load1: &idle,
 	}
 	return nil
 }
 
-func addGuest(records *estate.State, facts map[string]cluster.NodeFacts, fields []string) error {
+func addGuest(records *estate.State, facts map[string]model.NodeFacts, fields []string) error {
 	n, err := amounts(fields[1], fields[3])
 	if err != nil {
 		return err
 	}
 	name, host, memory, idle := fields[0], fields[6], units.Bytes(n[0])*units.MiB, 0.0
 	started := decidedAt.Add(-time.Hour)
-	records.VMs = append(records.VMs, cluster.VM{
-		ID: name, Name: name, Spec: cluster.VMSpec{Memory: memory, VCPUs: n[1]}, Desired: cluster.Running, Holder: host, StartedAt: started,
+	records.VMs = append(records.VMs, model.VM{
+		ID: name, Name: name, Spec: model.VMSpec{Memory: memory, VCPUs: n[1]}, Desired: model.Running, Holder: host, StartedAt: started,
 	})
 	known := facts[host]
-	known.Domains = append(known.Domains, cluster.Domain{
-		UUID: name, Name: name, State: cluster.DomainRunning, Memory: memory, VCPUs: n[1], Managed: true, Since: started,
+	known.Domains = append(known.Domains, model.Domain{
+		UUID: name, Name: name, State: model.DomainRunning, Memory: memory, VCPUs: n[1], Managed: true, Since: started,
 		Resident: &memory, CPU: &idle,
 	})
 	facts[host] = known
@@ -160,29 +163,29 @@ func addGuest(records *estate.State, facts map[string]cluster.NodeFacts, fields 
 
 // evenOnce reads a cluster from the file that hbal reads and plans as the leader does, until it is as even as that. vCPUs
 // are counted a CPU, as hbal counts them.
-func evenOnce(path string, enough string) (cluster.Plan, time.Duration, error) {
+func evenOnce(path string, enough string) (model.Plan, time.Duration, error) {
 	begun := time.Now()
 	records, facts, err := readHtools(path)
 	if err != nil {
-		return cluster.Plan{}, 0, err
+		return model.Plan{}, 0, err
 	}
-	records.Resources = []cluster.Resource{
+	records.Resources = []model.Resource{
 		{
-			ID: cluster.DefaultCluster, Kind: cluster.KindCluster, Name: cluster.DefaultCluster,
-			Links: map[string]string{estate.LinkPolicy: "policy"}, Settings: map[string]string{cluster.SettingCPURatio: "1"},
+			ID: model.DefaultCluster, Kind: model.KindCluster, Name: model.DefaultCluster,
+			Links: map[string]string{schema.LinkPolicy: "policy"}, Settings: map[string]string{model.SettingCPURatio: "1"},
 		},
 		{
-			ID: "policy", Kind: cluster.KindPolicy, Name: "even",
-			Settings: map[string]string{estate.SettingGate: "off", estate.SettingBalancer: "even-load"},
+			ID: "policy", Kind: model.KindPolicy, Name: "even",
+			Settings: map[string]string{schema.SettingGate: "off", schema.SettingBalancer: "even-load"},
 			Lists: map[string][]string{
-				estate.ListWeighers: {"cpu-load=2", "memory-free=1"}, estate.ListParameters: {balance.EvenEnough + "=" + enough},
+				schema.ListWeighers: {"cpu-load=2", "memory-free=1"}, schema.ListParameters: {balance.EvenEnough + "=" + enough},
 			},
 		},
 	}
-	view := cluster.NewView(decidedAt, 1, cluster.Records{Clusters: records.Resources[:1], Nodes: records.Nodes, VMs: records.VMs}, facts)
-	fleet, err := estate.FleetOf(estate.Indexed(&records), view, cluster.DefaultCluster, nil)
+	view := view.New(decidedAt, 1, view.Records{Clusters: records.Resources[:1], Nodes: records.Nodes, VMs: records.VMs}, facts)
+	fleet, err := estate.FleetOf(estate.Indexed(&records), view, model.DefaultCluster, nil)
 	if err != nil {
-		return cluster.Plan{}, 0, err
+		return model.Plan{}, 0, err
 	}
 	seed := uint64(0)
 	fleet.Seed = func() uint64 { seed++; return seed }
@@ -194,7 +197,7 @@ func evenOnce(path string, enough string) (cluster.Plan, time.Duration, error) {
 }
 
 // after is the site once a plan was carried out.
-func (s *site) after(plan *cluster.Plan) (*site, error) {
+func (s *site) after(plan *model.Plan) (*site, error) {
 	moved := &site{used: slices.Clone(s.used), vms: slices.Clone(s.vms)}
 	for _, move := range plan.Moves {
 		vm, err := siteIndex("vm", move.VM)
@@ -214,7 +217,7 @@ func (s *site) after(plan *cluster.Plan) (*site, error) {
 }
 
 // gibs is how much memory a plan moves.
-func gibs(plan *cluster.Plan) (sum float64) {
+func gibs(plan *model.Plan) (sum float64) {
 	for _, move := range plan.Moves {
 		sum += float64(move.Memory) / float64(units.GiB)
 	}
@@ -222,7 +225,9 @@ func gibs(plan *cluster.Plan) (sum float64) {
 }
 
 // evened is a plan of ours, repeated for its time, and the score that hbal gives the cluster after it.
-func evened(ctx context.Context, hbal, folder, data string, s *site, enough string, rounds int) (took figures, plan cluster.Plan, score float64, err error) {
+func evened(
+	ctx context.Context, hbal, folder, data string, s *site, enough string, rounds int,
+) (took report.Figures, plan model.Plan, score float64, err error) {
 	for range rounds {
 		if ctx.Err() != nil {
 			return took, plan, 0, ctx.Err()
@@ -231,7 +236,7 @@ func evened(ctx context.Context, hbal, folder, data string, s *site, enough stri
 		if plan, once, err = evenOnce(data, enough); err != nil {
 			return took, plan, 0, err
 		}
-		took.add(once)
+		took.Add(once)
 	}
 	after, err := s.after(&plan)
 	if err != nil {
@@ -247,7 +252,7 @@ func evened(ctx context.Context, hbal, folder, data string, s *site, enough stri
 
 // measureBalance takes B1, B2 and B3: whole plans, beside hbal's of the same file in the same run. Ours are to come to hbal's
 // score, so that moves and GiB can be compared, and hbal scores what they come to.
-func measureBalance(ctx context.Context, b *bench) (rows []row, err error) {
+func measureBalance(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()
 	hbal, err := exec.LookPath("hbal")
 	if err != nil {
@@ -264,20 +269,20 @@ func measureBalance(ctx context.Context, b *bench) (rows []row, err error) {
 		}
 	}
 	if !b.hbal100 {
-		rows = append(rows, row{what: "100 hosts are left out without -hbal100: hbal takes a quarter of an hour for them"})
+		rows = append(rows, report.Row{What: "100 hosts are left out without -hbal100: hbal takes a quarter of an hour for them"})
 	}
 	found, err := b.large(ctx, hbal)
 	return append(rows, found...), err
 }
 
 // beside measures B1 and B3 at one size.
-func (b *bench) beside(ctx context.Context, hbal string, hosts int, faster float64) ([]row, error) {
+func (b *bench) beside(ctx context.Context, hbal string, hosts int, faster float64) ([]report.Row, error) {
 	s, folder := newSite(hosts), b.folder("b1-"+strconv.Itoa(hosts))
 	data, _, _, err := s.files(folder)
 	if err != nil {
 		return nil, err
 	}
-	var theirs figures
+	var theirs report.Figures
 	var hbals hbalPlan
 	rounds := 1
 	if hosts <= 20 {
@@ -287,31 +292,34 @@ func (b *bench) beside(ctx context.Context, hbal string, hosts int, faster float
 		if hbals, err = hbalOnce(ctx, hbal, data, s); err != nil {
 			return nil, err
 		}
-		theirs.add(hbals.took)
+		theirs.Add(hbals.took)
 	}
 	took, plan, score, err := evened(ctx, hbal, folder, data, s, hbals.exactly, b.rounds(3, 10))
 	if err != nil {
 		return nil, err
 	}
-	ratio, moves, copied := theirs.median()/took.median(), float64(len(plan.Moves))/float64(hbals.moves), gibs(&plan)/hbals.gibs
-	return []row{
+	ratio, moves, copied := theirs.Median()/took.Median(), float64(len(plan.Moves))/float64(hbals.moves), gibs(&plan)/hbals.gibs
+	return []report.Row{
 		{
-			goal: "B1", what: fmt.Sprintf("a plan that evens out %d hosts with %d VMs, file load included", hosts, len(s.vms)),
-			measured: fmt.Sprintf("%s\n%d moves, score %.8f", took.spread(seconds), len(plan.Moves), score),
-			against: fmt.Sprintf("hbal %s: %s faster\n%d moves (%s), score %.8f, before %.8f",
-				theirs.spread(seconds), times(ratio), hbals.moves, times(moves), hbals.score, hbals.before),
-			wanted:  fmt.Sprintf(">= %gx; score <= hbal's, moves <= 1.05x, GiB <= 1.05x", faster),
-			verdict: both(both(judge(faster, ratio), judge(score, hbals.score)), both(judge(moves, 1.05), judge(copied, 1.05))),
+			Goal: "B1", What: fmt.Sprintf("a plan that evens out %d hosts with %d VMs, file load included", hosts, len(s.vms)),
+			Measured: fmt.Sprintf("%s\n%d moves, score %.8f", took.Spread(report.Seconds), len(plan.Moves), score),
+			Against: fmt.Sprintf("hbal %s: %s faster\n%d moves (%s), score %.8f, before %.8f",
+				theirs.Spread(report.Seconds), report.Times(ratio), hbals.moves, report.Times(moves), hbals.score, hbals.before),
+			Wanted: fmt.Sprintf(">= %gx; score <= hbal's, moves <= 1.05x, GiB <= 1.05x", faster),
+			Verdict: report.Both(
+				report.Both(report.Judge(faster, ratio), report.Judge(score, hbals.score)),
+				report.Both(report.Judge(moves, 1.05), report.Judge(copied, 1.05)),
+			),
 		},
 		{
-			goal: "B3", what: "GiB that it moves for that score", measured: fmt.Sprintf("%.0f GiB", gibs(&plan)),
-			against: fmt.Sprintf("hbal %.0f GiB: %s", hbals.gibs, times(copied)), wanted: "report (stretch 0.8x)",
+			Goal: "B3", What: "GiB that it moves for that score", Measured: fmt.Sprintf("%.0f GiB", gibs(&plan)),
+			Against: fmt.Sprintf("hbal %.0f GiB: %s", hbals.gibs, report.Times(copied)), Wanted: "report (stretch 0.8x)",
 		},
 	}, nil
 }
 
 // large measures B2.
-func (b *bench) large(ctx context.Context, hbal string) (rows []row, err error) {
+func (b *bench) large(ctx context.Context, hbal string) (rows []report.Row, err error) {
 	const enough = 0.1
 	limits := map[int]float64{1000: 1}
 	if !b.quick {
@@ -328,11 +336,13 @@ func (b *bench) large(ctx context.Context, hbal string) (rows []row, err error) 
 		if err != nil {
 			return rows, err
 		}
-		rows = append(rows, row{
-			goal: "B2", what: fmt.Sprintf("a plan that evens out %d hosts with %d VMs, file load included", hosts, len(s.vms)),
-			measured: fmt.Sprintf("%s\n%d moves, %.0f GiB", took.spread(seconds), len(plan.Moves), gibs(&plan)),
-			against:  fmt.Sprintf("scored by hbal: %.8f", score),
-			wanted:   fmt.Sprintf("score < %g in <= %g s", enough, limits[hosts]), verdict: both(judge(took.median(), limits[hosts]), judge(score, enough)),
+		rows = append(rows, report.Row{
+			Goal: "B2", What: fmt.Sprintf("a plan that evens out %d hosts with %d VMs, file load included", hosts, len(s.vms)),
+			Measured: fmt.Sprintf("%s\n%d moves, %.0f GiB", took.Spread(report.Seconds), len(plan.Moves), gibs(&plan)),
+			Against:  fmt.Sprintf("scored by hbal: %.8f", score),
+			Wanted:   fmt.Sprintf("score < %g in <= %g s", enough, limits[hosts]), Verdict: report.Both(
+				report.Judge(took.Median(), limits[hosts]), report.Judge(score, enough),
+			),
 		})
 	}
 	return rows, nil

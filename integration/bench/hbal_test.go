@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
@@ -63,8 +63,10 @@ func TestAPlanIsMadeOfTheFileAndWrittenBack(t *testing.T) {
 }
 
 func TestAPlanOfSomethingElseIsNotWrittenBack(t *testing.T) {
-	for _, move := range []cluster.Move{{VM: "web", Target: "node00001"}, {VM: "vm000001", Target: "hv1"}, {VM: "vm999999", Target: "node00001"}} {
-		if _, err := newSite(20).after(&cluster.Plan{Moves: []cluster.Move{move}}); err == nil {
+	for _, move := range []model.Move{
+		{VM: "web", Target: "node00001"}, {VM: "vm000001", Target: "hv1"}, {VM: "vm999999", Target: "node00001"},
+	} {
+		if _, err := newSite(20).after(&model.Plan{Moves: []model.Move{move}}); err == nil {
 			t.Errorf("%+v is written back", move)
 		}
 	}

@@ -22,13 +22,14 @@ import (
 	"syscall"
 	"time"
 
+	"berth/integration/bench/report"
 	"berth/integration/lab"
 )
 
 // section measures some goals together, because they share what has to be raised for them.
 type section struct {
 	goals   []string
-	measure func(context.Context, *bench) ([]row, error)
+	measure func(context.Context, *bench) ([]report.Row, error)
 }
 
 var sections = []section{
@@ -103,17 +104,17 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
-	machine, err := describeMachine(b.dir)
+	machine, err := report.DescribeMachine(b.dir)
 	if err != nil {
 		return err
 	}
 	fmt.Println(machine)
 	rows, failures := b.measure(ctx, chosen)
-	return errors.Join(printTable(os.Stdout, rows), failures)
+	return errors.Join(report.PrintTable(os.Stdout, rows), failures)
 }
 
 // measure takes all measurements. One that cannot be taken does not stop the others.
-func (b *bench) measure(ctx context.Context, chosen []section) (rows []row, failures error) {
+func (b *bench) measure(ctx context.Context, chosen []section) (rows []report.Row, failures error) {
 	for _, s := range chosen {
 		name := strings.Join(s.goals, ",")
 		begun := time.Now()
@@ -124,7 +125,7 @@ func (b *bench) measure(ctx context.Context, chosen []section) (rows []row, fail
 		}
 		if err != nil {
 			failures = errors.Join(failures, fmt.Errorf("%s could not be measured: %w", name, err))
-			rows = append(append(rows, found...), row{goal: name, what: "could not be measured to the end, see below"})
+			rows = append(append(rows, found...), report.Row{Goal: name, What: "could not be measured to the end, see below"})
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measured %s in %s\n", name, time.Since(begun).Round(time.Second))

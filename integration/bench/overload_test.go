@@ -15,6 +15,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
@@ -51,16 +53,16 @@ func TestAFleetComesBackAndOverloadPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	c, err := raiseLimited(ctx, program, t.TempDir(), 3, map[string]any{"rate": -1, "writes": 16, "waiting": 32})
+	c, err := testbed.RaiseLimited(ctx, program, t.TempDir(), 3, map[string]any{"rate": -1, "writes": 16, "waiting": 32})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { check(t, c.close()) }()
-	f, err := enrolFleet(ctx, c, nodes)
+	defer func() { check(t, c.Close()) }()
+	f, err := testbed.EnrolFleet(ctx, c, nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
+	defer f.Close()
 
 	comeBack(ctx, t, c, nodes)
 	accepted := overload(ctx, t, c)
@@ -80,16 +82,16 @@ func check(t *testing.T, err error) {
 }
 
 // comeBack kills the leader and waits until the next one has heard every node.
-func comeBack(ctx context.Context, t *testing.T, c *coordinators, nodes int) {
+func comeBack(ctx context.Context, t *testing.T, c *testbed.Coordinators, nodes int) {
 	t.Helper()
-	lead, err := c.leader(ctx)
+	lead, err := c.Leader(ctx)
 	check(t, err)
-	check(t, c.stop(lead, syscall.SIGKILL))
+	check(t, c.Stop(lead, syscall.SIGKILL))
 	begun := time.Now()
-	survivor := c.running()[0]
+	survivor := c.Running()[0]
 	var term, elections uint64
-	check(t, await(ctx, "the fleet at the next leader", 5*time.Minute, func(ctx context.Context) error {
-		status, err := survivor.api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+	check(t, testbed.Await(ctx, "the fleet at the next leader", 5*time.Minute, func(ctx context.Context) error {
+		status, err := survivor.API.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
 		if err != nil {
 			return err
 		}
@@ -105,8 +107,8 @@ func comeBack(ctx context.Context, t *testing.T, c *coordinators, nodes int) {
 	took := time.Since(begun)
 	goal(t, "G12", took <= time.Minute && elections == 0, "<= 60 s, 0 extra elections",
 		"%d agents back %s after the leader was killed, %d extra elections", nodes, took.Round(time.Millisecond), elections)
-	check(t, c.start(lead))
-	check(t, c.awaitWhole(ctx))
+	check(t, c.Start(lead))
+	check(t, c.AwaitWhole(ctx))
 }
 
 const (
@@ -115,9 +117,9 @@ const (
 )
 
 // overload asks for ten times as much as before, and then for as much as before. It returns what was accepted.
-func overload(ctx context.Context, t *testing.T, c *coordinators) []ack {
+func overload(ctx context.Context, t *testing.T, c *testbed.Coordinators) []ack {
 	t.Helper()
-	lead, err := c.leader(ctx)
+	lead, err := c.Leader(ctx)
 	check(t, err)
 	l := &load{lead: lead}
 	peak := l.run(ctx, t, c, fewClients, shape)
@@ -133,14 +135,15 @@ func overload(ctx context.Context, t *testing.T, c *coordinators) []ack {
 		t.Error("nobody was put off, with ten times as many callers as before")
 	}
 	goal(t, "G13", flooded >= 0.8*peak && after >= 0.8*peak, "goodput >= 80 % of peak, normal <= 30 s after",
-		"peak %s starts, at 10x %s (%.0f %%, %d calls put off), afterwards %s within %s", perSecond(peak), perSecond(flooded), 100*flooded/peak,
-		refused, perSecond(after), time.Since(begun).Round(time.Second))
+		"peak %s starts, at 10x %s (%.0f %%, %d calls put off), afterwards %s within %s",
+		report.PerSecond(peak), report.PerSecond(flooded), 100*flooded/peak,
+		refused, report.PerSecond(after), time.Since(begun).Round(time.Second))
 	return l.accepted
 }
 
 // load is a number of clients that ask for starts.
 type load struct {
-	lead    *member
+	lead    *testbed.Member
 	number  atomic.Int64
 	refused atomic.Int64
 
@@ -149,9 +152,9 @@ type load struct {
 }
 
 // run lets so many clients ask for as long as that, and returns how many starts a second were accepted.
-func (l *load) run(ctx context.Context, t *testing.T, c *coordinators, clients int, lasting time.Duration) float64 {
+func (l *load) run(ctx context.Context, t *testing.T, c *testbed.Coordinators, clients int, lasting time.Duration) float64 {
 	t.Helper()
-	callers, err := c.clients(l.lead, clients)
+	callers, err := clientsOf(c, l.lead, clients)
 	check(t, err)
 	defer callers.close()
 	var all sync.WaitGroup
@@ -168,7 +171,7 @@ func (l *load) run(ctx context.Context, t *testing.T, c *coordinators, clients i
 				case made:
 					accepted.Add(1)
 				default:
-					_ = pause(ctx, 50*time.Millisecond) // far too soon
+					_ = testbed.Pause(ctx, 50*time.Millisecond) // far too soon
 				}
 			}
 		})
@@ -181,7 +184,8 @@ func (l *load) run(ctx context.Context, t *testing.T, c *coordinators, clients i
 func (l *load) start(ctx context.Context, api berthv1connect.BerthServiceClient) (bool, error) {
 	number := l.number.Add(1)
 	answer, err := api.StartVM(ctx, connect.NewRequest(&berthv1.StartVMRequest{
-		Name: fmt.Sprintf("load%d", number), Spec: simulatedVM(), RequestId: fmt.Sprintf("load-%d", number),
+		Name: fmt.Sprintf("load%d", number), RequestId: fmt.Sprintf("load-%d", number),
+		Vm: &berthv1.NewVM{Spec: testbed.SimulatedVM()},
 	}))
 	var refused *connect.Error
 	if errors.As(err, &refused) && rpc.Detail(err).GetCode() == rpc.Overloaded {

@@ -15,6 +15,8 @@ import (
 	"go.etcd.io/bbolt"
 	"golang.org/x/sync/errgroup"
 
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
@@ -28,44 +30,44 @@ const (
 
 // placing is what R1 measures, in seconds.
 type placing struct {
-	alone    figures // StartVM to its reply, nothing else under way
-	chained  figures // the same while the start before is still being finished
-	crowded  figures // the first again, with populated VMs in the cluster
-	dry      figures // the same without the commit
-	bare     figures // a bare commit of bareEntry bytes
-	bareThen figures // likewise, in turns with crowded
-	dressed  figures // a bare commit of Berth's size, under mutual TLS
-	cpu      figures // of all coordinators, a start with all that follows
-	entry    int     // bytes of the entry that the reply waits for
+	alone    report.Figures // StartVM to its reply, nothing else under way
+	chained  report.Figures // the same while the start before is still being finished
+	crowded  report.Figures // the first again, with populated VMs in the cluster
+	dry      report.Figures // the same without the commit
+	bare     report.Figures // a bare commit of bareEntry bytes
+	bareThen report.Figures // likewise, in turns with crowded
+	dressed  report.Figures // a bare commit of Berth's size, under mutual TLS
+	cpu      report.Figures // of all coordinators, a start with all that follows
+	entry    int            // bytes of the entry that the reply waits for
 }
 
-func measureR1(ctx context.Context, b *bench) (_ []row, err error) {
-	c, err := raiseCoordinators(ctx, b.berth(), b.folder("r1"), 3)
+func measureR1(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	c, err := testbed.RaiseCoordinators(ctx, b.berth(), b.folder("r1"), 3)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	f, err := enrolFleet(ctx, c, 3)
+	defer func() { err = errors.Join(err, c.Close()) }()
+	f, err := testbed.EnrolFleet(ctx, c, 3)
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
-	lead, err := c.leader(ctx)
+	defer f.Close()
+	lead, err := c.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := starter{ctx: ctx, api: lead.api}
+	s := starter{ctx: ctx, api: lead.API}
 	p := placing{}
 	if _, err := s.alone(2 * turn); err != nil {
 		return nil, err
 	}
-	if p.entry, err = c.entrySize(ctx, lead); err != nil {
+	if p.entry, err = entrySize(ctx, c, lead); err != nil {
 		return nil, err
 	}
 	if err := s.clear(); err != nil {
 		return nil, err
 	}
-	if err := f.awaitReady(ctx, lead.api); err != nil {
+	if err := f.AwaitReady(ctx, lead.API); err != nil {
 		return nil, err
 	}
 	if err := p.measure(b, c, &s); err != nil {
@@ -75,17 +77,17 @@ func measureR1(ctx context.Context, b *bench) (_ []row, err error) {
 }
 
 // measure lets Berth and its twins take turns, the first of which does not count.
-func (p *placing) measure(b *bench, c *coordinators, s *starter) (err error) {
-	bare, err := raiseBare(b.folder("bare"), bareEntry, false)
+func (p *placing) measure(b *bench, c *testbed.Coordinators, s *starter) (err error) {
+	bare, err := testbed.RaiseBare(b.folder("bare"), testbed.BareEntry, false)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bare.close()) }()
-	dressed, err := raiseBare(b.folder("dressed"), p.entry, true)
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	dressed, err := testbed.RaiseBare(b.folder("dressed"), p.entry, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dressed.close()) }()
+	defer func() { err = errors.Join(err, dressed.Close()) }()
 	for round := range b.rounds(4, 24) + 1 {
 		if err := p.turns(c, s, bare, dressed, round > 0); err != nil {
 			return err
@@ -95,7 +97,7 @@ func (p *placing) measure(b *bench, c *coordinators, s *starter) (err error) {
 		return err
 	}
 	for range b.rounds(2, 8) {
-		then, err := bare.commits(turn)
+		then, err := commits(bare, turn)
 		if err != nil {
 			return err
 		}
@@ -109,8 +111,8 @@ func (p *placing) measure(b *bench, c *coordinators, s *starter) (err error) {
 }
 
 // turns lets everybody have one. The cluster has as many VMs after it as before.
-func (p *placing) turns(c *coordinators, s *starter, bare, dressed *bareRaft, counts bool) error {
-	before, err := cpuTimes(c.pids()...)
+func (p *placing) turns(c *testbed.Coordinators, s *starter, bare, dressed *testbed.BareRaft, counts bool) error {
+	before, err := testbed.CPUTimes(c.PIDs()...)
 	if err != nil {
 		return err
 	}
@@ -118,12 +120,15 @@ func (p *placing) turns(c *coordinators, s *starter, bare, dressed *bareRaft, co
 	if err != nil {
 		return err
 	}
-	after, err := cpuTimes(c.pids()...)
+	after, err := testbed.CPUTimes(c.PIDs()...)
 	if err != nil {
 		return err
 	}
-	taken := []figures{alone}
-	for _, take := range []func(int) (figures, error){bare.commits, s.chained, dressed.commits, s.dry} {
+	taken := []report.Figures{alone}
+	for _, take := range []func(int) (report.Figures, error){
+		func(n int) (report.Figures, error) { return commits(bare, n) }, s.chained,
+		func(n int) (report.Figures, error) { return commits(dressed, n) }, s.dry,
+	} {
 		one, err := take(turn)
 		if err != nil {
 			return err
@@ -131,7 +136,7 @@ func (p *placing) turns(c *coordinators, s *starter, bare, dressed *bareRaft, co
 		taken = append(taken, one)
 	}
 	if counts {
-		for i, all := range []*figures{&p.alone, &p.bare, &p.chained, &p.dressed, &p.dry} {
+		for i, all := range []*report.Figures{&p.alone, &p.bare, &p.chained, &p.dressed, &p.dry} {
 			*all = append(*all, taken[i]...)
 		}
 		p.cpu = append(p.cpu, (after-before).Seconds()/turn)
@@ -139,51 +144,51 @@ func (p *placing) turns(c *coordinators, s *starter, bare, dressed *bareRaft, co
 	return s.clear()
 }
 
-func (p *placing) rows() []row {
-	ratio := func(f figures) float64 { return f.median() / p.bare.median() }
-	return []row{
+func (p *placing) rows() []report.Row {
+	ratio := func(f report.Figures) float64 { return f.Median() / p.bare.Median() }
+	return []report.Row{
 		{
-			goal:     "R1",
-			what:     "StartVM: API, decision, Raft (3 coordinators, mutual TLS, fsync), reply; one client, nothing else under way",
-			measured: p.alone.latency(),
-			against: fmt.Sprintf("bare hashicorp/raft, %d-byte commands: %s\nratio of p50: %s",
-				bareEntry, p.bare.latency(), times(ratio(p.alone))),
-			wanted:  "p50 <= 1.5x bare (stretch 1.2x)",
-			verdict: judge(ratio(p.alone), 1.5),
+			Goal:     "R1",
+			What:     "StartVM: API, decision, Raft (3 coordinators, mutual TLS, fsync), reply; one client, nothing else under way",
+			Measured: p.alone.Latency(),
+			Against: fmt.Sprintf("bare hashicorp/raft, %d-byte commands: %s\nratio of p50: %s",
+				testbed.BareEntry, p.bare.Latency(), report.Times(ratio(p.alone))),
+			Wanted:  "p50 <= 1.5x bare (stretch 1.2x)",
+			Verdict: report.Judge(ratio(p.alone), 1.5),
 		},
 		{
-			what:     "the same, called again at once: the start before is still being finished",
-			measured: p.chained.latency(), against: "ratio of p50: " + times(ratio(p.chained)),
+			What:     "the same, called again at once: the start before is still being finished",
+			Measured: p.chained.Latency(), Against: "ratio of p50: " + report.Times(ratio(p.chained)),
 		},
 		{
-			what:     "of it: call, decision and reply, without the commit (dry run)",
-			measured: p.dry.latency(), against: "ratio of p50: " + times(ratio(p.dry)),
+			What:     "of it: call, decision and reply, without the commit (dry run)",
+			Measured: p.dry.Latency(), Against: "ratio of p50: " + report.Times(ratio(p.dry)),
 		},
 		{
-			what:     fmt.Sprintf("of it: the commit, as bare raft with Berth's %d-byte entry under mutual TLS", p.entry),
-			measured: p.dressed.latency(), against: "ratio of p50: " + times(ratio(p.dressed)),
+			What:     fmt.Sprintf("of it: the commit, as bare raft with Berth's %d-byte entry under mutual TLS", p.entry),
+			Measured: p.dressed.Latency(), Against: "ratio of p50: " + report.Times(ratio(p.dressed)),
 		},
 		{
-			what:     fmt.Sprintf("StartVM as above, with %d VMs in the cluster instead of at most %d", populated, 2*turn),
-			measured: p.crowded.latency(),
-			against:  "bare, then: " + p.bareThen.latency() + "\nratio of p50: " + times(p.crowded.median()/p.bareThen.median()),
+			What:     fmt.Sprintf("StartVM as above, with %d VMs in the cluster instead of at most %d", populated, 2*turn),
+			Measured: p.crowded.Latency(),
+			Against:  "bare, then: " + p.bareThen.Latency() + "\nratio of p50: " + report.Times(p.crowded.Median()/p.bareThen.Median()),
 		},
 		{
-			what:     "CPU of the 3 coordinators for one start to its end (two commits, one order)",
-			measured: p.cpu.spread(seconds),
+			What:     "CPU of the 3 coordinators for one start to its end (two commits, one order)",
+			Measured: p.cpu.Spread(report.Seconds),
 		},
 	}
 }
 
 // commits takes a turn of bare commits.
-func (b *bareRaft) commits(n int) (figures, error) {
-	var took figures
+func commits(b *testbed.BareRaft, n int) (report.Figures, error) {
+	var took report.Figures
 	for range n {
-		one, err := b.propose()
+		one, err := b.Propose()
 		if err != nil {
 			return nil, fmt.Errorf("bare raft: %w", err)
 		}
-		took.add(one)
+		took.Add(one)
 	}
 	return took, nil
 }
@@ -199,7 +204,8 @@ type starter struct {
 func (s *starter) request(dry bool) *connect.Request[berthv1.StartVMRequest] {
 	s.number++
 	return connect.NewRequest(&berthv1.StartVMRequest{
-		Name: fmt.Sprintf("vm%05d", s.number), Spec: simulatedVM(), DryRun: dry, RequestId: fmt.Sprintf("bench-%d", s.number),
+		Name: fmt.Sprintf("vm%05d", s.number), DryRun: dry, RequestId: fmt.Sprintf("bench-%d", s.number),
+		Vm: &berthv1.NewVM{Spec: testbed.SimulatedVM()},
 	})
 }
 
@@ -219,24 +225,24 @@ func (s *starter) start(dry bool) (time.Duration, *berthv1.StartVMResponse, erro
 }
 
 // alone takes a turn in which each start begins when everything about the one before is over.
-func (s *starter) alone(n int) (figures, error) {
-	var all figures
+func (s *starter) alone(n int) (report.Figures, error) {
+	var all report.Figures
 	for range n {
 		took, answer, err := s.start(false)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := awaitEnd(s.ctx, s.api, answer.GetOperation().GetId()); err != nil {
+		if _, err := testbed.AwaitEnd(s.ctx, s.api, answer.GetOperation().GetId()); err != nil {
 			return nil, err
 		}
-		all.add(took)
+		all.Add(took)
 	}
 	return all, nil
 }
 
 // chained takes a turn of starts one right after the other's reply, and waits for the last one's end.
-func (s *starter) chained(n int) (figures, error) {
-	var all figures
+func (s *starter) chained(n int) (report.Figures, error) {
+	var all report.Figures
 	last := ""
 	for range n {
 		took, answer, err := s.start(false)
@@ -244,20 +250,20 @@ func (s *starter) chained(n int) (figures, error) {
 			return nil, err
 		}
 		last = answer.GetOperation().GetId()
-		all.add(took)
+		all.Add(took)
 	}
-	_, err := awaitEnd(s.ctx, s.api, last)
+	_, err := testbed.AwaitEnd(s.ctx, s.api, last)
 	return all, err
 }
 
-func (s *starter) dry(n int) (figures, error) {
-	var all figures
+func (s *starter) dry(n int) (report.Figures, error) {
+	var all report.Figures
 	for range n {
 		took, _, err := s.start(true)
 		if err != nil {
 			return nil, err
 		}
-		all.add(took)
+		all.Add(took)
 	}
 	return all, nil
 }
@@ -275,7 +281,7 @@ func (s *starter) clear() error {
 			if err != nil {
 				return fmt.Errorf("stop VM %s: %w", vm, err)
 			}
-			if _, err := awaitEnd(ctx, s.api, answer.Msg.GetOperation().GetId()); err != nil {
+			if _, err := testbed.AwaitEnd(ctx, s.api, answer.Msg.GetOperation().GetId()); err != nil {
 				return err
 			}
 			_, err = s.api.DeleteVM(ctx, connect.NewRequest(&berthv1.DeleteVMRequest{Vm: vm}))
@@ -297,7 +303,7 @@ func (s *starter) populate(n int) error {
 			if err != nil {
 				return fmt.Errorf("start %s: %w", request.Msg.GetName(), err)
 			}
-			_, err = awaitEnd(ctx, s.api, answer.Msg.GetOperation().GetId())
+			_, err = testbed.AwaitEnd(ctx, s.api, answer.Msg.GetOperation().GetId())
 			return err
 		})
 	}
@@ -306,24 +312,24 @@ func (s *starter) populate(n int) error {
 
 // entrySize is the size in bytes of the command that a start's reply waits for, as the log of a follower has it. Each of
 // the starts so far made two entries, of which the one with the decision is the larger.
-func (c *coordinators) entrySize(ctx context.Context, lead *member) (int, error) {
-	at := slices.IndexFunc(c.members, func(m *member) bool { return m != lead })
-	follower := c.members[at]
-	if err := c.stop(follower, syscall.SIGTERM); err != nil {
+func entrySize(ctx context.Context, c *testbed.Coordinators, lead *testbed.Member) (int, error) {
+	at := slices.IndexFunc(c.Members, func(m *testbed.Member) bool { return m != lead })
+	follower := c.Members[at]
+	if err := c.Stop(follower, syscall.SIGTERM); err != nil {
 		return 0, err
 	}
-	sizes, err := commandSizes(filepath.Join(follower.data(), "raft", "log.db"), 2*turn)
+	sizes, err := commandSizes(filepath.Join(follower.Data(), "raft", "log.db"), 2*turn)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.start(follower); err != nil {
+	if err := c.Start(follower); err != nil {
 		return 0, err
 	}
-	return int(sizes.quantile(0.75)), c.awaitWhole(ctx)
+	return int(sizes.Quantile(0.75)), c.AwaitWhole(ctx)
 }
 
 // commandSizes are those of the newest commands of a log.
-func commandSizes(path string, newest int) (figures, error) {
+func commandSizes(path string, newest int) (report.Figures, error) {
 	store, err := raftboltdb.New(raftboltdb.Options{
 		Path: path, BoltOptions: &bbolt.Options{ReadOnly: true, Timeout: time.Second},
 	})
@@ -339,7 +345,7 @@ func commandSizes(path string, newest int) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sizes figures
+	var sizes report.Figures
 	for index := last; index >= max(first, 1) && len(sizes) < newest; index-- {
 		var entry raft.Log
 		if err := store.GetLog(index, &entry); err != nil {
@@ -350,7 +356,7 @@ func commandSizes(path string, newest int) (figures, error) {
 		}
 	}
 	if len(sizes) == 0 {
-		return nil, fmt.Errorf("%s: %w", path, errNothing)
+		return nil, fmt.Errorf("%s: %w", path, report.ErrNothing)
 	}
 	return sizes, nil
 }

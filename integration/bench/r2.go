@@ -17,7 +17,9 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/errgroup"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
@@ -31,41 +33,41 @@ const spell = 3 * time.Second
 // throng is what R2 and R3 measure with one number of clients.
 type throng struct {
 	clients int
-	berth   figures // accepted starts a second
-	bare    figures // bare commits of bareEntry bytes a second
-	took    figures // one call
-	cpu     figures // of all coordinators, a start with all that follows, in seconds
-	synced  figures // accepted starts for each fdatasync of the leader
-	syncs   figures // of the leader, a second
+	berth   report.Figures // accepted starts a second
+	bare    report.Figures // bare commits of bareEntry bytes a second
+	took    report.Figures // one call
+	cpu     report.Figures // of all coordinators, a start with all that follows, in seconds
+	synced  report.Figures // accepted starts for each fdatasync of the leader
+	syncs   report.Figures // of the leader, a second
 }
 
-func measureR2(ctx context.Context, b *bench) (_ []row, err error) {
-	c, err := raiseCoordinators(ctx, b.berth(), b.folder("r2"), 3)
+func measureR2(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	c, err := testbed.RaiseCoordinators(ctx, b.berth(), b.folder("r2"), 3)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	f, err := enrolFleet(ctx, c, 4)
+	defer func() { err = errors.Join(err, c.Close()) }()
+	f, err := testbed.EnrolFleet(ctx, c, 4)
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
+	defer f.Close()
 	// No start waits for its turn on a node: what is measured is the coordinators.
-	err = c.command(ctx, "cluster", "set", "default", "--parallel-starts", strconv.Itoa(cluster.MaxParallelStarts),
-		"--client-config", filepath.Join(c.dir, "client.yaml"))
+	err = c.Command(ctx, "cluster", "set", "default", "--parallel-starts", strconv.Itoa(model.MaxParallelStarts),
+		"--client-config", filepath.Join(c.Dir, "client.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	lead, err := c.leader(ctx)
+	lead, err := c.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	bare, err := raiseBare(b.folder("bare2"), bareEntry, false)
+	bare, err := testbed.RaiseBare(b.folder("bare2"), testbed.BareEntry, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, bare.close()) }()
-	s := starter{ctx: ctx, api: lead.api}
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	s := starter{ctx: ctx, api: lead.API}
 	if _, err := s.alone(turn); err != nil { // everything is warm, and known, before anybody counts
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func measureR2(ctx context.Context, b *bench) (_ []row, err error) {
 		}
 		all = append(all, t)
 	}
-	var rows []row
+	var rows []report.Row
 	for i := range all {
 		rows = append(rows, all[i].rows()...)
 	}
@@ -86,8 +88,8 @@ func measureR2(ctx context.Context, b *bench) (_ []row, err error) {
 
 // measure lets Berth and its twin take turns. The last turn counts what the leader syncs: that slows it down, so its
 // speed does not count.
-func (t *throng) measure(b *bench, c *coordinators, lead *member, s *starter, bare *bareRaft) error {
-	clients, err := c.clients(lead, t.clients)
+func (t *throng) measure(b *bench, c *testbed.Coordinators, lead *testbed.Member, s *starter, bare *testbed.BareRaft) error {
+	clients, err := clientsOf(c, lead, t.clients)
 	if err != nil {
 		return err
 	}
@@ -96,11 +98,11 @@ func (t *throng) measure(b *bench, c *coordinators, lead *member, s *starter, ba
 		return err
 	}
 	for range b.rounds(2, 6) {
-		then, err := bare.together(t.clients, spell)
+		then, err := proposeTogether(bare, t.clients, spell)
 		if err != nil {
 			return err
 		}
-		before, err := cpuTimes(c.pids()...)
+		before, err := testbed.CPUTimes(c.PIDs()...)
 		if err != nil {
 			return err
 		}
@@ -111,7 +113,7 @@ func (t *throng) measure(b *bench, c *coordinators, lead *member, s *starter, ba
 		if err := awaitRest(s.ctx, s.api); err != nil {
 			return err
 		}
-		after, err := cpuTimes(c.pids()...)
+		after, err := testbed.CPUTimes(c.PIDs()...)
 		if err != nil {
 			return err
 		}
@@ -122,7 +124,7 @@ func (t *throng) measure(b *bench, c *coordinators, lead *member, s *starter, ba
 			return err
 		}
 	}
-	counting, err := countSyncs(lead.process.pid())
+	counting, err := countSyncs(lead.Process.PID())
 	if err != nil {
 		return err
 	}
@@ -131,44 +133,46 @@ func (t *throng) measure(b *bench, c *coordinators, lead *member, s *starter, ba
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	t.synced, t.syncs = figures{float64(len(taken)) / float64(syncs)}, figures{float64(syncs) / lasted.Seconds()}
+	t.synced, t.syncs = report.Figures{float64(len(taken)) / float64(syncs)}, report.Figures{float64(syncs) / lasted.Seconds()}
 	if err := awaitRest(s.ctx, s.api); err != nil {
 		return err
 	}
 	return s.clear()
 }
 
-func (t *throng) rows() []row {
-	share := t.berth.median() / t.bare.median()
-	rows := []row{
+func (t *throng) rows() []report.Row {
+	share := t.berth.Median() / t.bare.Median()
+	rows := []report.Row{
 		{
-			goal: "R2", what: fmt.Sprintf("placements committed by 3 coordinators, %d clients, each with its own connection", t.clients),
-			measured: t.berth.spread(perSecond) + "\none call: " + t.took.latency(),
-			against: fmt.Sprintf("bare hashicorp/raft, %d-byte commands, %d clients: %s\nratio: %s",
-				bareEntry, t.clients, t.bare.spread(perSecond), times(share)),
-			wanted: ">= 0.7x bare (stretch > 50,000/s)", verdict: atLeast(share, 0.7),
+			Goal: "R2", What: fmt.Sprintf("placements committed by 3 coordinators, %d clients, each with its own connection", t.clients),
+			Measured: t.berth.Spread(report.PerSecond) + "\none call: " + t.took.Latency(),
+			Against: fmt.Sprintf("bare hashicorp/raft, %d-byte commands, %d clients: %s\nratio: %s",
+				testbed.BareEntry, t.clients, t.bare.Spread(report.PerSecond), report.Times(share)),
+			Wanted: ">= 0.7x bare (stretch > 50,000/s)", Verdict: report.AtLeast(share, 0.7),
 		},
-		{what: "CPU of the 3 coordinators for one start to its end", measured: t.cpu.spread(seconds)},
+		{What: "CPU of the 3 coordinators for one start to its end", Measured: t.cpu.Spread(report.Seconds)},
 	}
-	synced := row{
-		goal: "R3", what: fmt.Sprintf("placements for each fdatasync of the leader, %d clients (counted by strace, in a turn of its own)", t.clients),
-		measured: digits(t.synced.median()), against: "its syncs: " + perSecond(t.syncs.median()),
+	synced := report.Row{
+		Goal: "R3", What: fmt.Sprintf(
+			"placements for each fdatasync of the leader, %d clients (counted by strace, in a turn of its own)", t.clients,
+		),
+		Measured: report.Digits(t.synced.Median()), Against: "its syncs: " + report.PerSecond(t.syncs.Median()),
 	}
 	if t.clients == crowds[len(crowds)-1] {
-		synced.wanted, synced.verdict = ">= 10 (stretch 100)", atLeast(t.synced.median(), 10)
+		synced.Wanted, synced.Verdict = ">= 10 (stretch 100)", report.AtLeast(t.synced.Median(), 10)
 	}
 	return append(rows, synced)
 }
 
 // together is how many commits a second so many proposers get.
-func (b *bareRaft) together(proposers int, lasting time.Duration) (float64, error) {
+func proposeTogether(b *testbed.BareRaft, proposers int, lasting time.Duration) (float64, error) {
 	var group errgroup.Group
 	var count atomic.Int64
 	begun := time.Now()
 	for range proposers {
 		group.Go(func() error {
 			for time.Since(begun) < lasting {
-				switch _, err := b.propose(); {
+				switch _, err := b.Propose(); {
 				case err == nil:
 					count.Add(1)
 				case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost):
@@ -190,16 +194,16 @@ type clients struct {
 	close func()
 }
 
-func (c *coordinators) clients(lead *member, n int) (*clients, error) {
+func clientsOf(c *testbed.Coordinators, lead *testbed.Member, n int) (*clients, error) {
 	all := &clients{}
 	var idle []func()
 	for range n {
-		one, err := operatorClient(filepath.Join(c.dir, "client.yaml"))
+		one, err := testbed.OperatorClient(filepath.Join(c.Dir, "client.yaml"))
 		if err != nil {
 			return nil, err
 		}
 		idle = append(idle, one.CloseIdleConnections)
-		all.apis = append(all.apis, berthv1connect.NewBerthServiceClient(one, "https://"+lead.listen.API))
+		all.apis = append(all.apis, berthv1connect.NewBerthServiceClient(one, "https://"+lead.Listen.API))
 	}
 	all.close = func() {
 		for _, one := range idle {
@@ -220,7 +224,7 @@ func (c *clients) connect(ctx context.Context) error {
 }
 
 // together lets each client start one VM after the other, and returns how long each call took, and all together.
-func (s *starter) together(c *clients, lasting time.Duration) (took figures, all time.Duration, err error) {
+func (s *starter) together(c *clients, lasting time.Duration) (took report.Figures, all time.Duration, err error) {
 	group, ctx := errgroup.WithContext(s.ctx)
 	var mu sync.Mutex
 	begun := time.Now()
@@ -236,7 +240,7 @@ func (s *starter) together(c *clients, lasting time.Duration) (took figures, all
 					return fmt.Errorf("start %s: %w", request.Msg.GetName(), err)
 				}
 				mu.Lock()
-				took.add(time.Since(asked))
+				took.Add(time.Since(asked))
 				s.made = append(s.made, answer.Msg.GetVm().GetId())
 				mu.Unlock()
 			}
@@ -249,7 +253,7 @@ func (s *starter) together(c *clients, lasting time.Duration) (took figures, all
 
 // awaitRest waits until no operation runs.
 func awaitRest(ctx context.Context, api berthv1connect.BerthServiceClient) error {
-	return await(ctx, "the operations to end", 2*time.Minute, func(ctx context.Context) error {
+	return testbed.Await(ctx, "the operations to end", 2*time.Minute, func(ctx context.Context) error {
 		answer, err := api.ListOperations(ctx, connect.NewRequest(&berthv1.ListOperationsRequest{RunningOnly: true}))
 		if err != nil {
 			return err
@@ -275,8 +279,8 @@ func countSyncs(pid int) (*syncCounter, error) {
 	if err := counter.strace.Start(); err != nil {
 		return nil, fmt.Errorf("count syncs: %w", err)
 	}
-	return counter, await(context.Background(), "strace", 10*time.Second, func(context.Context) error {
-		tracer, err := tracerOf(pid)
+	return counter, testbed.Await(context.Background(), "strace", 10*time.Second, func(context.Context) error {
+		tracer, err := testbed.TracerOf(pid)
 		if err == nil && tracer != counter.strace.Process.Pid {
 			err = fmt.Errorf("process %d is traced by %d", pid, tracer)
 		}

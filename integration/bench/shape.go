@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"berth/integration/bench/report"
 )
 
 // measureShape scores the same nodes in the shapes that data can have: what columns are worth.
-func measureShape(ctx context.Context, b *bench) (rows []row, err error) {
+func measureShape(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()
 	for _, n := range []int{1000, 10_000, 100_000} {
 		half, whole := newPlain[float32](n), newPlain[float64](n)
@@ -24,25 +26,25 @@ func measureShape(ctx context.Context, b *bench) (rows []row, err error) {
 			{"structs with branches", "53", func() { scoreStructs(structs, &wholeWish, scores) }},
 			{"a map a node", "94", func() { scoreMaps(maps, &wholeWish, scores) }},
 		}
-		took := make([]figures, len(shapes))
+		took := make([]report.Figures, len(shapes))
 		for range b.rounds(5, 30) {
 			if err := ctx.Err(); err != nil {
 				return rows, err
 			}
 			for i := range shapes {
-				took[i].add(repeat(shapes[i].run, max(1, 20_000/n)))
+				took[i].Add(repeat(shapes[i].run, max(1, 20_000/n)))
 			}
 		}
 		for i, shape := range shapes {
-			r := row{
-				what:     fmt.Sprintf("%d nodes, 8 keys, %s", n, shape.name),
-				measured: took[i].perNode(n), against: times(took[i].median()/took[0].median()) + " of float32 columns",
+			r := report.Row{
+				What:     fmt.Sprintf("%d nodes, 8 keys, %s", n, shape.name),
+				Measured: perNode(took[i], n), Against: report.Times(took[i].Median()/took[0].Median()) + " of float32 columns",
 			}
 			if shape.documented != "" {
-				r.wanted = "documented: " + shape.documented + " ns"
+				r.Wanted = "documented: " + shape.documented + " ns"
 			}
 			if i == 0 {
-				r.goal, r.against = "SHAPE", "the shapes below"
+				r.Goal, r.Against = "SHAPE", "the shapes below"
 			}
 			rows = append(rows, r)
 		}
@@ -61,6 +63,6 @@ func repeat(run func(), times int) time.Duration {
 }
 
 // perNode is the spread in nanoseconds a node.
-func (f figures) perNode(n int) string {
-	return f.spread(func(s float64) string { return digits(s * 1e9 / float64(n)) }) + " ns a node"
+func perNode(f report.Figures, n int) string {
+	return f.Spread(func(s float64) string { return report.Digits(s * 1e9 / float64(n)) }) + " ns a node"
 }

@@ -38,7 +38,9 @@ func TestAnAgentsCertificateGivesNoOrders(t *testing.T) {
 	s.firmware("safe", s.lab.Hosts[1])
 	node := s.lab.Hosts[0].Machine
 	const dir = "/var/lib/berth/agent/tls/"
-	as := s.client(s.give(node, dir+"ca.pem", "ca.pem"), s.give(node, dir+"agent.pem", "agent.pem"), s.give(node, dir+"agent.key", "agent.key"))
+	as := s.client(
+		s.give(node, dir+"ca.pem", "ca.pem"), s.give(node, dir+"agent.pem", "agent.pem"), s.give(node, dir+"agent.key", "agent.key"),
+	)
 	denied := []string{"agent/node1 may not"}
 	s.refuse(
 		refusal{"start", append(as, "vm", "start", "mine", "--memory", "64M"), 1, denied},
@@ -95,11 +97,12 @@ func TestACertificateOfAnotherClusterIsRefusedOnBothSides(t *testing.T) {
 		{"no certificate on the agents' port", "7421", "", ""},
 		{"no certificate on Raft's port", "7422", "", ""},
 	} {
-		argv := "sleep 0.5 | openssl s_client -tls1_3 -connect " + member + ":" + c.port
+		// With TLS 1.3 the refusal comes after the client's handshake, so the client stays until the member ends the connection.
+		argv := "timeout 20 openssl s_client -ign_eof -tls1_3 -connect " + member + ":" + c.port
 		if c.certificate != "" {
 			argv += " -cert " + c.certificate + " -key " + c.key
 		}
-		result := s.on(operator, "sh", "-c", argv)
+		result := s.on(operator, "sh", "-c", argv+" </dev/null")
 		if !strings.Contains(result.Stderr, "alert") {
 			t.Errorf("%s is not refused:\n%s%s", c.why, result.Stdout, result.Stderr)
 		}
@@ -122,7 +125,8 @@ func TestAMissingOrBrokenCertificateIsNamed(t *testing.T) {
 
 	// The member itself runs on undisturbed: its files are copied for this.
 	member := s.lab.Coordinators[2]
-	s.says(member.Machine, []string{"sh", "-c", `rm -rf /var/tmp/copy && cp -a /var/lib/berth/coordinator /var/tmp/copy && rm /var/tmp/copy/tls/peer.pem &&
+	s.says(member.Machine, []string{"sh", "-c", `rm -rf /var/tmp/copy && cp -a /var/lib/berth/coordinator /var/tmp/copy &&
+		rm /var/tmp/copy/tls/peer.pem &&
 		echo 'data_dir: /var/tmp/copy
 listen: {api: ":1420", agent: ":1421", raft: ":1422"}' >/var/tmp/copy.yaml`}, 0)
 	s.says(member.Machine, []string{"berth", "coordinator", "run", "--config", "/var/tmp/copy.yaml"}, 1, "/var/tmp/copy/tls/peer.pem")

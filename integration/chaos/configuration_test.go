@@ -90,7 +90,10 @@ func TestAValueThatCannotBeMeantIsRefusedWithItsKey(t *testing.T) {
 		argv      []string
 	}{
 		{s.lab.Coordinators[0].Machine, "/etc/berth/coordinator.yaml", "log_level: loud", "log_level", []string{"berth", "coordinator", "run"}},
-		{s.lab.Coordinators[0].Machine, "/etc/berth/coordinator.yaml", "listen: {api: nowhere}", "listen.api", []string{"berth", "coordinator", "run"}},
+		{
+			s.lab.Coordinators[0].Machine, "/etc/berth/coordinator.yaml", "listen: {api: nowhere}", "listen.api",
+			[]string{"berth", "coordinator", "run"},
+		},
 		{s.lab.Coordinators[0].Machine, "/etc/berth/coordinator.yaml", "name: another", "another", []string{"berth", "coordinator", "run"}},
 		{s.lab.Hosts[0].Machine, "/etc/berth/agent.yaml", "virt_type: xen", "virt_type", []string{"berth-agent", "run"}},
 		{s.lab.Hosts[0].Machine, "/etc/berth/agent.yaml", "coordinators: [nowhere]", "nowhere", []string{"berth-agent", "run"}},

@@ -23,7 +23,8 @@ func (s *site) limit(m *lab.Machine, service, directory string, bytes int64) {
 		}
 		// What the service has promised to remember has to be there afterwards as well.
 		const script = `set -e
-rm -f "$1/lab-filler" && cp -a "$1" /run/lab/unlimited && umount "$1" && rm -rf "$1" && cp -a /run/lab/unlimited "$1" && rm -rf /run/lab/unlimited`
+rm -f "$1/lab-filler" && cp -a "$1" /run/lab/unlimited && umount "$1" &&
+rm -rf "$1" && cp -a /run/lab/unlimited "$1" && rm -rf /run/lab/unlimited`
 		s.must(ignore(m.Exec(s.background(), "sh", "-c", script, "unlimit-disk", directory)))
 	})
 }
@@ -129,7 +130,9 @@ func TestAStartWaitsForAnAgentWhoseJournalTakesNoEntry(t *testing.T) {
 		there = fmt.Sprintf("there%d", n)
 		s.does("vm", "start", there, "--memory", "64M", "--node", host.Name, "--no-wait")
 		s.within(20*time.Second, "the start is done, or waits for the journal", func() error {
-			if _, waits = s.show(there); waits.GetResult() != berthv1.OperationResult_OPERATION_RESULT_DONE && !strings.Contains(waits.GetMessage(), "journal") {
+			if _, waits = s.show(there); waits.GetResult() != berthv1.OperationResult_OPERATION_RESULT_DONE && !strings.Contains(
+				waits.GetMessage(), "journal",
+			) {
 				return fmt.Errorf("it is %s: %s", waits.GetPhase(), waits.GetMessage())
 			}
 			return nil

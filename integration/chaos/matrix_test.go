@@ -47,15 +47,20 @@ var (
 	targetsLibvirtd = victim{name: "the target's libvirtd dies", lasts: promptly, harm: func(m *move) { m.must(m.target.Kill(lab.Libvirtd)) }}
 	sourcesQEMU     = victim{name: "the source's QEMU dies", lasts: promptly, takes: sources, harm: func(m *move) { m.killGuest(m.source) }}
 	targetsQEMU     = victim{name: "the target's QEMU dies", lasts: promptly, takes: targets, harm: func(m *move) { m.killGuest(m.target) }}
-	theSource       = victim{name: "the source loses power", lasts: noticed, takes: sources, harm: func(m *move) { m.must(m.source.PowerOff()) }}
-	theTarget       = victim{name: "the target loses power", lasts: noticed, takes: targets, harm: func(m *move) { m.must(m.target.PowerOff()) }}
-	theLink         = victim{name: "the link between them is cut", lasts: noticed, harm: func(m *move) {
+	theSource       = victim{
+		name: "the source loses power", lasts: noticed, takes: sources, harm: func(m *move) { m.must(m.source.PowerOff()) },
+	}
+	theTarget = victim{
+		name: "the target loses power", lasts: noticed, takes: targets, harm: func(m *move) { m.must(m.target.PowerOff()) },
+	}
+	theLink = victim{name: "the link between them is cut", lasts: noticed, harm: func(m *move) {
 		m.must(m.lab.Partition(m.Context(), m.source.Machine, m.target.Machine))
 	}}
 )
 
 var victims = []victim{
-	theLeader, aFollower, sourcesAgent, targetsAgent, sourcesLibvirtd, targetsLibvirtd, sourcesQEMU, targetsQEMU, theSource, theTarget, theLink,
+	theLeader, aFollower, sourcesAgent, targetsAgent, sourcesLibvirtd, targetsLibvirtd, sourcesQEMU, targetsQEMU, theSource,
+	theTarget, theLink,
 	{name: "the source's libvirtd hangs", lasts: noticed, extra: true, harm: func(m *move) { m.hang(m.source, lab.Libvirtd) }},
 	{name: "the target's libvirtd hangs", lasts: noticed, extra: true, harm: func(m *move) { m.hang(m.target, lab.Libvirtd) }},
 	{name: "the leader hangs", lasts: noticed, extra: true, harm: func(m *move) { m.must(m.leader.Pause()) }},

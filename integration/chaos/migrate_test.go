@@ -166,7 +166,8 @@ func TestAMigrationWhoseSourceLosesPowerIsReportedAndNothingStartsTwice(t *testi
 	s.must(s.mend(t.Context()))
 	m.ends(1, "mover", "next step: ")
 	op := s.ended("mover", 90*time.Second)
-	if vm, _ := s.show("mover"); vm.GetState() != berthv1.VMState_VM_STATE_LOST || op.GetResult() != berthv1.OperationResult_OPERATION_RESULT_FAILED {
+	if vm, _ := s.show("mover"); vm.GetState() != berthv1.VMState_VM_STATE_LOST ||
+		op.GetResult() != berthv1.OperationResult_OPERATION_RESULT_FAILED {
 		t.Errorf("the VM is %s (%s), its migration %s: %s", vm.GetState(), vm.GetCondition(), op.GetResult(), op.GetMessage())
 	}
 	if where, err := s.noGuest("mover"); err != nil {

@@ -51,7 +51,14 @@ func TestANameAndAUUIDBelongToOneVM(t *testing.T) {
 	s.firmware("taken", s.lab.Hosts[0])
 	vm, _ := s.show("taken")
 	domain := func(name, uuid string) string {
-		return s.file("domain.xml", fmt.Sprintf(`<domain type="qemu"><name>%s</name><uuid>%s</uuid><memory unit="MiB">64</memory><os><type>hvm</type></os></domain>`, name, uuid))
+		return s.file(
+			"domain.xml",
+			fmt.Sprintf(
+				`<domain type="qemu"><name>%s</name><uuid>%s</uuid><memory unit="MiB">64</memory>`+
+					`<os><type>hvm</type></os></domain>`, name,
+				uuid,
+			),
+		)
 	}
 	other := "8d3f0c6e-1f0e-4a53-9f4c-3c0f7c0de333"
 	s.refuse(
@@ -98,7 +105,9 @@ func TestASizeThatMakesNoSenseIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		refusals = append(refusals, refusal{"memory " + size, start("--memory", size), 64, []string{"usage: ", strings.TrimSuffix(size, "T")}})
 	}
 	for _, vcpus := range []string{"0", "-1", "100000", "two"} {
-		refusals = append(refusals, refusal{"vcpus " + vcpus, start("--memory", "64M", "--vcpus", vcpus), 64, []string{"usage: ", "vcpus", vcpus}})
+		refusals = append(
+			refusals, refusal{"vcpus " + vcpus, start("--memory", "64M", "--vcpus", vcpus), 64, []string{"usage: ", "vcpus", vcpus}},
+		)
 	}
 	for _, ratio := range []string{"0", "-1", "1e9", "NaN"} {
 		refusals = append(refusals,
@@ -155,7 +164,8 @@ func TestXMLThatIsNoDomainIsRefusedAndLeavesNothing(t *testing.T) {
 
 func TestWhatOnlyLibvirtCanRefuseLeavesNoVM(t *testing.T) {
 	s := begin(t)
-	const frame = `<domain type="qemu"><name>odd</name><memory unit="MiB">64</memory><os><type arch="x86_64" machine="%s">hvm</type></os><devices>%s</devices></domain>`
+	const frame = `<domain type="qemu"><name>odd</name><memory unit="MiB">64</memory>` +
+		`<os><type arch="x86_64" machine="%s">hvm</type></os><devices>%s</devices></domain>`
 	for _, c := range []struct{ why, xml, says string }{
 		{"an emulator that is not there", fmt.Sprintf(frame, "pc", "<emulator>/var/tmp/no-qemu</emulator>"), "/var/tmp/no-qemu"},
 		{"a disk that is not there", fmt.Sprintf(frame, "pc",
@@ -194,11 +204,21 @@ func TestAVMIsNotDeletedWhileItRunsNorANodeRemovedThatHoldsOne(t *testing.T) {
 	t.Cleanup(func() { s.must(ignore(s.lab.Berth(s.background(), "node", "maintenance", "node2", "off"))) })
 	s.refuse(
 		refusal{"to a node in maintenance", []string{"vm", "migrate", "held", "--to", "node2"}, 2, []string{"node2", "maintenance"}},
-		refusal{"a new one on a node in maintenance", []string{"vm", "start", "new", "--memory", "64M", "--node", "node2"}, 2, []string{"node2", "maintenance"}},
+		refusal{
+			"a new one on a node in maintenance",
+			[]string{"vm", "start", "new", "--memory", "64M", "--node", "node2"},
+			2,
+			[]string{"node2", "maintenance"},
+		},
 	)
 	s.does("vm", "stop", "held", "--force")
 	s.refuse(
-		refusal{"a stopped VM moves nowhere", []string{"vm", "migrate", "held", "--best"}, 1, []string{`"held"`, "does not run", "vm start held"}},
+		refusal{
+			"a stopped VM moves nowhere",
+			[]string{"vm", "migrate", "held", "--best"},
+			1,
+			[]string{`"held"`, "does not run", "vm start held"},
+		},
 		refusal{"a stopped VM is stopped", []string{"vm", "stop", "held"}, 1, []string{`"held"`}},
 	)
 	if vm, _ := s.show("held"); vm.GetState() != berthv1.VMState_VM_STATE_STOPPED {

@@ -80,7 +80,10 @@ func TestAMachineThatHasNotJoinedSaysHowTo(t *testing.T) {
 	s := begin(t)
 	operator := s.lab.Operator
 	fresh := s.file("fresh.yaml", "data_dir: /var/tmp/fresh\n")
-	s.says(operator, []string{"berth", "coordinator", "run", "--config", fresh}, 1, "/var/tmp/fresh", "berth coordinator init", "berth coordinator join")
+	s.says(
+		operator, []string{"berth", "coordinator", "run", "--config", fresh}, 1, "/var/tmp/fresh", "berth coordinator init",
+		"berth coordinator join",
+	)
 	s.says(operator, []string{"berth-agent", "run", "--config", "/var/tmp/nothing.yaml"}, 1, "/var/tmp/nothing.yaml", "berth-agent join")
 	agent := s.file("agent.yaml", "data_dir: /var/tmp/fresh\ncoordinators: [10.77.0.11:7421]\n")
 	s.says(operator, []string{"berth-agent", "run", "--config", agent}, 1, "not enrolled", "berth-agent join")

@@ -59,7 +59,9 @@ func TestASecondCopyIsSuspendedAndAPersonDecides(t *testing.T) {
 		if name == "stranger" {
 			mark = "without Berth's mark"
 		}
-		told[name] = s.condition(name, fmt.Sprintf("runs twice: on node1 (epoch 1, its holder) and node2 (%s); what is not its holder's is suspended", mark))
+		told[name] = s.condition(
+			name, fmt.Sprintf("runs twice: on node1 (epoch 1, its holder) and node2 (%s); what is not its holder's is suspended", mark),
+		)
 		if running := s.watch.Running(name); running != 1 {
 			t.Errorf("%s is executed %d times", name, running)
 		}
@@ -156,7 +158,8 @@ func TestAMigrationThatNoRuleCanDecideIsDecidedByAPerson(t *testing.T) {
 		var answer berthv1.GetOperationResponse
 		s.must(s.lab.Ask(t.Context(), &answer, "operation", "show", op.GetId()))
 		views := answer.GetOperation().GetViews()
-		if len(views) != 2 || views[0].GetNode() != source.Name || views[0].GetState() != berthv1.DomainState_DOMAIN_STATE_RUNNING || !views[0].GetHolder() ||
+		if len(views) != 2 || views[0].GetNode() != source.Name || views[0].GetState() != berthv1.DomainState_DOMAIN_STATE_RUNNING ||
+			!views[0].GetHolder() ||
 			views[1].GetNode() != target.Name || views[1].GetState() != berthv1.DomainState_DOMAIN_STATE_PAUSED || views[1].GetHolder() {
 			t.Errorf("the nodes' views are %v", views)
 		}

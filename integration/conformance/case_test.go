@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 )
 
@@ -124,21 +124,21 @@ func (e *entry) UnmarshalJSON(raw []byte) error {
 func (e entry) String() string { return fmt.Sprintf("%s=%v", e.Name, e.Value) }
 
 // key is the entry as it is set on a resource.
-func (e entry) key(class cluster.KeyClass) cluster.Key {
+func (e entry) key(class model.KeyClass) model.Key {
 	if e.Class != "" {
 		class = classOf(e.Class)
 	}
-	return cluster.Key{Class: class, Name: e.Name, Value: e.Value, Weight: e.Weight}
+	return model.Key{Class: class, Name: e.Name, Value: e.Value, Weight: e.Weight}
 }
 
 // resident is the entry as a VM shows it to others.
-func (e entry) resident() cluster.ResidentKey {
-	k := e.key(cluster.CustomerKey)
-	return cluster.ResidentKey{Class: k.Class, Name: k.Name, Value: k.Value}
+func (e entry) resident() model.ResidentKey {
+	k := e.key(model.CustomerKey)
+	return model.ResidentKey{Class: k.Class, Name: k.Name, Value: k.Value}
 }
 
-func classOf(name string) cluster.KeyClass {
-	return cluster.KeyClass(strings.ReplaceAll(name, "_", "-"))
+func classOf(name string) model.KeyClass {
+	return model.KeyClass(strings.ReplaceAll(name, "_", "-"))
 }
 
 // levels are the names that cases have for the sixteen levels, highest first.

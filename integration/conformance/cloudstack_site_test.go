@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -25,22 +26,22 @@ const csWhole = 1_000_000_000
 type csSite struct {
 	*checker
 	estate.State
-	facts        map[string]cluster.NodeFacts
-	reservations []cluster.Reservation
-	vm           cluster.VM
+	facts        map[string]model.NodeFacts
+	reservations []model.Reservation
+	vm           model.VM
 	zone         int // index of its record
 }
 
 func newCSSite(c *checker) *csSite {
 	c.Helper()
-	s := &csSite{checker: c, facts: map[string]cluster.NodeFacts{}}
-	s.Resources = []cluster.Resource{
-		{ID: "zone", Kind: cluster.KindZone, Name: "zone", Settings: map[string]string{}},
-		{ID: "elsewhere", Kind: cluster.KindCluster, Name: "elsewhere"},
-		{ID: "offer", Kind: cluster.KindOffer, Name: "offer", Settings: map[string]string{"for": "vm"}},
+	s := &csSite{checker: c, facts: map[string]model.NodeFacts{}}
+	s.Resources = []model.Resource{
+		{ID: "zone", Kind: model.KindZone, Name: "zone", Settings: map[string]string{}},
+		{ID: "elsewhere", Kind: model.KindCluster, Name: "elsewhere"},
+		{ID: "offer", Kind: model.KindOffer, Name: "offer", Settings: map[string]string{"for": "vm"}},
 	}
-	s.vm = cluster.VM{
-		ID: "new", Name: "new", Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: 1}, Desired: cluster.Stopped, Within: "zone", Offer: "offer",
+	s.vm = model.VM{
+		ID: "new", Name: "new", Spec: model.VMSpec{Memory: units.MiB, VCPUs: 1}, Desired: model.Stopped, Within: "zone", Offer: "offer",
 	}
 	s.node("elsewhere-host", "elsewhere", csWhole)
 	return s
@@ -50,13 +51,13 @@ func newCSSite(c *checker) *csSite {
 func (s *csSite) set(name, value string) { s.Resources[s.zone].Settings[name] = value }
 
 func (s *csSite) weight(weight float64) {
-	s.set(cluster.SettingDispersionWeight, strconv.FormatFloat(weight, 'g', -1, 64))
+	s.set(model.SettingDispersionWeight, strconv.FormatFloat(weight, 'g', -1, 64))
 }
 
 // record finds a resource by ID.
-func (s *csSite) record(id string) *cluster.Resource {
+func (s *csSite) record(id string) *model.Resource {
 	s.Helper()
-	at := slices.IndexFunc(s.Resources, func(r cluster.Resource) bool { return r.ID == id })
+	at := slices.IndexFunc(s.Resources, func(r model.Resource) bool { return r.ID == id })
 	if at < 0 {
 		s.Fatalf("there is no %q", id)
 	}
@@ -65,16 +66,16 @@ func (s *csSite) record(id string) *cluster.Resource {
 
 // plan has the VM's offer name a planner, and the VM belong to a customer; nobody's, if none is named.
 func (s *csSite) plan(planner, customer string) {
-	s.record("offer").Settings[cluster.SettingPlanner] = csPlanners[planner]
+	s.record("offer").Settings[model.SettingPlanner] = csPlanners[planner]
 	if customer == "" {
 		s.vm.VDC, s.vm.Within = "", "zone"
 		return
 	}
-	for _, r := range []cluster.Resource{
-		{ID: customer, Kind: cluster.KindCustomer, Name: customer},
-		{ID: "vdc-" + customer, Kind: cluster.KindVDC, Name: "vdc-" + customer, Links: map[string]string{"customer": customer, "zone": "zone"}},
+	for _, r := range []model.Resource{
+		{ID: customer, Kind: model.KindCustomer, Name: customer},
+		{ID: "vdc-" + customer, Kind: model.KindVDC, Name: "vdc-" + customer, Links: map[string]string{"customer": customer, "zone": "zone"}},
 	} {
-		if !slices.ContainsFunc(s.Resources, func(other cluster.Resource) bool { return other.ID == r.ID }) {
+		if !slices.ContainsFunc(s.Resources, func(other model.Resource) bool { return other.ID == r.ID }) {
 			s.Resources = append(s.Resources, r)
 		}
 	}
@@ -83,9 +84,9 @@ func (s *csSite) plan(planner, customer string) {
 
 // pod adds one.
 func (s *csSite) pod(name string) {
-	if !slices.ContainsFunc(s.Resources, func(r cluster.Resource) bool { return r.ID == "pod-"+name }) {
-		s.Resources = append(s.Resources, cluster.Resource{
-			ID: "pod-" + name, Kind: cluster.KindPod, Name: name, Links: map[string]string{"zone": "zone"},
+	if !slices.ContainsFunc(s.Resources, func(r model.Resource) bool { return r.ID == "pod-"+name }) {
+		s.Resources = append(s.Resources, model.Resource{
+			ID: "pod-" + name, Kind: model.KindPod, Name: name, Links: map[string]string{"zone": "zone"},
 		})
 	}
 }
@@ -96,9 +97,9 @@ func (s *csSite) bare(name, pod string) {
 		pod = "of-" + name
 	}
 	s.pod(pod)
-	s.Resources = append(s.Resources, cluster.Resource{
-		ID: "cluster-" + name, Kind: cluster.KindCluster, Name: name, Links: map[string]string{"pod": "pod-" + pod},
-		Settings: map[string]string{}, Keys: cluster.SpecialKeyDefaults(),
+	s.Resources = append(s.Resources, model.Resource{
+		ID: "cluster-" + name, Kind: model.KindCluster, Name: name, Links: map[string]string{"pod": "pod-" + pod},
+		Settings: map[string]string{}, Keys: model.SpecialKeyDefaults(),
 	})
 }
 
@@ -112,16 +113,16 @@ func (s *csSite) cluster(name, pod string, used float64) {
 // node adds one that is idle, with so many CPUs.
 func (s *csSite) node(name, in string, cpus int) {
 	one, none := 1.0, units.Bytes(0)
-	s.Nodes = append(s.Nodes, cluster.Node{
-		ID: name, Name: name, Cluster: in, Settings: cluster.NodeSettings{RAMRatio: &one, CPURatio: &one, Overhead: &none},
+	s.Nodes = append(s.Nodes, model.Node{
+		ID: name, Name: name, Cluster: in, Settings: model.NodeSettings{RAMRatio: &one, CPURatio: &one, Overhead: &none},
 	})
 	s.facts[name] = idle(whole, cpus)
 }
 
 // at finds a node.
-func (s *csSite) at(name string) *cluster.Node {
+func (s *csSite) at(name string) *model.Node {
 	s.Helper()
-	at := slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.ID == name })
+	at := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.ID == name })
 	if at < 0 {
 		s.Fatalf("there is no node %q", name)
 	}
@@ -130,34 +131,34 @@ func (s *csSite) at(name string) *cluster.Node {
 
 // use has a VM of nobody use vCPUs of a node.
 func (s *csSite) use(node string, vcpus int) {
-	s.runs(node, "", cluster.VMSpec{VCPUs: vcpus})
+	s.runs(node, "", model.VMSpec{VCPUs: vcpus})
 }
 
 // runs adds a VM that has run on a node for long.
-func (s *csSite) runs(node, customer string, spec cluster.VMSpec) {
+func (s *csSite) runs(node, customer string, spec model.VMSpec) {
 	id := fmt.Sprintf("vm-%d", len(s.VMs))
-	s.VMs = append(s.VMs, cluster.VM{
-		ID: id, Name: id, Spec: spec, Desired: cluster.Running, Holder: node, StartedAt: noon.Add(-time.Hour),
-		Owner: cluster.Owner{Customer: customer},
+	s.VMs = append(s.VMs, model.VM{
+		ID: id, Name: id, Spec: spec, Desired: model.Running, Holder: node, StartedAt: noon.Add(-time.Hour),
+		Owner: model.Owner{Customer: customer},
 	})
 }
 
 // has gives a customer VMs that take nothing, by cluster, and the others of all that it has elsewhere.
 func (s *csSite) has(customer string, vms map[string]count, total int) {
 	for _, name := range slices.Sorted(maps.Keys(vms)) {
-		at := slices.IndexFunc(s.Nodes, func(n cluster.Node) bool { return n.Cluster == name })
+		at := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Cluster == name })
 		if at < 0 {
 			s.cluster(name, "", 0) // without capacity, so that it is no candidate
 			s.full("host-of-" + name)
 			at = len(s.Nodes) - 1
 		}
 		for range int(vms[name]) {
-			s.runs(s.Nodes[at].ID, customer, cluster.VMSpec{})
+			s.runs(s.Nodes[at].ID, customer, model.VMSpec{})
 			total--
 		}
 	}
 	for range total {
-		s.runs("elsewhere-host", customer, cluster.VMSpec{})
+		s.runs("elsewhere-host", customer, model.VMSpec{})
 	}
 }
 
@@ -171,18 +172,18 @@ func (s *csSite) full(node string) {
 // hold has a VM be on its way to a node.
 func (s *csSite) hold(node, customer string, vcpus int) {
 	id := fmt.Sprintf("vm-%d", len(s.VMs))
-	s.VMs = append(s.VMs, cluster.VM{ID: id, Name: id, Desired: cluster.Running, Owner: cluster.Owner{Customer: customer}})
-	s.reservations = append(s.reservations, cluster.Reservation{Node: node, VM: id, Name: id, VCPUs: vcpus, Operation: "op-" + id})
+	s.VMs = append(s.VMs, model.VM{ID: id, Name: id, Desired: model.Running, Owner: model.Owner{Customer: customer}})
+	s.reservations = append(s.reservations, model.Reservation{Node: node, VM: id, Name: id, VCPUs: vcpus, Operation: "op-" + id})
 }
 
-func (s *csSite) view() *cluster.View {
-	records := cluster.Records{Nodes: s.Nodes, VMs: append(slices.Clone(s.VMs), s.vm), Reservations: s.reservations}
+func (s *csSite) view() *view.View {
+	records := view.Records{Nodes: s.Nodes, VMs: append(slices.Clone(s.VMs), s.vm), Reservations: s.reservations}
 	for _, r := range s.Resources {
-		if r.Kind == cluster.KindCluster {
+		if r.Kind == model.KindCluster {
 			records.Clusters = append(records.Clusters, r)
 		}
 	}
-	return cluster.NewView(noon, 1, records, s.facts)
+	return view.New(noon, 1, records, s.facts)
 }
 
 // search is what the product asks for the VM.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 )
 
@@ -26,7 +26,7 @@ func runHostOrder(c *checker, rawGiven, rawExpect json.RawMessage) {
 	for _, host := range given.Hosts {
 		s.node(host, "C", csWhole)
 		for range int(given.Account[host]) {
-			s.runs(host, "account", cluster.VMSpec{})
+			s.runs(host, "account", model.VMSpec{})
 		}
 	}
 	for _, host := range given.Full {
@@ -115,8 +115,8 @@ func bypass(c *checker, one bypassCase) string {
 	}
 	if one.Root != "" {
 		s.Resources = append(s.Resources,
-			cluster.Resource{ID: "pool", Kind: cluster.KindPool, Name: "pool", Links: map[string]string{"cluster": "cluster-" + one.Root}},
-			cluster.Resource{ID: "root", Kind: cluster.KindDisk, Name: "root", Volume: &cluster.Volume{Pool: "pool", Name: "root"}})
+			model.Resource{ID: "pool", Kind: model.KindPool, Name: "pool", Links: map[string]string{"cluster": "cluster-" + one.Root}},
+			model.Resource{ID: "root", Kind: model.KindDisk, Name: "root", Volume: &model.Volume{Pool: "pool", Name: "root"}})
 		s.vm.Disks = []string{"root"}
 	}
 	if one.Cluster != "" {
@@ -144,7 +144,9 @@ func bypass(c *checker, one bypassCase) string {
 			return fmt.Sprintf("clusters %v", found)
 		}
 	}
-	if within := slices.DeleteFunc(slices.Clone(full), func(name string) bool { return !slices.Contains(found, name) }); slices.Equal(within, found) {
+	if within := slices.DeleteFunc(
+		slices.Clone(full), func(name string) bool { return !slices.Contains(found, name) },
+	); slices.Equal(within, found) {
 		return "only clusters of " + one.Pod + ", still ordered by the heuristic"
 	}
 	return fmt.Sprintf("clusters %v", found)
@@ -221,8 +223,8 @@ func runUserConcentrated(c *checker, rawGiven, rawExpect json.RawMessage) {
 				continue
 			}
 			for range len(given.Most) - i {
-				s.VMs = append(s.VMs, cluster.VM{
-					ID: fmt.Sprint("stopped-", len(s.VMs)), LastNode: "host-of-" + name, Owner: cluster.Owner{Customer: "account"},
+				s.VMs = append(s.VMs, model.VM{
+					ID: fmt.Sprint("stopped-", len(s.VMs)), LastNode: "host-of-" + name, Owner: model.Owner{Customer: "account"},
 				})
 			}
 			break
@@ -246,11 +248,11 @@ func runPlannerChoice(c *checker, rawGiven, rawExpect json.RawMessage) {
 		s.plan("FirstFitPlanner", "")
 		s.cluster("C1", "", 0.1)
 		s.cluster("C2", "", 0.2)
-		delete(s.record("offer").Settings, cluster.SettingPlanner)
+		delete(s.record("offer").Settings, model.SettingPlanner)
 		if planner := one.Offering.or(""); planner != "" {
-			s.record("offer").Settings[cluster.SettingPlanner] = csPlanners[planner]
+			s.record("offer").Settings[model.SettingPlanner] = csPlanners[planner]
 		}
-		s.set(cluster.SettingPlanner, csPlanners[one.Global])
+		s.set(model.SettingPlanner, csPlanners[one.Global])
 		search := s.search()
 		if own := search.Options[0].Request.Planner; own != search.Planner {
 			c.Errorf("clusters by %q, nodes by %q", search.Planner, own)
@@ -270,7 +272,7 @@ func theirs(planner string) string {
 	return planner
 }
 
-func csPlannerDefault() string { return theirs(cluster.DefaultPlanner) }
+func csPlannerDefault() string { return theirs(model.DefaultPlanner) }
 
 // csAllocation is how one of several hosts is chosen that are as good as each other.
 func csAllocation(c *checker) any {

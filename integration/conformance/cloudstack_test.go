@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
@@ -69,13 +69,13 @@ func runCountStates(c *checker, rawGiven, rawExpect json.RawMessage) {
 			}
 			switch one.State {
 			case "Running":
-				s.runs(host, one.Account, cluster.VMSpec{})
+				s.runs(host, one.Account, model.VMSpec{})
 			case "Starting":
 				if starting {
 					s.hold(host, one.Account, 1)
 				}
 			case "Stopped":
-				s.VMs = append(s.VMs, cluster.VM{ID: one.ID, Name: one.ID, LastNode: host, Owner: cluster.Owner{Customer: one.Account}})
+				s.VMs = append(s.VMs, model.VM{ID: one.ID, Name: one.ID, LastNode: host, Owner: model.Owner{Customer: one.Account}})
 			default:
 				c.Fatalf("what is a VM that is %q?", one.State)
 			}
@@ -100,7 +100,7 @@ func runPods(c *checker, rawGiven, rawExpect json.RawMessage) {
 	s := newCSSite(c)
 	s.plan("UserDispersingPlanner", "account")
 	s.weight(given.Weight)
-	s.set(cluster.SettingHeuristicsTo, cluster.LevelPod)
+	s.set(model.SettingHeuristicsTo, model.LevelPod)
 	for i, pod := range given.Pods {
 		for _, name := range given.Clusters[pod] {
 			s.cluster(name, pod, 0.1*float64(i+1))
@@ -186,12 +186,12 @@ func runCombinedCapacity(c *checker, rawGiven, rawExpect json.RawMessage) {
 	}
 	s := newCSSite(c)
 	s.plan("FirstFitPlanner", "")
-	s.set(cluster.SettingCapacityType, cluster.CapacityCombined)
+	s.set(model.SettingCapacityType, model.CapacityCombined)
 	for _, one := range given.Hosts {
 		s.bare(one.ID, "")
 		s.node(one.ID, one.ID, int(one.CPU.Total))
 		s.facts[one.ID] = idle(units.Bytes(one.Mem.Total), int(one.CPU.Total))
-		s.runs(one.ID, "", cluster.VMSpec{VCPUs: int(one.CPU.Used), Memory: units.Bytes(one.Mem.Used)})
+		s.runs(one.ID, "", model.VMSpec{VCPUs: int(one.CPU.Used), Memory: units.Bytes(one.Mem.Used)})
 		s.hold(one.ID, "", int(one.CPU.Reserved))
 		s.reservations[len(s.reservations)-1].Memory = units.Bytes(one.Mem.Reserved)
 	}
@@ -221,7 +221,7 @@ func runImplicitTags(c *checker, rawGiven, rawExpect json.RawMessage) {
 			special += label + ","
 		}
 	}
-	s.set(cluster.SettingSpecialLabels, special)
+	s.set(model.SettingSpecialLabels, special)
 	c.same("the order", fmt.Sprint(ordered(s.decide())), fmt.Sprint(expect.Order))
 	s.vm.Labels = []string{"special-0"}
 	c.same("the order for a VM that needs them", fmt.Sprint(ordered(s.decide())), fmt.Sprint(given.Clusters))
@@ -248,13 +248,13 @@ func runHostTag(c *checker, rawGiven, rawExpect json.RawMessage) {
 	s.plan("FirstFitPlanner", "")
 	s.byCapacity(given.Clusters)
 	for _, name := range given.Clusters {
-		s.record("cluster-" + name).NodeKeys = []cluster.NodeKey{{Name: "TAG"}}
+		s.record("cluster-" + name).NodeKeys = []model.NodeKey{{Name: "TAG"}}
 		if slices.Contains(given.Tagged, name) {
 			s.at("host-of-" + name).Keys = map[string]float64{"TAG": 1}
 		}
 	}
 	offer := s.record("offer")
-	offer.Keys = []cluster.Key{{Class: cluster.SystemKey, Name: "TAG", Value: 0, Weight: -1000}}
+	offer.Keys = []model.Key{{Class: model.SystemKey, Name: "TAG", Value: 0, Weight: -1000}}
 	var found []string
 	for decision := s.decide(); decision.Outcome == placement.Placed; decision = s.decide() {
 		found = append(found, decision.Request.Cluster)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 )
@@ -26,7 +26,7 @@ func (c *checker) ordered(given []string) {
 }
 
 // setAll sets keys that have levels.
-func (w *world) setAll(class cluster.KeyClass, keys []entry) {
+func (w *world) setAll(class model.KeyClass, keys []entry) {
 	w.Helper()
 	for _, one := range keys {
 		w.set(one.Level, class, one)
@@ -82,7 +82,7 @@ func runCompile(c *checker, given, expect json.RawMessage) {
 	want := decode[struct{ Compiled map[string]winner }](c, expect)
 	c.ordered(g.Levels)
 	w := newWorld(c)
-	w.setAll(cluster.SystemKey, g.Keys)
+	w.setAll(model.SystemKey, g.Keys)
 	resolved := w.resolve()
 	all := append(slices.Clone(resolved.System), resolved.Customer...) // the customer's, if the case says so with classes
 	c.compiled("compiled", all, want.Compiled)
@@ -151,9 +151,9 @@ func runCompileClasses(c *checker, given, expect json.RawMessage) {
 	}](c, expect)
 	c.ordered(g.Levels)
 	w := newWorld(c)
-	w.setAll(cluster.SystemKey, g.System)
-	w.setAll(cluster.BillingEntityKey, g.Billing)
-	w.setAll(cluster.CustomerKey, g.Customer)
+	w.setAll(model.SystemKey, g.System)
+	w.setAll(model.BillingEntityKey, g.Billing)
+	w.setAll(model.CustomerKey, g.Customer)
 	resolved := w.resolve()
 	if want.System.given {
 		c.compiled("system", resolved.System, want.System.value)
@@ -186,7 +186,7 @@ func runLicensing(c *checker, given, expect json.RawMessage) {
 		}
 		for _, one := range g.Keys {
 			if !ordinary(name) || c.level(one.Level) < apart {
-				w.set(one.Level, cluster.SystemKey, one)
+				w.set(one.Level, model.SystemKey, one)
 			}
 		}
 		if want.Compiled.given {

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 )
@@ -16,11 +16,11 @@ func (w *world) shown(node string, instances []entry) {
 	w.Helper()
 	w.node(node)
 	for _, one := range instances {
-		if cluster.IsReservedKey(one.Name) && one.VM == "" {
+		if model.IsReservedKey(one.Name) && one.VM == "" {
 			w.give(node, one)
 			continue
 		}
-		vm := cluster.VM{Resident: []cluster.ResidentKey{one.resident()}, Owner: w.owner(one.Owner)}
+		vm := model.VM{Resident: []model.ResidentKey{one.resident()}, Owner: w.owner(one.Owner)}
 		if one.VM == w.vm.Name {
 			w.vm.Resident, w.vm.Owner, w.vm.Holder = append(w.vm.Resident, vm.Resident...), vm.Owner, node
 			continue
@@ -32,7 +32,7 @@ func (w *world) shown(node string, instances []entry) {
 // scope sets whose VMs customer keys can meet.
 func (w *world) scope(name optional[string]) {
 	if name.given {
-		w.setting(cluster.SettingKeyScope, name.value)
+		w.setting(model.SettingKeyScope, name.value)
 	}
 }
 
@@ -55,7 +55,7 @@ func runCustomerRound(c *checker, given, expect json.RawMessage) {
 	w.rounds(g.Initial, g.Final, g.Steps)
 	w.scope(g.Scope)
 	w.resource("customer").Name = g.Owner.or("own")
-	w.set("server", cluster.CustomerKey, g.VM...)
+	w.set("server", model.CustomerKey, g.VM...)
 	w.systemScores(g.System)
 	for node, instances := range g.Nodes {
 		w.shown(node, instances)
@@ -89,8 +89,8 @@ func runMigrateBestNode(c *checker, given, expect json.RawMessage) {
 	w.rounds(g.Initial, g.Final, g.Steps)
 	w.scope(g.Scope)
 	w.resource("customer").Name = g.Owner.or("own")
-	w.vm.ID, w.vm.Name, w.vm.Desired, w.vm.StartedAt = g.VM, g.VM, cluster.Running, noon
-	w.set("server", cluster.CustomerKey, g.Keys...)
+	w.vm.ID, w.vm.Name, w.vm.Desired, w.vm.StartedAt = g.VM, g.VM, model.Running, noon
+	w.set("server", model.CustomerKey, g.Keys...)
 	w.systemScores(g.System)
 	for node, instances := range g.Instances {
 		w.shown(node, instances)
@@ -139,17 +139,17 @@ func runNodeCompile(c *checker, given, expect json.RawMessage) {
 	w.give("n", keys...)
 	for i, own := range g.VMs {
 		vm := newWorld(c) // compiled as it was when the VM was started
-		vm.set("server", cluster.CustomerKey, own...)
+		vm.set("server", model.CustomerKey, own...)
 		resolved := vm.resolve()
-		w.holds("n", cluster.VM{
+		w.holds("n", model.VM{
 			ID: fmt.Sprintf("resident-%d", i), Owner: resolved.Owner, Resident: key.ResidentsOf(key.WeightedOf(resolved.Customer)),
 		})
 	}
 	asked := append(slices.Clone(keys), slices.Concat(g.VMs...)...)
 	asked = append(append(asked, want.Customer.value...), want.System.value...)
-	probe := func(class cluster.KeyClass, one entry) (system, customer float64) {
+	probe := func(class model.KeyClass, one entry) (system, customer float64) {
 		p := *w
-		p.vm.Keys = []cluster.Key{{Class: class, Name: one.Name, Value: one.Value, Weight: 1}}
+		p.vm.Keys = []model.Key{{Class: class, Name: one.Name, Value: one.Value, Weight: 1}}
 		d := p.decide(placement.ForStart)
 		return d.system["n"], d.customer["n"]
 	}
@@ -160,11 +160,11 @@ func runNodeCompile(c *checker, given, expect json.RawMessage) {
 		}
 		done[one.String()] = true
 		if want.System.given {
-			system, _ := probe(cluster.SystemKey, one)
+			system, _ := probe(model.SystemKey, one)
 			c.near("the score of a system key "+one.String(), system, scoreOf(one, want.System.value))
 		}
 		if want.Customer.given {
-			_, customer := probe(cluster.CustomerKey, one)
+			_, customer := probe(model.CustomerKey, one)
 			c.near("the score of a customer key "+one.String(), customer, scoreOf(one, want.Customer.value))
 		}
 	}
@@ -274,8 +274,8 @@ func runSticky(c *checker, given, expect json.RawMessage) {
 		} `json:"next_start"`
 	}](c, expect)
 	w := newWorld(c)
-	w.set("server", cluster.SystemKey, g.System...)
-	w.set("server", cluster.CustomerKey, g.Customer...)
+	w.set("server", model.SystemKey, g.System...)
+	w.set("server", model.CustomerKey, g.Customer...)
 	for _, name := range slices.Sorted(maps.Keys(g.Nodes)) {
 		w.node(name)
 		w.give(name, g.Nodes[name].Keys...)
@@ -303,7 +303,7 @@ func runSticky(c *checker, given, expect json.RawMessage) {
 func (w *world) sticky(one entry) {
 	w.Helper()
 	record := w.resource("cluster")
-	at := slices.IndexFunc(record.NodeKeys, func(k cluster.NodeKey) bool { return k.Name == one.Name })
+	at := slices.IndexFunc(record.NodeKeys, func(k model.NodeKey) bool { return k.Name == one.Name })
 	if at < 0 {
 		w.Fatalf("no node has the sticky key %s", one.Name)
 	}
@@ -311,11 +311,11 @@ func (w *world) sticky(one entry) {
 }
 
 // gained compares the sticky copies of a VM with what is expected of all of them.
-func (l *leader) gained(vm cluster.VM, want gains) {
+func (l *leader) gained(vm model.VM, want gains) {
 	l.Helper()
 	l.same("the number of sticky keys", len(vm.Sticky), len(want))
 	for _, expected := range want {
-		at := slices.IndexFunc(vm.Sticky, func(k cluster.Key) bool { return k.Name == expected.Name })
+		at := slices.IndexFunc(vm.Sticky, func(k model.Key) bool { return k.Name == expected.Name })
 		if at < 0 {
 			l.Errorf("the VM has no sticky key %s", expected.Name)
 			continue

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 )
 
 // decided is what the engine made of one request, with many seeds.
@@ -23,7 +23,7 @@ const seedsANode = 40
 
 // decideAll makes a decision in both forms that the engine has, and with enough seeds that every node that can win a tie
 // does.
-func decideAll(c *checker, view *cluster.View, request placement.Request, policy placement.Policy) decided {
+func decideAll(c *checker, view *view.View, request placement.Request, policy placement.Policy) decided {
 	c.Helper()
 	engine, err := placement.NewEngine(policy)
 	c.must(err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
-	"berth/coordinator/estate"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	"berth/shared/units"
 )
 
@@ -51,7 +51,7 @@ type drsSite struct{ *evenSite }
 func newDRSSite(c *checker, algorithm, metric string) *drsSite {
 	c.Helper()
 	d := &drsSite{newEvenSite(c, nil, nil)}
-	d.resource("policy").Settings[estate.SettingBalancer] = drsBalancers[algorithm]
+	d.resource("policy").Settings[schema.SettingBalancer] = drsBalancers[algorithm]
 	d.parameters[balance.Metric] = drsMetrics[metric]
 	return d
 }
@@ -67,13 +67,13 @@ func (d *drsSite) guest(host, name string, cpu, memory float64) {
 	if cpu == 0 && memory == 0 {
 		return
 	}
-	spec := cluster.VMSpec{Memory: units.Bytes(memory * float64(units.MiB)), VCPUs: int(cpu)}
-	d.holds(host, cluster.VM{ID: name, Spec: spec})
+	spec := model.VMSpec{Memory: units.Bytes(memory * float64(units.MiB)), VCPUs: int(cpu)}
+	d.holds(host, model.VM{ID: name, Spec: spec})
 }
 
 // large gives a host so much.
 func (d *drsSite) large(host string, cpu int, memory float64) {
-	d.change(host, func(f *cluster.NodeFacts) { *f = idle(units.Bytes(memory*float64(units.MiB)), cpu) })
+	d.change(host, func(f *model.NodeFacts) { *f = idle(units.Bytes(memory*float64(units.MiB)), cpu) })
 }
 
 func (d *drsSite) hosts(cpu, memory []float64) {
@@ -183,7 +183,7 @@ func runDRSMetrics(c *checker, rawGiven, rawExpect json.RawMessage) {
 				cpu, memory = cpu-given.VM.CPU, memory-given.VM.Memory
 			}
 			d.host(name, cpu, memory)
-			d.VMs[len(d.VMs)-1].Migration = cluster.MigrateNever
+			d.VMs[len(d.VMs)-1].Migration = model.MigrateNever
 			d.large(name, whole, given.Total)
 		}
 		d.guest(at, "vm", given.VM.CPU, given.VM.Memory)
@@ -269,7 +269,7 @@ func runDRSBoth(c *checker, rawGiven, rawExpect json.RawMessage) {
 
 // cloudStackDefaults are ours of CloudStack's global settings, by their names there.
 var cloudStackDefaults = map[string]func(c *checker) any{
-	"drs.automatic.enable": func(*checker) any { return cluster.DefaultSettings().Balancing == cluster.Automatic },
+	"drs.automatic.enable": func(*checker) any { return model.DefaultSettings().Balancing == model.Automatic },
 	// There a plan of all moves is made every hour. Here one move is made in each pass, and the passes of an hour are enough
 	// for as many.
 	"drs.automatic.interval": func(c *checker) any {
@@ -292,15 +292,19 @@ var cloudStackDefaults = map[string]func(c *checker) any{
 
 	"vm.deployment.planner":                              func(*checker) any { return csPlannerDefault() },
 	"deployment_planner default":                         func(*checker) any { return csPlannerDefault() },
-	"vm.user.dispersion.weight":                          func(*checker) any { return cluster.ZoneSettingsOf(nil).Weight },
-	"user.vm.dispersion.weight":                          func(*checker) any { return cluster.ZoneSettingsOf(nil).Weight },
-	"apply.allocation.algorithm.to.pods":                 func(*checker) any { return cluster.ZoneSettingsOf(nil).Level == cluster.LevelPod },
-	"apply.planner.heuristics.to":                        func(*checker) any { return cluster.ZoneSettingsOf(nil).Level },
+	"vm.user.dispersion.weight":                          func(*checker) any { return model.ZoneSettingsOf(nil).Weight },
+	"user.vm.dispersion.weight":                          func(*checker) any { return model.ZoneSettingsOf(nil).Weight },
+	"apply.allocation.algorithm.to.pods":                 func(*checker) any { return model.ZoneSettingsOf(nil).Level == model.LevelPod },
+	"apply.planner.heuristics.to":                        func(*checker) any { return model.ZoneSettingsOf(nil).Level },
 	"vm.allocation.algorithm":                            csAllocation,
-	"host.capacityType.to.order.clusters":                func(*checker) any { return strings.ToUpper(cluster.ZoneSettingsOf(nil).Capacity) },
-	"cluster.cpu.allocated.capacity.disablethreshold":    func(*checker) any { return cluster.ZoneSettingsOf(nil).CapacityThreshold },
-	"cluster.memory.allocated.capacity.disablethreshold": func(*checker) any { return cluster.ZoneSettingsOf(nil).CapacityThreshold },
-	"implicit.host.tags":                                 func(*checker) any { return strings.ToUpper(strings.Join(cluster.ZoneSettingsOf(nil).Special, ",")) },
+	"host.capacityType.to.order.clusters":                func(*checker) any { return strings.ToUpper(model.ZoneSettingsOf(nil).Capacity) },
+	"cluster.cpu.allocated.capacity.disablethreshold":    func(*checker) any { return model.ZoneSettingsOf(nil).CapacityThreshold },
+	"cluster.memory.allocated.capacity.disablethreshold": func(*checker) any { return model.ZoneSettingsOf(nil).CapacityThreshold },
+	"implicit.host.tags":                                 csHostTags,
+}
+
+func csHostTags(*checker) any {
+	return strings.ToUpper(strings.Join(model.ZoneSettingsOf(nil).Special, ","))
 }
 
 // drsDefault is the default of a parameter of imbalance.

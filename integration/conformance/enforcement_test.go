@@ -10,8 +10,8 @@ import (
 
 	"berth/coordinator/affinity"
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
@@ -77,7 +77,7 @@ func runEnforcer(c *checker, given, expect json.RawMessage) {
 func (w *world) pass(idlest string, seed uint64) balance.Found {
 	w.Helper()
 	for name := range w.facts {
-		w.change(name, func(f *cluster.NodeFacts) {
+		w.change(name, func(f *model.NodeFacts) {
 			f.Domains = slices.Clone(f.Domains)
 			for i := range f.Domains {
 				use := 0.5
@@ -88,7 +88,7 @@ func (w *world) pass(idlest string, seed uint64) balance.Found {
 			}
 		})
 	}
-	fleet, err := estate.FleetOf(estate.Indexed(&w.State), w.view(), cluster.DefaultCluster, nil)
+	fleet, err := estate.FleetOf(estate.Indexed(&w.State), w.view(), model.DefaultCluster, nil)
 	w.must(err)
 	fleet.Seed = func() uint64 { return seed }
 	return balance.Pass(fleet)
@@ -112,7 +112,7 @@ func (w *world) possible() map[string]map[string]bool {
 				moves[move.VM][move.Target] = true
 			}
 			if w.same("moves in one pass", len(found.Moves) <= 1, true); len(found.Moves) > 0 {
-				w.same("why a VM is moved", found.Kind, cluster.PlanRepair)
+				w.same("why a VM is moved", found.Kind, model.PlanRepair)
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func runEnforceStep(c *checker, given, expect json.RawMessage) {
 	for _, node := range g.Hosts {
 		for _, hosts := range g.Room {
 			if !slices.Contains(hosts, node) { // the VMs are all of a size: what has no room for one has none for the others
-				w.change(node, func(f *cluster.NodeFacts) { f.Available = new(units.Bytes) })
+				w.change(node, func(f *model.NodeFacts) { f.Available = new(units.Bytes) })
 			}
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"berth/coordinator/balance"
-	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/schema"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -42,7 +44,7 @@ type evenHost struct {
 type evenSite struct {
 	*world
 	parameters map[string]float64
-	held       []cluster.Reservation
+	held       []model.Reservation
 	cpus       map[string]float64 // CPUs that a VM uses, by ID
 }
 
@@ -56,13 +58,13 @@ func newEvenSite(c *checker, hosts []evenHost, parameters map[string]float64) *e
 		}
 		e.parameters[ours] = value
 	}
-	e.resource("cluster").Links = map[string]string{estate.LinkPolicy: "policy"}
-	e.setting(cluster.SettingBalancing, string(cluster.Automatic))
-	e.setting(cluster.SettingCooldown, "0s")
-	e.Resources = append(e.Resources, cluster.Resource{
-		ID: "policy", Name: "even", Kind: cluster.KindPolicy,
-		Settings: map[string]string{estate.SettingGate: string(placement.GateOff), estate.SettingBalancer: "even-vm-count"},
-		Lists:    map[string][]string{estate.ListWeighers: {"node-affinity=20", "vm-count=2"}},
+	e.resource("cluster").Links = map[string]string{schema.LinkPolicy: "policy"}
+	e.setting(model.SettingBalancing, string(model.Automatic))
+	e.setting(model.SettingCooldown, "0s")
+	e.Resources = append(e.Resources, model.Resource{
+		ID: "policy", Name: "even", Kind: model.KindPolicy,
+		Settings: map[string]string{schema.SettingGate: string(placement.GateOff), schema.SettingBalancer: "even-vm-count"},
+		Lists:    map[string][]string{schema.ListWeighers: {"node-affinity=20", "vm-count=2"}},
 	})
 	for _, host := range hosts {
 		e.node(host.Name).Management = host.SPM
@@ -74,12 +76,12 @@ func newEvenSite(c *checker, hosts []evenHost, parameters map[string]float64) *e
 }
 
 // view is the world's, with what is reserved and the groups.
-func (e *evenSite) view() *cluster.View {
-	records := cluster.Records{
-		Clusters: []cluster.Resource{*e.resource("cluster")}, Nodes: e.Nodes, VMs: e.VMs, Reservations: e.held,
+func (e *evenSite) view() *view.View {
+	records := view.Records{
+		Clusters: []model.Resource{*e.resource("cluster")}, Nodes: e.Nodes, VMs: e.VMs, Reservations: e.held,
 	}
 	for i := range e.Resources {
-		if e.Resources[i].Kind == cluster.KindGroup {
+		if e.Resources[i].Kind == model.KindGroup {
 			records.Groups = append(records.Groups, e.Resources[i])
 		}
 	}
@@ -87,19 +89,19 @@ func (e *evenSite) view() *cluster.View {
 	for i := range e.VMs {
 		vm := &e.VMs[i]
 		node, cpus := facts[vm.Holder], e.cpus[vm.ID]
-		node.Domains = append(slices.Clone(node.Domains), cluster.Domain{
-			UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Managed: true,
+		node.Domains = append(slices.Clone(node.Domains), model.Domain{
+			UUID: vm.ID, Name: vm.Name, State: model.DomainRunning, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Managed: true,
 			Since: vm.StartedAt, CPU: &cpus, Resident: &vm.Spec.Memory,
 		})
-		slices.SortFunc(node.Domains, func(a, b cluster.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+		slices.SortFunc(node.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 		facts[vm.Holder] = node
 	}
-	return cluster.NewView(noon, 1, records, facts)
+	return view.New(noon, 1, records, facts)
 }
 
 // put lets a node run a small VM.
-func (e *evenSite) put(node, name string) *cluster.VM {
-	e.holds(node, cluster.VM{ID: name, Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: 1}})
+func (e *evenSite) put(node, name string) *model.VM {
+	e.holds(node, model.VM{ID: name, Spec: model.VMSpec{Memory: units.MiB, VCPUs: 1}})
 	return &e.VMs[len(e.VMs)-1]
 }
 
@@ -107,7 +109,7 @@ func (e *evenSite) put(node, name string) *cluster.VM {
 // one.
 func (e *evenSite) fleet() *balance.Fleet {
 	e.Helper()
-	fleet, err := estate.FleetOf(estate.Indexed(&e.State), e.view(), cluster.DefaultCluster, nil)
+	fleet, err := estate.FleetOf(estate.Indexed(&e.State), e.view(), model.DefaultCluster, nil)
 	e.must(err)
 	fleet.Balancer.Parameters = e.parameters
 	grace, _ := fleet.Balancer.Parameter(balance.SPMVMCountGrace)
@@ -144,7 +146,9 @@ func (e *evenSite) slots(excluded ...string) (slots map[string]int, best []strin
 	e.Helper()
 	policy := e.fleet().Policy
 	policy.Weighers = []placement.Factor{{Weigher: "vm-count", Factor: 2}}
-	request := placement.Request{Purpose: placement.ForStart, VM: "new", VMName: "new", VCPUs: 1, Cluster: cluster.DefaultCluster, Excluded: excluded}
+	request := placement.Request{
+		Purpose: placement.ForStart, VM: "new", VMName: "new", VCPUs: 1, Cluster: model.DefaultCluster, Excluded: excluded,
+	}
 	d := decideAll(e.checker, e.view(), request, policy)
 	slots = map[string]int{}
 	for _, node := range d.decision.Nodes {
@@ -255,7 +259,7 @@ func runEvenBalance(c *checker, given, expect json.RawMessage) {
 
 // send moves a VM.
 func (e *evenSite) send(vm, to string) {
-	at := slices.IndexFunc(e.VMs, func(one cluster.VM) bool { return one.Name == vm })
+	at := slices.IndexFunc(e.VMs, func(one model.VM) bool { return one.Name == vm })
 	e.VMs[at].Holder = to
 }
 
@@ -274,7 +278,7 @@ func runEvenWeight(c *checker, given, expect json.RawMessage) {
 	for node, n := range g.Pending {
 		for i := range int(n) {
 			name := fmt.Sprintf("pending-%s-%d", node, i)
-			e.held = append(e.held, cluster.Reservation{Node: node, VM: name, Name: name, Memory: units.MiB, VCPUs: 1})
+			e.held = append(e.held, model.Reservation{Node: node, VM: name, Name: name, Memory: units.MiB, VCPUs: 1})
 		}
 	}
 	slots, best := e.slots(g.Excluded...)
@@ -293,7 +297,7 @@ func runEvenSequence(c *checker, given, expect json.RawMessage) {
 		Final map[string]count `json:"final_vms"`
 	}](c, expect)
 	e := newEvenSite(c, g.Hosts, g.Parameters)
-	e.change(g.Failed, func(f *cluster.NodeFacts) { f.Liveness = cluster.Unreachable })
+	e.change(g.Failed, func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 	policy := e.fleet().Policy
 	for i := range e.VMs {
 		vm := &e.VMs[i]
@@ -302,7 +306,7 @@ func runEvenSequence(c *checker, given, expect json.RawMessage) {
 		}
 		vm.Holder = ""
 		decision := placement.Place(e.view(), placement.Request{
-			Purpose: placement.ForStart, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Cluster: cluster.DefaultCluster,
+			Purpose: placement.ForStart, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Cluster: model.DefaultCluster,
 		}, policy, 1)
 		c.same("how "+vm.Name+" is placed", decision.Outcome, placement.Placed)
 		vm.Holder = decision.Winner
@@ -331,7 +335,7 @@ func runEvenDefaults(c *checker, given, expect json.RawMessage) {
 		c.near("the default of "+name, balancer.Parameters[at].Default, want.Defaults[name])
 		c.near("the minimum of "+name, balancer.Parameters[at].Least, want.Minimum[name])
 	}
-	policy, _ := placement.Builtin(placement.PolicyEvenVMs, cluster.DefaultSettings())
+	policy, _ := placement.Builtin(placement.PolicyEvenVMs, model.DefaultSettings())
 	at := slices.IndexFunc(policy.Weighers, func(f placement.Factor) bool { return f.Weigher == "vm-count" })
 	c.near("the factor", policy.Weighers[at].Factor, want.Factor)
 	c.near("the interval", balance.Interval.Minutes(), want.Minutes)
@@ -373,7 +377,7 @@ func runEvenVMChoice(c *checker, given, expect json.RawMessage) {
 		vm := e.put("source", one.Name)
 		vm.Spec.VCPUs = one.VCPUs
 		if !one.Migratable.or(true) {
-			vm.Migration = cluster.MigrateNever
+			vm.Migration = model.MigrateNever
 		}
 		e.cpus[vm.ID] = one.CPUPercent / 100 * float64(one.VCPUs)
 	}
@@ -388,7 +392,7 @@ func runEvenVMChoice(c *checker, given, expect json.RawMessage) {
 // pin puts VMs on a node that nobody may move, so that it has too many.
 func (e *evenSite) pin(node string, n int) {
 	for i := range n {
-		e.put(node, fmt.Sprintf("pinned-%s-%d", node, i)).Migration = cluster.MigrateNever
+		e.put(node, fmt.Sprintf("pinned-%s-%d", node, i)).Migration = model.MigrateNever
 	}
 }
 
@@ -418,13 +422,13 @@ func runEvenTargetCheck(c *checker, given, expect json.RawMessage) {
 	e.parameters[balance.HighCPU] = g.HighCPU
 	e.pin(g.SourceName, 2)
 	vm := e.put(g.SourceName, g.VM.Name)
-	vm.Spec = cluster.VMSpec{Memory: units.Bytes(g.VM.Memory * float64(units.MiB)), VCPUs: g.VM.VCPUs}
+	vm.Spec = model.VMSpec{Memory: units.Bytes(g.VM.Memory * float64(units.MiB)), VCPUs: g.VM.VCPUs}
 	e.cpus[vm.ID] = g.VM.CPUPercent / 100 * float64(g.VM.VCPUs)
 	least := units.Bytes(g.LeastFree * float64(units.MiB))
 	for _, target := range g.Targets {
 		e.node(target.Name).Settings.Overhead = &least
 		load, free := target.Load/100, units.Bytes(target.Memory*float64(units.MiB))
-		e.change(target.Name, func(f *cluster.NodeFacts) { f.CPUs, f.Load1, f.Available = target.CPUs, &load, &free })
+		e.change(target.Name, func(f *model.NodeFacts) { f.CPUs, f.Load1, f.Available = target.CPUs, &load, &free })
 	}
 	all, _ := e.proposals()
 	if len(want.Valid) == 0 {
@@ -463,13 +467,13 @@ func runEvenPipeline(c *checker, given, expect json.RawMessage) {
 			e.node(target)
 		}
 		e.cpus[e.put(source, one.VM).ID] = float64(i) / 100
-		e.Resources = append(e.Resources, cluster.Resource{
-			ID: "group-" + one.VM, Kind: cluster.KindGroup, Name: "group-" + one.VM, Links: map[string]string{estate.LinkCluster: "cluster"},
-			Settings: map[string]string{cluster.SettingNodesRule: string(cluster.Positive)},
-			Members:  map[string][]string{cluster.MembersVMs: {one.VM}, cluster.MembersNodes: {g.Choice[one.VM]}},
+		e.Resources = append(e.Resources, model.Resource{
+			ID: "group-" + one.VM, Kind: model.KindGroup, Name: "group-" + one.VM, Links: map[string]string{schema.LinkCluster: "cluster"},
+			Settings: map[string]string{model.SettingNodesRule: string(model.Positive)},
+			Members:  map[string][]string{model.MembersVMs: {one.VM}, model.MembersNodes: {g.Choice[one.VM]}},
 		})
 	}
-	e.setting(cluster.SettingEnforcement, string(cluster.Off)) // it is about balancing
+	e.setting(model.SettingEnforcement, string(model.Off)) // it is about balancing
 	all, _ := e.proposals()
 	for i, one := range g.Proposals {
 		c.same(fmt.Sprintf("proposal %d", i+1), all[i].vm, one.VM)

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"berth/coordinator/affinity"
-	"berth/coordinator/api/wire"
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -36,26 +36,26 @@ type groupCase struct {
 }
 
 // record is the group as the product keeps it.
-func (g *groupCase) record() cluster.Resource {
-	return cluster.Resource{
-		ID: "group-" + g.Name, Kind: cluster.KindGroup, Name: g.Name, Links: map[string]string{cluster.LinkCluster: "cluster"},
+func (g *groupCase) record() model.Resource {
+	return model.Resource{
+		ID: "group-" + g.Name, Kind: model.KindGroup, Name: g.Name, Links: map[string]string{model.LinkCluster: "cluster"},
 		Settings: map[string]string{
-			cluster.SettingVMsRule: g.VMsRule.Rule, cluster.SettingVMsEnforcing: strconv.FormatBool(g.VMsRule.Enforcing),
-			cluster.SettingNodesRule: g.HostsRule.Rule, cluster.SettingNodesEnforcing: strconv.FormatBool(g.HostsRule.Enforcing),
-			cluster.SettingPriority: strconv.FormatFloat(g.Priority, 'f', -1, 64),
+			model.SettingVMsRule: g.VMsRule.Rule, model.SettingVMsEnforcing: strconv.FormatBool(g.VMsRule.Enforcing),
+			model.SettingNodesRule: g.HostsRule.Rule, model.SettingNodesEnforcing: strconv.FormatBool(g.HostsRule.Enforcing),
+			model.SettingPriority: strconv.FormatFloat(g.Priority, 'f', -1, 64),
 		},
 		Members: map[string][]string{
-			cluster.MembersVMs: slices.Sorted(slices.Values(g.VMs)), cluster.MembersNodes: slices.Sorted(slices.Values(g.Hosts)),
+			model.MembersVMs: slices.Sorted(slices.Values(g.VMs)), model.MembersNodes: slices.Sorted(slices.Values(g.Hosts)),
 		},
 	}
 }
 
 // groupsOf reads the records of groups. All members are listed by ID.
-func groupsOf(cases []groupCase) []cluster.Group {
-	var groups []cluster.Group
+func groupsOf(cases []groupCase) []model.Group {
+	var groups []model.Group
 	for i := range cases {
 		record := cases[i].record()
-		groups = append(groups, cluster.GroupOf(&record, cluster.DefaultCluster))
+		groups = append(groups, model.GroupOf(&record, model.DefaultCluster))
 	}
 	return groups
 }
@@ -94,9 +94,9 @@ func grouped(c *checker, hosts []string, cases []groupCase, where running, immov
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		vm := cluster.VM{ID: name, VDC: "vdc", Desired: cluster.Stopped, Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: 1}}
+		vm := model.VM{ID: name, VDC: "vdc", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.MiB, VCPUs: 1}}
 		if slices.Contains(immovable, name) {
-			vm.Migration = cluster.MigrateNever
+			vm.Migration = model.MigrateNever
 		}
 		node := where[name]
 		if node == nil {
@@ -105,10 +105,10 @@ func grouped(c *checker, hosts []string, cases []groupCase, where running, immov
 			continue
 		}
 		w.holds(*node, vm)
-		w.change(*node, func(f *cluster.NodeFacts) {
+		w.change(*node, func(f *model.NodeFacts) {
 			idle := 0.0
-			f.Domains = append(f.Domains, cluster.Domain{
-				UUID: name, Name: name, State: cluster.DomainRunning, Memory: units.MiB, VCPUs: 1, Managed: true, CPU: &idle,
+			f.Domains = append(f.Domains, model.Domain{
+				UUID: name, Name: name, State: model.DomainRunning, Memory: units.MiB, VCPUs: 1, Managed: true, CPU: &idle,
 			})
 		})
 	}
@@ -118,14 +118,15 @@ func grouped(c *checker, hosts []string, cases []groupCase, where running, immov
 // take makes one of the VMs the one that is placed.
 func (w *world) take(name string) {
 	w.Helper()
-	at := slices.IndexFunc(w.VMs, func(vm cluster.VM) bool { return vm.ID == name })
+	at := slices.IndexFunc(w.VMs, func(vm model.VM) bool { return vm.ID == name })
 	if at < 0 {
 		w.vm.ID, w.vm.Name = name, name
 		return
 	}
 	vm := w.VMs[at]
 	w.VMs = slices.Delete(w.VMs, at, at+1)
-	w.vm.ID, w.vm.Name, w.vm.Holder, w.vm.StartedAt, w.vm.Desired, w.vm.Migration = vm.ID, vm.Name, vm.Holder, vm.StartedAt, vm.Desired, vm.Migration
+	w.vm.ID, w.vm.Name, w.vm.Holder, w.vm.StartedAt, w.vm.Desired, w.vm.Migration = vm.ID, vm.Name, vm.Holder, vm.StartedAt,
+		vm.Desired, vm.Migration
 }
 
 func runHostFilter(c *checker, given, expect json.RawMessage) {
@@ -365,8 +366,8 @@ func runAPIMapping(c *checker, given, expect json.RawMessage) {
 	}](c, expect)
 	var group berthv1.Group
 	c.must(protojson.Unmarshal(g.Request, &group))
-	none := cluster.Rule{Polarity: cluster.Disabled}
-	rule := func(what string, got cluster.Rule, want optional[ruleCase]) {
+	none := model.Rule{Polarity: model.Disabled}
+	rule := func(what string, got model.Rule, want optional[ruleCase]) {
 		if want.given {
 			c.same("the rule of "+what, string(got.Polarity), want.value.Rule)
 			c.same("whether the rule of "+what+" is hard", got.Enforcing, want.value.Enforcing)

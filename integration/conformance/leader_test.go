@@ -12,12 +12,15 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -44,10 +47,10 @@ func (w *world) lead(steps func(*leader)) {
 		store := state.NewStore()
 		l := &leader{checker: &inside, world: w, store: store}
 		random := uint64(0)
-		l.Control = control.New(control.Config{
+		l.Control = control.New(control.Config{Config: lead.Config{
 			Store: store, Proposer: l, Agents: l, Inventory: l, Logger: hclog.NewNullLogger(), Now: time.Now,
 			Random: func() uint64 { random++; return random * 0x9e3779b97f4a7c15 },
-		})
+		}})
 		l.load()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -67,7 +70,9 @@ func (w *world) lead(steps func(*leader)) {
 // load puts the world's records into the state.
 func (l *leader) load() {
 	l.Helper()
-	command := state.Command{Key: "load", Kind: "load", At: time.Now(), Resources: l.world.Resources, Nodes: l.world.Nodes, VMs: []cluster.VM{l.world.vm}}
+	command := state.Command{
+		Key: "load", Kind: "load", At: time.Now(), Resources: l.world.Resources, Nodes: l.world.Nodes, VMs: []model.VM{l.world.vm},
+	}
 	for _, r := range command.Resources {
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: r.ID})
 	}
@@ -111,10 +116,10 @@ func (l *leader) Barrier(context.Context) error { return nil }
 
 // Order does what is asked, and says so.
 func (l *leader) Order(_ uint64, order operation.Order) bool {
-	seen := operation.Observation{State: cluster.DomainRunning, Epoch: order.Epoch}
+	seen := operation.Observation{State: model.DomainRunning, Epoch: order.Epoch}
 	switch order.Action {
 	case operation.ActStop, operation.ActMigrate, operation.ActDiscard:
-		seen.State = cluster.DomainAbsent
+		seen.State = model.DomainAbsent
 	}
 	go l.Answered(operation.Answer{
 		Operation: order.Operation, Node: order.Node, Step: order.Step, Outcome: operation.OutcomeDone, Seen: seen,
@@ -123,8 +128,8 @@ func (l *leader) Order(_ uint64, order operation.Order) bool {
 }
 
 // Perform does nothing: no case has volumes.
-func (l *leader) Perform(context.Context, string, control.Task) (control.TaskDone, error) {
-	return control.TaskDone{}, nil
+func (l *leader) Perform(context.Context, string, lead.Task) (lead.TaskDone, error) {
+	return lead.TaskDone{}, nil
 }
 
 // Cancel has nothing to cancel: orders are done at once.
@@ -139,11 +144,11 @@ func (l *leader) Shown(string) []string { return nil }
 func (l *leader) Copied() []string { return nil }
 
 // Facts are the world's, as of now, and a domain of each VM that the node holds.
-func (l *leader) Facts(node string, now time.Time) cluster.NodeFacts {
+func (l *leader) Facts(node string, now time.Time) model.NodeFacts {
 	facts := l.world.facts[node]
 	for _, vm := range l.store.Snapshot().VMsOn(node) {
-		facts.Domains = append(facts.Domains, cluster.Domain{
-			UUID: vm.ID, Name: vm.Name, State: cluster.DomainRunning, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
+		facts.Domains = append(facts.Domains, model.Domain{
+			UUID: vm.ID, Name: vm.Name, State: model.DomainRunning, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
 			Managed: true, Epoch: vm.Epoch,
 		})
 	}
@@ -153,12 +158,12 @@ func (l *leader) Facts(node string, now time.Time) cluster.NodeFacts {
 }
 
 // View joins the state's records with the world's facts, and with the VMs that make its nodes as full as the case says.
-func (l *leader) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
-	facts := map[string]cluster.NodeFacts{}
+func (l *leader) View(snapshot *state.Snapshot, now time.Time) *view.View {
+	facts := map[string]model.NodeFacts{}
 	for _, node := range snapshot.Nodes() {
 		facts[node.ID] = l.Facts(node.ID, now)
 	}
-	records := cluster.Records{
+	records := view.Records{
 		Clusters: snapshot.Clusters(), Nodes: snapshot.Nodes(), VMs: append(snapshot.VMs(), l.world.VMs...),
 	}
 	for _, op := range snapshot.LiveOperations() {
@@ -166,17 +171,17 @@ func (l *leader) View(snapshot *state.Snapshot, now time.Time) *cluster.View {
 			records.Reservations = append(records.Reservations, reservation)
 		}
 	}
-	return cluster.NewView(now, snapshot.Index(), records, facts)
+	return view.New(now, snapshot.Index(), records, facts)
 }
 
 // vm is the record of a VM, which is made if there is none of that name.
-func (l *leader) vm(name string) cluster.VM {
+func (l *leader) vm(name string) model.VM {
 	l.Helper()
 	vm, there := l.store.Snapshot().VMByName(name)
 	if !there {
-		vm = cluster.VM{
-			ID: name, Name: name, VDC: "vdc", Desired: cluster.Stopped,
-			Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: 1, Kernel: "/vmlinuz"},
+		vm = model.VM{
+			ID: name, Name: name, VDC: "vdc", Desired: model.Stopped,
+			Spec: model.VMSpec{Memory: units.MiB, VCPUs: 1, Kernel: "/vmlinuz"},
 		}
 		l.save(vm)
 		vm, _ = l.store.Snapshot().VMByName(name)
@@ -184,10 +189,10 @@ func (l *leader) vm(name string) cluster.VM {
 	return vm
 }
 
-func (l *leader) save(vm cluster.VM) {
+func (l *leader) save(vm model.VM) {
 	l.Helper()
 	l.put(state.Command{
-		Key: l.request(), Kind: "change vm", At: time.Now(), VMs: []cluster.VM{vm},
+		Key: l.request(), Kind: "change vm", At: time.Now(), VMs: []model.VM{vm},
 		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}},
 	})
 }
@@ -201,9 +206,9 @@ func (l *leader) request() string {
 func (l *leader) edit(name string, keys []entry) {
 	l.Helper()
 	vm := l.vm(name)
-	vm.Keys = slices.DeleteFunc(vm.Keys, func(k cluster.Key) bool { return k.Class != cluster.SystemKey })
+	vm.Keys = slices.DeleteFunc(vm.Keys, func(k model.Key) bool { return k.Class != model.SystemKey })
 	for _, one := range keys {
-		vm.Keys = append(vm.Keys, one.key(cluster.CustomerKey))
+		vm.Keys = append(vm.Keys, one.key(model.CustomerKey))
 	}
 	l.save(vm)
 }
@@ -212,7 +217,7 @@ func (l *leader) edit(name string, keys []entry) {
 func (l *leader) start(name, node string) {
 	l.Helper()
 	l.vm(name)
-	_, err := l.StartVM(l.Context(), control.StartVM{Name: name, Node: node, RequestID: l.request(), Caller: "operator/test"})
+	_, err := l.StartVM(l.Context(), lifecycle.StartVM{Name: name, Node: node, RequestID: l.request(), Caller: "operator/test"})
 	l.must(err)
 	synctest.Wait()
 	if vm := l.vm(name); vm.Holder == "" || vm.Operation != "" || node != "" && vm.Holder != node {
@@ -222,7 +227,7 @@ func (l *leader) start(name, node string) {
 
 func (l *leader) stop(name string) {
 	l.Helper()
-	_, err := l.StopVM(l.Context(), control.StopVM{VM: l.vm(name).ID, RequestID: l.request(), Caller: "operator/test"})
+	_, err := l.StopVM(l.Context(), lifecycle.StopVM{VM: l.vm(name).ID, RequestID: l.request(), Caller: "operator/test"})
 	l.must(err)
 	synctest.Wait()
 	if vm := l.vm(name); vm.Holder != "" {
@@ -232,7 +237,7 @@ func (l *leader) stop(name string) {
 
 func (l *leader) migrate(name, node string) {
 	l.Helper()
-	_, err := l.MigrateVM(l.Context(), control.MigrateVM{VM: l.vm(name).ID, Node: node, RequestID: l.request(), Caller: "operator/test"})
+	_, err := l.MigrateVM(l.Context(), lifecycle.MigrateVM{VM: l.vm(name).ID, Node: node, RequestID: l.request(), Caller: "operator/test"})
 	l.must(err)
 	synctest.Wait()
 	if vm := l.vm(name); node != "" && vm.Holder != node {
@@ -256,8 +261,8 @@ func (l *leader) shown(node string) []string {
 // next asks where a stopped VM would start.
 func (l *leader) next(name string) decided {
 	l.Helper()
-	started, err := l.StartVM(l.Context(), control.StartVM{Name: name, DryRun: true, RequestID: l.request(), Caller: "operator/test"})
-	var refusal *control.Error
+	started, err := l.StartVM(l.Context(), lifecycle.StartVM{Name: name, DryRun: true, RequestID: l.request(), Caller: "operator/test"})
+	var refusal *lead.Error
 	if errors.As(err, &refusal) && refusal.Decision != nil { // no node is an answer, too
 		started.Decision, err = *refusal.Decision, nil
 	}
@@ -266,7 +271,7 @@ func (l *leader) next(name string) decided {
 }
 
 // levelOf is the level of the compiled copy of a sticky key that a VM has.
-func (l *leader) levelOf(vm cluster.VM, name string) string {
+func (l *leader) levelOf(vm model.VM, name string) string {
 	l.Helper()
 	resolved, err := estate.Resolve(l.store.Snapshot(), vm)
 	l.must(err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
 )
@@ -28,7 +28,7 @@ type figures struct {
 func (f *figures) build(w *world, name string, unit units.Bytes, overhead *units.Bytes) {
 	w.Helper()
 	node := w.node(name)
-	node.Settings = cluster.NodeSettings{Overhead: overhead}
+	node.Settings = model.NodeSettings{Overhead: overhead}
 	if f.RAMRatio.given {
 		node.Settings.RAMRatio = &f.RAMRatio.value
 	}
@@ -43,7 +43,7 @@ func (f *figures) build(w *world, name string, unit units.Bytes, overhead *units
 	if f.State.given {
 		w.stand(name, f.State.value)
 	}
-	w.holds(name, cluster.VM{Spec: cluster.VMSpec{Memory: amount(f.Allocated, unit), VCPUs: int(f.VCPUs)}})
+	w.holds(name, model.VM{Spec: model.VMSpec{Memory: amount(f.Allocated, unit), VCPUs: int(f.VCPUs)}})
 }
 
 func amount(n float64, unit units.Bytes) units.Bytes {
@@ -60,25 +60,25 @@ func (c *checker) unitOf(name string) units.Bytes {
 
 // states are FCO's states of a node in ours.
 var states = map[string]struct {
-	liveness    cluster.Liveness
+	liveness    model.Liveness
 	maintenance bool
 }{
-	"running":     {cluster.Up, false},
-	"up":          {cluster.Up, false},
-	"maintenance": {cluster.Up, true},
-	"error":       {cluster.Degraded, false},
-	"degraded":    {cluster.Degraded, false},
-	"failed":      {cluster.Unreachable, false},
-	"stopped":     {cluster.Unreachable, false},
-	"unreachable": {cluster.Unreachable, false},
-	"down":        {cluster.Unreachable, false},
-	"recovery":    {cluster.Suspect, false},
-	"recovering":  {cluster.Suspect, false},
-	"suspect":     {cluster.Suspect, false},
-	"offline":     {cluster.Unreachable, false},
+	"running":     {model.Up, false},
+	"up":          {model.Up, false},
+	"maintenance": {model.Up, true},
+	"error":       {model.Degraded, false},
+	"degraded":    {model.Degraded, false},
+	"failed":      {model.Unreachable, false},
+	"stopped":     {model.Unreachable, false},
+	"unreachable": {model.Unreachable, false},
+	"down":        {model.Unreachable, false},
+	"recovery":    {model.Suspect, false},
+	"recovering":  {model.Suspect, false},
+	"suspect":     {model.Suspect, false},
+	"offline":     {model.Unreachable, false},
 	"starting":    {"", false},
-	"rebooting":   {cluster.Suspect, false},
-	"stopping":    {cluster.Suspect, false},
+	"rebooting":   {model.Suspect, false},
+	"stopping":    {model.Suspect, false},
 	"unknown":     {"", false},
 }
 
@@ -90,7 +90,7 @@ func (w *world) stand(node, state string) {
 		w.Fatalf("there is no state %q", state)
 	}
 	w.node(node).Maintenance = ours.maintenance
-	w.change(node, func(f *cluster.NodeFacts) { f.Liveness = ours.liveness })
+	w.change(node, func(f *model.NodeFacts) { f.Liveness = ours.liveness })
 }
 
 func runSpecialKeys(c *checker, given, expect json.RawMessage) {
@@ -105,11 +105,11 @@ func runSpecialKeys(c *checker, given, expect json.RawMessage) {
 	}](c, expect)
 	w := newWorld(c)
 	g.Node.build(w, "n", c.unitOf(g.Unit.or("GiB")), nil)
-	w.set("cluster", cluster.SystemKey, g.System...)
+	w.set("cluster", model.SystemKey, g.System...)
 	w.policy = withoutMemory // the case speaks of scores, whatever the node has room for
-	columns := w.view().Columns(cluster.DefaultCluster)
+	columns := w.view().Columns(model.DefaultCluster)
 	c.sameScores("the value", map[string]float64{
-		cluster.SpecialRAM: columns.RAM[0], cluster.SpecialCPU: columns.CPU[0], cluster.SpecialLoad: columns.Busy[0],
+		model.SpecialRAM: columns.RAM[0], model.SpecialCPU: columns.CPU[0], model.SpecialLoad: columns.Busy[0],
 	}, want.Special)
 	if want.Score.given {
 		c.near("the system score", w.decide(placement.ForStart).system["n"], want.Score.value)
@@ -188,8 +188,8 @@ func runNodeKeys(c *checker, given, expect json.RawMessage) {
 	w := newWorld(c)
 	record := w.resource("cluster")
 	for _, one := range g.Declared {
-		declared := cluster.NodeKey{Name: one.Name, Default: one.Default, Sticky: one.Sticky, Weight: one.Weight}
-		c.must(cluster.ValidateNodeKey(declared))
+		declared := model.NodeKey{Name: one.Name, Default: one.Default, Sticky: one.Sticky, Weight: one.Weight}
+		c.must(model.ValidateNodeKey(declared))
 		record.NodeKeys = append(record.NodeKeys, declared)
 	}
 	for name, values := range g.Overrides {
@@ -201,7 +201,7 @@ func runNodeKeys(c *checker, given, expect json.RawMessage) {
 	for name := range want.Nodes {
 		w.node(name)
 	}
-	columns := w.view().Columns(cluster.DefaultCluster)
+	columns := w.view().Columns(model.DefaultCluster)
 	for name, keys := range want.Nodes {
 		at, found := columns.Index(name)
 		if !found {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/selector"
 )
@@ -247,11 +247,11 @@ func runListOrder(c *checker, given, expect json.RawMessage) {
 		}
 	}
 	for priority, nodes := range breaks {
-		w.group(cluster.Resource{
+		w.group(model.Resource{
 			Name:    "priority" + strconv.Itoa(priority),
-			Members: map[string][]string{cluster.MembersVMs: {w.vm.ID}, cluster.MembersNodes: slices.Sorted(slices.Values(nodes))},
+			Members: map[string][]string{model.MembersVMs: {w.vm.ID}, model.MembersNodes: slices.Sorted(slices.Values(nodes))},
 			Settings: map[string]string{
-				cluster.SettingNodesRule: string(cluster.Negative), cluster.SettingPriority: strconv.Itoa(priority),
+				model.SettingNodesRule: string(model.Negative), model.SettingPriority: strconv.Itoa(priority),
 			},
 		})
 	}
@@ -266,7 +266,10 @@ func runListOrder(c *checker, given, expect json.RawMessage) {
 		sorted, scores = append(sorted, g.Lists[at]), append(scores, node.Score)
 	}
 	for i := 1; i < len(scores); i++ {
-		c.same(fmt.Sprintf("whether %v and %v weigh the same", sorted[i-1], sorted[i]), scores[i-1] == scores[i], slices.Equal(sorted[i-1], sorted[i]))
+		c.same(
+			fmt.Sprintf("whether %v and %v weigh the same", sorted[i-1], sorted[i]), scores[i-1] == scores[i],
+			slices.Equal(sorted[i-1], sorted[i]),
+		)
 	}
 	c.same("the order", fmt.Sprint(sorted), fmt.Sprint(want.Sorted))
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 )
@@ -25,7 +25,7 @@ func runProximity(c *checker, given, expect json.RawMessage) {
 		c.near(fmt.Sprintf("the proximity of %v", pair), key.Proximity(pair[0], pair[1]), want.Proximity[i])
 		w := newWorld(c)
 		w.give("n", entry{Name: "K", Value: pair[1]})
-		w.set("server", cluster.SystemKey, entry{Name: "K", Value: pair[0], Weight: 1})
+		w.set("server", model.SystemKey, entry{Name: "K", Value: pair[0], Weight: 1})
 		c.near(fmt.Sprintf("the score of %v", pair), w.decide(placement.ForStart).system["n"], want.Proximity[i])
 	}
 }
@@ -130,8 +130,8 @@ func runScore(c *checker, given, expect json.RawMessage) {
 				w.give(name, values...)
 			}
 		}
-		w.set("cluster", cluster.SystemKey, append(base.Default, base.Special...)...)
-		w.set("server", cluster.SystemKey, append(base.Keys, keys...)...)
+		w.set("cluster", model.SystemKey, append(base.Default, base.Special...)...)
+		w.set("server", model.SystemKey, append(base.Keys, keys...)...)
 		return w.decide(placement.ForStart)
 	}
 	var check func(keys []entry, expect json.RawMessage)
@@ -226,7 +226,7 @@ func (c *checker) attempted(g attempt, want outcome) {
 		node.Maintenance = !passes
 	}
 	if g.Cluster.Local {
-		w.setting(cluster.SettingStorage, string(cluster.LocalStorage))
+		w.setting(model.SettingStorage, string(model.LocalStorage))
 	}
 	if !g.Disk.null && g.Disk.given {
 		w.node(g.Disk.value)

@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/estate"
+	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -23,15 +24,15 @@ const whole = 1 << 60
 type world struct {
 	*checker
 	estate.State
-	vm     cluster.VM
-	facts  map[string]cluster.NodeFacts
+	vm     model.VM
+	facts  map[string]model.NodeFacts
 	policy func(*placement.Policy) // what the case has differently, beside the settings
 }
 
 func newWorld(c *checker) *world {
-	w := &world{checker: c, facts: map[string]cluster.NodeFacts{}, policy: func(*placement.Policy) {}}
-	offer := func(of string) cluster.Resource {
-		return cluster.Resource{ID: of + "_product_offer", Kind: cluster.KindOffer, Name: of}
+	w := &world{checker: c, facts: map[string]model.NodeFacts{}, policy: func(*placement.Policy) {}}
+	offer := func(of string) model.Resource {
+		return model.Resource{ID: of + "_product_offer", Kind: model.KindOffer, Name: of}
 	}
 	linked := func(to ...string) map[string]string {
 		links := map[string]string{}
@@ -40,34 +41,37 @@ func newWorld(c *checker) *world {
 		}
 		return links
 	}
-	w.Resources = []cluster.Resource{
-		{ID: "cluster", Kind: cluster.KindCluster, Name: cluster.DefaultCluster, Settings: map[string]string{}},
-		{ID: "billing_entity", Kind: cluster.KindBillingEntity, Name: "reseller"},
+	w.Resources = []model.Resource{
+		{ID: "cluster", Kind: model.KindCluster, Name: model.DefaultCluster, Settings: map[string]string{}},
+		{ID: "billing_entity", Kind: model.KindBillingEntity, Name: "reseller"},
 		offer("customer"), offer("image"), offer("vdc"), offer("server"), offer("first_disk"), offer("first_nic_network"), offer("first_nic"),
-		{ID: "customer", Kind: cluster.KindCustomer, Name: "own", Links: linked("billing_entity", "billing_entity", "offer", "customer_product_offer")},
-		{ID: "vdc", Kind: cluster.KindVDC, Name: "vdc", Links: linked("customer", "customer", "cluster", "cluster", "offer", "vdc_product_offer")},
-		{ID: "image", Kind: cluster.KindImage, Name: "image", Links: linked("offer", "image_product_offer")},
 		{
-			ID: "first_nic_network", Kind: cluster.KindNetwork, Name: "network", Links: linked("offer", "first_nic_network_product_offer"),
+			ID: "customer", Kind: model.KindCustomer, Name: "own",
+			Links: linked("billing_entity", "billing_entity", "offer", "customer_product_offer"),
+		},
+		{ID: "vdc", Kind: model.KindVDC, Name: "vdc", Links: linked("customer", "customer", "cluster", "cluster", "offer", "vdc_product_offer")},
+		{ID: "image", Kind: model.KindImage, Name: "image", Links: linked("offer", "image_product_offer")},
+		{
+			ID: "first_nic_network", Kind: model.KindNetwork, Name: "network", Links: linked("offer", "first_nic_network_product_offer"),
 			Settings: map[string]string{"source": "default"},
 		},
 		{
-			ID: "first_disk", Kind: cluster.KindDisk, Name: "disk", Links: linked("offer", "first_disk_product_offer"),
+			ID: "first_disk", Kind: model.KindDisk, Name: "disk", Links: linked("offer", "first_disk_product_offer"),
 			Settings: map[string]string{"path": "/disk", "format": "raw"},
 		},
-		{ID: "first_nic", Kind: cluster.KindNIC, Name: "nic", Links: linked("network", "first_nic_network", "offer", "first_nic_product_offer")},
+		{ID: "first_nic", Kind: model.KindNIC, Name: "nic", Links: linked("network", "first_nic_network", "offer", "first_nic_product_offer")},
 	}
-	w.vm = cluster.VM{
-		ID: "vm", Name: "vm", Spec: cluster.VMSpec{Memory: units.MiB, VCPUs: 1}, Desired: cluster.Stopped,
+	w.vm = model.VM{
+		ID: "vm", Name: "vm", Spec: model.VMSpec{Memory: units.MiB, VCPUs: 1}, Desired: model.Stopped,
 		VDC: "vdc", Offer: "server_product_offer", Image: "image", Disks: []string{"first_disk"}, NICs: []string{"first_nic"},
 	}
 	return w
 }
 
 // resource is the record of a level other than the VM's own.
-func (w *world) resource(id string) *cluster.Resource {
+func (w *world) resource(id string) *model.Resource {
 	w.Helper()
-	at := slices.IndexFunc(w.Resources, func(r cluster.Resource) bool { return r.ID == id })
+	at := slices.IndexFunc(w.Resources, func(r model.Resource) bool { return r.ID == id })
 	if at < 0 {
 		w.Fatalf("there is no level %q", id)
 	}
@@ -75,7 +79,7 @@ func (w *world) resource(id string) *cluster.Resource {
 }
 
 // set sets keys at a level.
-func (w *world) set(level string, class cluster.KeyClass, keys ...entry) {
+func (w *world) set(level string, class model.KeyClass, keys ...entry) {
 	w.Helper()
 	for _, one := range keys {
 		if level == "server" {
@@ -90,7 +94,7 @@ func (w *world) set(level string, class cluster.KeyClass, keys ...entry) {
 // setting sets the cluster's.
 func (w *world) setting(name, value string) { w.resource("cluster").Settings[name] = value }
 
-func (w *world) settings() cluster.Settings { return cluster.SettingsOf(w.resource("cluster")) }
+func (w *world) settings() model.Settings { return model.SettingsOf(w.resource("cluster")) }
 
 // affinity is the policy of a cluster that links to none.
 func (w *world) affinity() placement.Policy {
@@ -101,25 +105,25 @@ func (w *world) affinity() placement.Policy {
 // rounds sets those of the rounds that a case gives.
 func (w *world) rounds(initial, final optional[float64], steps optional[count]) {
 	if initial.given {
-		w.setting(cluster.SettingInitialMSAV, strconv.FormatFloat(initial.value, 'g', -1, 64))
+		w.setting(model.SettingInitialMSAV, strconv.FormatFloat(initial.value, 'g', -1, 64))
 	}
 	if final.given {
-		w.setting(cluster.SettingFinalMSAV, strconv.FormatFloat(final.value, 'g', -1, 64))
+		w.setting(model.SettingFinalMSAV, strconv.FormatFloat(final.value, 'g', -1, 64))
 	}
 	if steps.given {
-		w.setting(cluster.SettingMSAVSteps, strconv.Itoa(int(steps.value)))
+		w.setting(model.SettingMSAVSteps, strconv.Itoa(int(steps.value)))
 	}
 }
 
 // node adds a node that is up, idle and whole. Names are IDs. A node that is there already is given back.
-func (w *world) node(name string) *cluster.Node {
-	at := slices.IndexFunc(w.Nodes, func(n cluster.Node) bool { return n.ID == name })
+func (w *world) node(name string) *model.Node {
+	at := slices.IndexFunc(w.Nodes, func(n model.Node) bool { return n.ID == name })
 	if at < 0 {
 		one, none := 1.0, units.Bytes(0)
 		at = len(w.Nodes)
-		w.Nodes = append(w.Nodes, cluster.Node{
-			ID: name, Name: name, Cluster: cluster.DefaultCluster, Keys: map[string]float64{},
-			Settings: cluster.NodeSettings{RAMRatio: &one, CPURatio: &one, Overhead: &none},
+		w.Nodes = append(w.Nodes, model.Node{
+			ID: name, Name: name, Cluster: model.DefaultCluster, Keys: map[string]float64{},
+			Settings: model.NodeSettings{RAMRatio: &one, CPURatio: &one, Overhead: &none},
 		})
 		w.facts[name] = idle(whole, whole)
 	}
@@ -127,24 +131,24 @@ func (w *world) node(name string) *cluster.Node {
 }
 
 // idle are the facts of a node that is up and has nothing to do.
-func idle(memory units.Bytes, cpus int) cluster.NodeFacts {
+func idle(memory units.Bytes, cpus int) model.NodeFacts {
 	load := 0.0
-	return cluster.NodeFacts{
-		Liveness: cluster.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: memory, CPUs: cpus,
+	return model.NodeFacts{
+		Liveness: model.Up, Inventory: true, InventoryAt: noon, DomainsKnown: true, Memory: memory, CPUs: cpus,
 		Telemetry: true, TelemetryAt: noon, Available: &memory, Load1: &load, Networks: []string{"default"}, NetworksKnown: true,
 	}
 }
 
 // change changes what is known of a node.
-func (w *world) change(node string, change func(*cluster.NodeFacts)) {
+func (w *world) change(node string, change func(*model.NodeFacts)) {
 	facts := w.facts[node]
 	change(&facts)
 	w.facts[node] = facts
 }
 
 // holds puts a VM on a node. It has been running for long, so that its memory is in the telemetry.
-func (w *world) holds(node string, vm cluster.VM) {
-	vm.Holder, vm.StartedAt, vm.Desired = node, noon.Add(-time.Hour), cluster.Running
+func (w *world) holds(node string, vm model.VM) {
+	vm.Holder, vm.StartedAt, vm.Desired = node, noon.Add(-time.Hour), model.Running
 	if vm.ID == "" {
 		vm.ID = node + "-" + strconv.Itoa(len(w.VMs))
 	}
@@ -156,19 +160,19 @@ func (w *world) holds(node string, vm cluster.VM) {
 func (w *world) give(node string, keys ...entry) {
 	w.Helper()
 	record := w.node(node)
-	filling := cluster.VM{}
+	filling := model.VM{}
 	for _, one := range keys {
 		switch one.Name {
-		case cluster.SpecialRAM:
+		case model.SpecialRAM:
 			filling.Spec.Memory = units.Bytes(one.Value * whole)
 			if one.Value >= 1 { // the case speaks of scores: what a full node has no room for is not its matter
 				w.policy = withoutMemory
 			}
-		case cluster.SpecialCPU:
+		case model.SpecialCPU:
 			filling.Spec.VCPUs = int(one.Value * whole)
-		case cluster.SpecialLoad:
+		case model.SpecialLoad:
 			load := one.Value * whole
-			w.change(node, func(f *cluster.NodeFacts) { f.Load1 = &load })
+			w.change(node, func(f *model.NodeFacts) { f.Load1 = &load })
 		default:
 			if _, twice := record.Keys[one.Name]; twice {
 				w.Fatalf("node %s has key %s twice", node, one.Name)
@@ -183,8 +187,8 @@ func (w *world) give(node string, keys ...entry) {
 }
 
 // group adds an affinity group. Its name is its ID.
-func (w *world) group(record cluster.Resource) {
-	record.ID, record.Kind, record.Links = record.Name, cluster.KindGroup, map[string]string{cluster.LinkCluster: "cluster"}
+func (w *world) group(record model.Resource) {
+	record.ID, record.Kind, record.Links = record.Name, model.KindGroup, map[string]string{model.LinkCluster: "cluster"}
 	w.Resources = append(w.Resources, record)
 }
 
@@ -192,7 +196,7 @@ func (w *world) group(record cluster.Resource) {
 func (w *world) declare(name string) {
 	record := w.resource("cluster")
 	if _, declared := record.NodeKey(name); !declared {
-		record.NodeKeys = append(record.NodeKeys, cluster.NodeKey{Name: name, Default: cluster.Unknown})
+		record.NodeKeys = append(record.NodeKeys, model.NodeKey{Name: name, Default: view.Unknown})
 	}
 }
 
@@ -204,38 +208,38 @@ func withoutMemory(policy *placement.Policy) {
 
 // score makes the engine find exactly these scores: each node alone has a key of its own that the VM weighs with the
 // score. A prefix of "_" makes it the customer score.
-func (w *world) score(class cluster.KeyClass, prefix string, scores map[string]float64) {
+func (w *world) score(class model.KeyClass, prefix string, scores map[string]float64) {
 	for _, node := range slices.Sorted(maps.Keys(scores)) {
 		name := prefix + "score-of-" + node
 		w.declare(name)
 		w.node(node).Keys[name] = 1
-		w.vm.Keys = append(w.vm.Keys, cluster.Key{Class: class, Name: name, Value: 1, Weight: scores[node]})
+		w.vm.Keys = append(w.vm.Keys, model.Key{Class: class, Name: name, Value: 1, Weight: scores[node]})
 	}
 }
 
-func (w *world) systemScores(scores map[string]float64) { w.score(cluster.SystemKey, "", scores) }
+func (w *world) systemScores(scores map[string]float64) { w.score(model.SystemKey, "", scores) }
 
-func (w *world) customerScores(scores map[string]float64) { w.score(cluster.CustomerKey, "_", scores) }
+func (w *world) customerScores(scores map[string]float64) { w.score(model.CustomerKey, "_", scores) }
 
 // owner is whose a VM is: a case that names nobody speaks of the customer of the VM to be placed.
-func (w *world) owner(name string) cluster.Owner {
+func (w *world) owner(name string) model.Owner {
 	if name == "" || name == w.resource("customer").Name {
-		return cluster.Owner{Customer: "customer", BillingEntity: "billing_entity"}
+		return model.Owner{Customer: "customer", BillingEntity: "billing_entity"}
 	}
-	return cluster.Owner{Customer: name, BillingEntity: "billing_entity"}
+	return model.Owner{Customer: name, BillingEntity: "billing_entity"}
 }
 
 // view is what a decision is made on.
-func (w *world) view() *cluster.View {
-	records := cluster.Records{
-		Clusters: []cluster.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: append(slices.Clone(w.VMs), w.vm),
+func (w *world) view() *view.View {
+	records := view.Records{
+		Clusters: []model.Resource{*w.resource("cluster")}, Nodes: w.Nodes, VMs: append(slices.Clone(w.VMs), w.vm),
 	}
 	for _, resource := range w.Resources {
-		if resource.Kind == cluster.KindGroup {
+		if resource.Kind == model.KindGroup {
 			records.Groups = append(records.Groups, resource)
 		}
 	}
-	return cluster.NewView(noon, 1, records, w.facts)
+	return view.New(noon, 1, records, w.facts)
 }
 
 // resolve walks the VM's hierarchy.
@@ -257,7 +261,7 @@ func (w *world) decide(purpose placement.Purpose) decided {
 	return w.decideOn(w.view(), w.request(purpose))
 }
 
-func (w *world) decideOn(view *cluster.View, request placement.Request) decided {
+func (w *world) decideOn(view *view.View, request placement.Request) decided {
 	w.Helper()
 	policy := w.affinity()
 	w.policy(&policy)

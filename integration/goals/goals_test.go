@@ -28,7 +28,9 @@ func TestTheTableHidesNothing(t *testing.T) {
 	if failed := measure(t.Context(), &out, some, true, false); len(failed) != 1 || !strings.HasPrefix(failed[0], "G5") {
 		t.Errorf("failed are %q", failed)
 	}
-	for _, want := range []string{"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no rotation under load"} {
+	for _, want := range []string{
+		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no rotation under load",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}

@@ -34,7 +34,9 @@ func TestADomainThatHasLeftIsListedUntilLibvirtForgetsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	xml, err := domxml.Render(domxml.Spec{MemoryBytes: 64 * mebibyte, VCPUs: 1}, id, domxml.Machine{DomainType: "qemu", Arch: "x86_64", Type: "pc"})
+	xml, err := domxml.Render(
+		domxml.Spec{MemoryBytes: 64 * mebibyte, VCPUs: 1}, id, domxml.Machine{DomainType: "qemu", Arch: "x86_64", Type: "pc"},
+	)
 	must(err)
 	must(hv.Start(t.Context(), xml))
 	there := id

@@ -95,7 +95,9 @@ func TestOrdersWithVolumes(t *testing.T) {
 		DiskName: "root", Pool: ownPool, Name: rootDisk, Format: hypervisor.FormatQCOW2, CapacityBytes: diskSize,
 		BackingPool: "shared", BackingName: "base.qcow2", BackingFormat: hypervisor.FormatQCOW2,
 	}
-	data := &berthv1.Volume{DiskName: "data", Pool: "shared", Name: dataDisk, Format: hypervisor.FormatQCOW2, CapacityBytes: diskSize, Shared: true}
+	data := &berthv1.Volume{
+		DiskName: "data", Pool: "shared", Name: dataDisk, Format: hypervisor.FormatQCOW2, CapacityBytes: diskSize, Shared: true,
+	}
 	seed := &berthv1.Volume{Pool: ownPool, Name: seedDisk, Format: hypervisor.FormatRaw, Seed: true}
 	spec := &berthv1.VMSpec{
 		MemoryBytes: 192 * mebibyte, Vcpus: 1, UserData: "#cloud-config\n", Machine: "pc", Cpu: "Westmere",

@@ -77,7 +77,9 @@ func TestCopiedDisksAreEqual(t *testing.T) {
 	id := domxml.Identity{
 		UUID: "6e0f5d0a-3b51-4c8e-9d27-5d8f8a3f0001", Name: "mover", Mark: domxml.Mark{Epoch: 1, Operation: "op-1", Node: "node1"},
 	}
-	xml, err := domxml.Render(domxml.Spec{MemoryBytes: 64 * mebibyte, VCPUs: 1, Disks: []domxml.Disk{{Path: from, Format: hypervisor.FormatQCOW2}}},
+	xml, err := domxml.Render(domxml.Spec{
+		MemoryBytes: 64 * mebibyte, VCPUs: 1, Disks: []domxml.Disk{{Path: from, Format: hypervisor.FormatQCOW2}},
+	},
 		id, domxml.Machine{DomainType: "qemu", Arch: "x86_64", Type: "pc"})
 	if err != nil {
 		t.Fatal(err)

@@ -284,7 +284,9 @@ func (l *Lab) AwaitReady(ctx context.Context) error {
 		}
 		for _, node := range list.GetNodes() {
 			if node.GetState() != berthv1.NodeState_NODE_STATE_UP || node.GetLedgers() == nil || node.TelemetryAgeSeconds == nil {
-				return false, fmt.Errorf("node %s is %s (%s), its memory and load are not known yet", node.GetName(), node.GetState(), node.GetStateReason())
+				return false, fmt.Errorf(
+					"node %s is %s (%s), its memory and load are not known yet", node.GetName(), node.GetState(), node.GetStateReason(),
+				)
 			}
 		}
 		return true, nil

@@ -20,7 +20,8 @@ import (
 const (
 	Kernel = SharedDir + "/vmlinuz"
 	Initrd = SharedDir + "/initrd"
-	// Cmdline is the guest's kernel command line. Without the self-tests of its ciphers it boots a tenth faster. Adding lab.dirty=N makes the guest rewrite N MiB without a pause.
+	// Cmdline is the guest's kernel command line. Without the self-tests of its ciphers it boots a tenth faster. Adding
+	// lab.dirty=N makes the guest rewrite N MiB without a pause.
 	Cmdline = "console=ttyS0 quiet panic=-1 cryptomgr.notests"
 )
 

@@ -37,7 +37,9 @@ func TestWhatTheCoordinatorsKnewComesBackAndNoGuestIsTouched(t *testing.T) {
 	}
 	d.does("vm", "stop", "started", "--force")
 	d.does("coordinator", "snapshot", "save", oldSnapshot)
-	if said := d.on(d.Operator, 0, "berth", "coordinator", "snapshot", "verify", oldSnapshot); !strings.Contains(said, "is whole") || !strings.Contains(said, "VMs 4") {
+	if said := d.on(
+		d.Operator, 0, "berth", "coordinator", "snapshot", "verify", oldSnapshot,
+	); !strings.Contains(said, "is whole") || !strings.Contains(said, "VMs 4") {
 		t.Errorf("the snapshot: %s", said)
 	}
 	d.does("vm", "migrate", "moved", "--to", "node2")
@@ -93,7 +95,8 @@ func (d *disaster) restores() {
 		d.does("vm", "adopt", "newer")
 		d.does("vm", "start", "stopped", "--node", d.Hosts[n%2].Name)
 	}
-	d.Logf("GOAL G14: an old snapshot restored over a running lab %d times, %d changes of a guest until every node had reported | wanted 0 | %s",
+	d.Logf("GOAL G14: an old snapshot restored over a running lab %d times, "+
+		"%d changes of a guest until every node had reported | wanted 0 | %s",
 		wanted, changes, map[bool]string{true: "met", false: "not met"}[changes == 0])
 	if d.vm("moved").GetNode() != "node1" {
 		d.does("vm", "migrate", "moved", "--to", "node1")

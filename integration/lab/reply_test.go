@@ -153,7 +153,10 @@ func (l *Lab) sharedDisk(t *testing.T, name string) string {
 	if _, err := l.Hosts[0].Exec(t.Context(), "qemu-img", "create", "-q", "-f", "raw", path, "8M"); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda" bus="virtio"/></disk>`, path)
+	return fmt.Sprintf(
+		`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="%s"/><target dev="vda" bus="virtio"/></disk>`,
+		path,
+	)
 }
 
 // lockDisks makes libvirtd take a lock on each disk of its guests. The locks lie in a directory that all hosts see, and are

@@ -172,7 +172,9 @@ func TestAVMStaysAwayFromAHostWhereItNoLongerBelongs(t *testing.T) {
 	s.berth(0, []string{"node", "undrain", node, "--return", "--dry-run"}, "0 VMs to bring back", "1 better off elsewhere", "group apart")
 	s.berth(0, []string{"node", "undrain", node, "--return"}, "1 better off elsewhere", "group apart")
 	s.comes("the plan of the return is over", func() error {
-		if plan := s.plan("last"); plan.GetKind() != "return" || plan.GetState() != "done" || !strings.Contains(plan.GetMessage(), "group apart") {
+		if plan := s.plan("last"); plan.GetKind() != "return" || plan.GetState() != "done" || !strings.Contains(
+			plan.GetMessage(), "group apart",
+		) {
 			return fmt.Errorf("the plan is %v", plan)
 		}
 		return nil

@@ -9,7 +9,8 @@ var (
 	inInventory = suite{pkg: "./coordinator/inventory"}
 	inAgents    = suite{pkg: "./coordinator/agents"}
 	inControl   = suite{pkg: "./coordinator/control"}
-	inCluster   = suite{pkg: "./coordinator/cluster"}
+	inEvidence  = suite{pkg: "./coordinator/evidence"}
+	inView      = suite{pkg: "./coordinator/view"}
 	inPlacement = suite{pkg: "./coordinator/placement"}
 	inBalance   = suite{pkg: "./coordinator/balance"}
 	inDaemon    = suite{pkg: "./coordinator/daemon"}
@@ -53,7 +54,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "absent-without-waiting", file: "agent/jobs/look.go", suite: inJobs,
-		is: "case now.Sub(since) < settled:", becomes: "case now.Sub(since) < 0:",
+		is: "case now.Sub(since) < surelyAbsent:", becomes: "case now.Sub(since) < 0:",
 	},
 	{
 		name: "failed-start-may-come-late", file: "agent/jobs/start.go", suite: inJobs,
@@ -62,7 +63,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "resume-another-epoch", file: "agent/jobs/handover.go", suite: inJobs,
-		is:      "case seen.known() && !seen.holds(command.GetEpoch()):\n\t\t\treturn done{result: doubt(command, otherEpoch(command, seen), seen.message()), again: true}\n\t\tcase seen.in(hypervisor.Running):",
+		is: "case seen.known() && !seen.holds(command.GetEpoch()):\n" +
+			"\t\t\treturn done{result: doubt(command, otherEpoch(command, seen), seen.message()), again: true}\n" +
+			"\t\tcase seen.in(hypervisor.Running):",
 		becomes: "case seen.in(hypervisor.Running):",
 	},
 	{
@@ -84,8 +87,8 @@ var mutants = []mutant{
 		is: "if err := h.watch.toldAll(); err != nil {", becomes: "if err := error(nil); err != nil {",
 	},
 	{
-		name: "never-end-what-is-out-of-sight", file: "agent/migration/runner.go", suite: inJobs.only("DoesNotGoThrough"),
-		is: "r.endIfDue(ctx, hypervisor.Job{})", becomes: "",
+		name: "never-end-what-is-out-of-sight", file: "agent/jobs/migration.go", suite: inJobs.only("DoesNotGoThrough"),
+		is: "m.endIfDue(ctx, hypervisor.Job{})", becomes: "",
 	},
 	{
 		name: "source-keeps-its-epoch", file: "agent/jobs/migrate.go", suite: inJobs,
@@ -139,16 +142,21 @@ var mutants = []mutant{
 
 	// Raft.
 	{
-		name: "forget-barrier-of-reads", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
+		name: "forget-barrier-of-reads", file: "coordinator/consensus/propose.go", suite: inConsensus.only(
+			"TestSchedules|StrongRead|EndedContext|WithoutAQuorum",
+		),
 		is: "if c.ready.Load() == term {", becomes: "if c.ready.Load() <= term {",
 	},
 	{
-		name: "stale-read-of-an-old-leader", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules$").with("SCHEDULES=3000"),
+		name: "stale-read-of-an-old-leader", file: "coordinator/consensus/propose.go",
+		suite:   inConsensus.only("TestSchedules$").with("SCHEDULES=3000"),
 		is:      "return r.VerifyLeader().Error() })); err != nil {",
 		becomes: "return nil })); err != nil {",
 	},
 	{
-		name: "unknown-as-not-sent", file: "coordinator/consensus/propose.go", suite: inConsensus.only("TestSchedules|StrongRead|EndedContext|WithoutAQuorum"),
+		name: "unknown-as-not-sent", file: "coordinator/consensus/propose.go", suite: inConsensus.only(
+			"TestSchedules|StrongRead|EndedContext|WithoutAQuorum",
+		),
 		is: "return fmt.Errorf(\"%w: %w\", ErrUnknown, err)\n}", becomes: "return fmt.Errorf(\"%w: %w\", ErrNotLeader, err)\n}",
 	},
 	{
@@ -189,7 +197,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "back-before-the-source-is-done", file: "coordinator/operation/step.go", suite: inOperation.only("ClearedUp"),
-		is: "return !seen.JobActive // else", becomes: "return true // else",
+		is: "return !seen.JobActive // otherwise", becomes: "return true // otherwise",
 	},
 	{
 		name: "judge-on-one-look", file: "coordinator/operation/step.go", suite: inOperation.only("BothLooks"),
@@ -206,19 +214,22 @@ var mutants = []mutant{
 	},
 	{
 		name: "trust-a-foreign-copy", file: "coordinator/operation/verdict.go", suite: inOperation,
-		is: "target.State != cluster.DomainUnknown && target.Epoch != epoch {", becomes: "target.State != cluster.DomainUnknown && target.Epoch > epoch {",
+		is:      "target.State != model.DomainUnknown && target.Epoch != epoch {",
+		becomes: "target.State != model.DomainUnknown && target.Epoch > epoch {",
 	},
 	{
 		name: "forget-what-was-left", file: "coordinator/operation/overdue.go", suite: inOperation, quick: true,
-		is: "t.VM.Discards = append(slices.Clone(vm.Discards), cluster.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})", becomes: "",
+		is: "t.VM.Discards = append(slices.Clone(vm.Discards), model.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})", becomes: "",
 	},
 	{
-		name: "discard-what-somebody-let-run", file: "coordinator/control/discards.go", suite: inControl.only("LetRun"),
-		is: "domain.State == cluster.DomainRunning:\n\t\t\tover = append(over, left)", becomes: "domain.State == cluster.DomainRunning:\n\t\t\tdue = append(due, left)",
+		name: "discard-what-somebody-let-run", file: "coordinator/evidence/discards.go", suite: inControl.only("LetRun"),
+		is:      "domain.State == model.DomainRunning:\n\t\t\tover = append(over, left)",
+		becomes: "domain.State == model.DomainRunning:\n\t\t\tdue = append(due, left)",
 	},
 	{
 		name: "restart-beside-what-was-left", file: "coordinator/control/restart.go", suite: inControl.only("TheCopyThatWasLeft"),
-		is: "if due, _ := Discardable(c.picture(snapshot), vm); len(due) > 0 {", becomes: "if due, _ := Discardable(c.picture(snapshot), vm); len(due) > len(vm.Discards) {",
+		is:      "if due, _ := evidence.Discardable(c.Moment(snapshot), vm); len(due) > 0 {",
+		becomes: "if due, _ := evidence.Discardable(c.Moment(snapshot), vm); len(due) > len(vm.Discards) {",
 	},
 	{
 		name: "hear-a-fenced-node", file: "coordinator/operation/driver.go", suite: inOperation,
@@ -252,7 +263,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "silence-as-absent", file: "coordinator/agents/convert.go", suite: inAgents,
-		is: "return operation.Observation{State: cluster.DomainUnknown}", becomes: "return operation.Observation{State: cluster.DomainAbsent}",
+		is: "return operation.Observation{State: model.DomainUnknown}", becomes: "return operation.Observation{State: model.DomainAbsent}",
 	},
 	{
 		name: "order-of-an-old-term", file: "coordinator/agents/server.go", suite: inAgents,
@@ -265,49 +276,51 @@ var mutants = []mutant{
 
 	// Ledgers.
 	{
-		name: "in-flight-memory-left-out", file: "coordinator/cluster/accounting.go", suite: inCluster, quick: true,
+		name: "in-flight-memory-left-out", file: "coordinator/view/accounting.go", suite: inView, quick: true,
 		is: "charges[held.Node] = append(charges[held.Node], chargeOfReservation(held, vms[held.VM]))", becomes: "_ = held",
 	},
 	{
-		name: "memory-counted-twice", file: "coordinator/cluster/accounting.go", suite: inCluster,
+		name: "memory-counted-twice", file: "coordinator/view/accounting.go", suite: inView,
 		is: "one.Memory = max(one.Memory, other.Memory)", becomes: "one.Memory = add(one.Memory, other.Memory)",
 	},
 	{
-		name: "young-memory-left-out", file: "coordinator/cluster/accounting.go", suite: inCluster,
-		is: "func (a *Allocation) physicalCharge() units.Bytes {\n\tif a.Young || a.InFlight {", becomes: "func (a *Allocation) physicalCharge() units.Bytes {\n\tif a.InFlight {",
+		name: "young-memory-left-out", file: "coordinator/view/accounting.go", suite: inView,
+		is:      "func (a *Allocation) physicalCharge() units.Bytes {\n\tif a.Young || a.InFlight {",
+		becomes: "func (a *Allocation) physicalCharge() units.Bytes {\n\tif a.InFlight {",
 	},
 
 	// The leader's loops.
 	{
-		name: "quarantine-not-honoured", file: "coordinator/control/reconcile.go", suite: inControl,
-		is: "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason == \"\" {", becomes: "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason != \"?\" {",
+		name: "quarantine-not-honoured", file: "coordinator/control/lead/refusal.go", suite: inControl,
+		is:      "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason == \"\" {",
+		becomes: "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason != \"?\" {",
 	},
 	{
-		name: "follow-without-proof", file: "coordinator/control/follow.go", suite: inControl,
-		is: "nodeName(p.Snapshot, vm.Holder), p.lacks(vm)", becomes: "nodeName(p.Snapshot, vm.Holder), p.lacks(vm) || true",
+		name: "follow-without-proof", file: "coordinator/evidence/follow.go", suite: inControl,
+		is: "m.NodeName(vm.Holder), m.Lacks(vm)", becomes: "m.NodeName(vm.Holder), m.Lacks(vm) || true",
 	},
 	{
 		name: "balance-while-many-are-silent", file: "coordinator/balance/pass.go", suite: inBalance,
 		is: "if float64(silent) > maxAbsent*float64(wanted) {", becomes: "if silent > wanted {",
 	},
 	{
-		name: "fence-while-many-are-silent", file: "coordinator/control/fencing.go", suite: inControl.only("MostNodesSilent|FencingNeverActs"),
+		name: "fence-while-many-are-silent", file: "coordinator/evidence/silence.go", suite: inEvidence.only("MostNodesSilent|FencingNeverActs"),
 		is: "case mass != \"\":", becomes: "case mass == \"?\":",
 	},
 	{
-		name: "fence-without-grace", file: "coordinator/control/fencing.go", suite: inControl.only("HoldsAFencingBack|FencingNeverActs"),
+		name: "fence-without-grace", file: "coordinator/evidence/silence.go", suite: inEvidence.only("HoldsAFencingBack|FencingNeverActs"),
 		is: "case leading < FenceGrace:", becomes: "case leading < 0:",
 	},
 	{
-		name: "proof-outlives-its-boot", file: "coordinator/control/fencer.go", suite: inControl.only("BootsAnewWhileItIsFenced"),
-		is: "case now.Boot != fencing.Boot || isAnew(p.Facts(node.ID), fencing.Boot):", becomes: "case fencing.Boot == \"?\":",
+		name: "proof-outlives-its-boot", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("BootsAnewWhileItIsFenced"),
+		is: "case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), fencing.Boot):", becomes: "case fencing.Boot == \"?\":",
 	},
 	{
-		name: "count-on-a-node-that-is-back", file: "coordinator/control/fencer.go", suite: inControl.only("AProofEndsWithTheNextBoot"),
-		is: "== \"\" && !isAnew(p.Facts(node.ID), node.Fencing.Boot)", becomes: "== \"\"",
+		name: "count-on-a-node-that-is-back", file: "coordinator/evidence/proof.go", suite: inControl.only("AProofEndsWithTheNextBoot"),
+		is: "== \"\" && !BootedAnew(m.Facts(node.ID), node.Fencing.Boot)", becomes: "== \"\"",
 	},
 	{
-		name: "restart-what-has-a-holder", file: "coordinator/control/restart.go", suite: inControl.only("TheLargestVMIsRestartedFirst"),
+		name: "restart-what-has-a-holder", file: "coordinator/evidence/restart.go", suite: inControl.only("TheLargestVMIsRestartedFirst"),
 		is: "|| vm.Holder != \"\" || vm.Operation", becomes: "|| vm.Operation",
 	},
 	{

@@ -126,7 +126,8 @@ func (s suite) fails(ctx context.Context, root string, flags ...string) (bool, e
 		return false, fmt.Errorf("%s: %w", s, errNoTests)
 	case err == nil:
 		return false, nil
-	case errors.As(err, &exit) && strings.Contains(out, "FAIL") && !strings.Contains(out, "[build failed]") && !strings.Contains(out, "[setup failed]"):
+	case errors.As(err, &exit) && strings.Contains(out, "FAIL") && !strings.Contains(out, "[build failed]") &&
+		!strings.Contains(out, "[setup failed]"):
 		return true, nil
 	default:
 		return false, fmt.Errorf("%s: %w: %w: %s", s, errNotTried, err, out)

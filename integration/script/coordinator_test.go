@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"berth/shared/loopback"
+	"berth/integration/loopback"
 )
 
 // startLimit is how long a new coordinator may take until it leads.

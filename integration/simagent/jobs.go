@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
 	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -54,7 +55,7 @@ func (j *jobs) Do(_ context.Context, command *berthv1.Command) {
 
 func (j *jobs) answer(command *berthv1.Command) *berthv1.CommandResult {
 	if command.GetInspect() != nil {
-		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_DONE, "", "")
+		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_DONE, none, "")
 	}
 	key := step{command.GetOperationId(), command.GetStep()}
 	if before, known := j.answered[key]; known {
@@ -64,13 +65,13 @@ func (j *jobs) answer(command *berthv1.Command) *berthv1.CommandResult {
 	}
 	last := j.newest[command.GetVmId()]
 	if command.GetClear() != nil {
-		return j.finish(command, done, "", "") // it comes when its epoch is over, and there is nothing to remove
+		return j.finish(command, done, none, "") // it comes when its epoch is over, and there is nothing to remove
 	}
 	switch {
 	case command.GetTerm() < last.term:
-		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "stale_term", "the order is of an earlier leader")
+		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, staleTerm, "the order is of an earlier leader")
 	case command.GetEpoch() < last.epoch:
-		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, "stale_epoch", "the order is of an earlier epoch")
+		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, staleEpoch, "the order is of an earlier epoch")
 	}
 	j.newest[command.GetVmId()] = order{command.GetTerm(), command.GetEpoch()}
 	outcome, code, text := j.act(command)
@@ -82,15 +83,22 @@ func (j *jobs) answer(command *berthv1.Command) *berthv1.CommandResult {
 const (
 	done   = berthv1.CommandOutcome_COMMAND_OUTCOME_DONE
 	failed = berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED
+
+	none        = berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSPECIFIED
+	staleTerm   = berthv1.AgentErrorCode_AGENT_ERROR_CODE_STALE_TERM
+	staleEpoch  = berthv1.AgentErrorCode_AGENT_ERROR_CODE_STALE_EPOCH
+	exists      = berthv1.AgentErrorCode_AGENT_ERROR_CODE_EXISTS
+	notFound    = berthv1.AgentErrorCode_AGENT_ERROR_CODE_NOT_FOUND
+	unavailable = berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNAVAILABLE
 )
 
 // act changes the set of domains.
-func (j *jobs) act(command *berthv1.Command) (outcome berthv1.CommandOutcome, code, text string) {
+func (j *jobs) act(command *berthv1.Command) (outcome berthv1.CommandOutcome, code berthv1.AgentErrorCode, text string) {
 	domain, there := j.node.find(command.GetVmId())
 	switch {
 	case command.GetStart() != nil:
 		if there {
-			return failed, "exists", fmt.Sprintf("the domain runs already under epoch %d", domain.Epoch)
+			return failed, exists, fmt.Sprintf("the domain runs already under epoch %d", domain.Epoch)
 		}
 		spec := command.GetStart().GetSpec()
 		j.node.put(hypervisor.Domain{
@@ -104,47 +112,49 @@ func (j *jobs) act(command *berthv1.Command) (outcome berthv1.CommandOutcome, co
 		return j.migrate(domain, there, command)
 	case command.GetResume() != nil:
 		if !there {
-			return failed, "not_found", "there is no such domain"
+			return failed, notFound, "there is no such domain"
 		}
 		domain.State, domain.Reason = hypervisor.Running, "unpaused"
 		j.node.put(domain, "resumed")
 	case command.GetDiscard() != nil && there && domain.State != hypervisor.Running:
 		j.node.remove(domain, "stopped")
 	}
-	return done, "", ""
+	return done, none, ""
 }
 
 // migrate moves a domain to another node of the fleet and leaves it paused there.
-func (j *jobs) migrate(domain hypervisor.Domain, there bool, command *berthv1.Command) (berthv1.CommandOutcome, string, string) {
+func (j *jobs) migrate(
+	domain hypervisor.Domain, there bool, command *berthv1.Command,
+) (berthv1.CommandOutcome, berthv1.AgentErrorCode, string) {
 	target := j.fleet.node(command.GetMigrate().GetTargetUri())
 	switch {
 	case !there:
-		return failed, "not_found", "there is no such domain"
+		return failed, notFound, "there is no such domain"
 	case target == nil:
-		return failed, "unreachable", "no simulated node is at " + command.GetMigrate().GetTargetUri()
+		return failed, unavailable, "no simulated node is at " + command.GetMigrate().GetTargetUri()
 	}
 	if _, taken := target.find(domain.UUID); taken {
-		return failed, "exists", "the target has the domain already"
+		return failed, exists, "the target has the domain already"
 	}
 	moved := domain
 	moved.State, moved.Reason, moved.Epoch = hypervisor.Paused, "migrated", command.GetMigrate().GetTargetEpoch()
 	moved.OperationID = command.GetOperationId()
 	j.node.remove(domain, "migrated")
 	target.put(moved, "suspended")
-	return done, "", ""
+	return done, none, ""
 }
 
 // finish makes the answer, with what the node shows now.
 func (j *jobs) finish(
-	command *berthv1.Command, outcome berthv1.CommandOutcome, code, text string,
+	command *berthv1.Command, outcome berthv1.CommandOutcome, code berthv1.AgentErrorCode, text string,
 ) *berthv1.CommandResult {
 	domain, there := j.node.find(command.GetVmId())
 	if !there {
 		domain = hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName(), State: hypervisor.Absent}
 	}
 	return &berthv1.CommandResult{
-		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: outcome, ErrorCode: code, Error: text,
-		Domain: telemetry.Domain(domain),
+		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: outcome, Code: code, ErrorCode: errorcode.Word(code),
+		Error: text, Domain: telemetry.Domain(domain),
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/agents"
-	"berth/coordinator/cluster"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -58,7 +58,7 @@ func newLeader(t *testing.T) *leader {
 	store := state.NewStore()
 	command := state.Command{
 		Key: "setup", Kind: "setup", At: time.Now(), Expect: []state.Expectation{{Table: state.Nodes, ID: "n1"}},
-		Nodes: []cluster.Node{{ID: "n1", Name: "node1", Cluster: cluster.DefaultCluster}},
+		Nodes: []model.Node{{ID: "n1", Name: "node1", Cluster: model.DefaultCluster}},
 	}
 	entry, err := command.Encode()
 	if err != nil {
@@ -166,21 +166,21 @@ func TestANodeEnrolsReportsAndDoesWhatItIsTold(t *testing.T) {
 		}
 	}()
 
-	facts := func() cluster.NodeFacts { return l.inventory.Facts("n1", time.Now()) }
+	facts := func() model.NodeFacts { return l.inventory.Facts("n1", time.Now()) }
 	for _, term := range []uint64{1, 2} { // the second one is a failover: the node comes back by itself
 		l.Lead(term)
 		eventually(t, "a whole report", func() bool {
 			f := facts()
-			return f.Liveness == cluster.Up && f.Inventory && f.Telemetry && f.DomainsKnown && f.Memory == 8*units.GiB
+			return f.Liveness == model.Up && f.Inventory && f.Telemetry && f.DomainsKnown && f.Memory == 8*units.GiB
 		})
 		order := operation.Order{
 			Node: "n1", Operation: "start", Step: 1, Action: operation.ActStart, VM: vm, VMName: "web", Epoch: 1,
-			Spec: cluster.VMSpec{Memory: units.GiB, VCPUs: 2},
+			Spec: model.VMSpec{Memory: units.GiB, VCPUs: 2},
 		}
 		if !l.Order(term, order) {
 			t.Fatal("there is no session to send the order on")
 		}
-		if answer := <-l.answers; answer.Outcome != operation.OutcomeDone || answer.Seen.State != cluster.DomainRunning {
+		if answer := <-l.answers; answer.Outcome != operation.OutcomeDone || answer.Seen.State != model.DomainRunning {
 			t.Errorf("term %d: the answer is %+v", term, answer)
 		}
 		eventually(t, "the domain's report", func() bool { return len(facts().Domains) == 1 })

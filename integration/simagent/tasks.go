@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"berth/agent/errorcode"
 	"berth/agent/tasks"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -14,28 +15,28 @@ type work struct{ node *node }
 // Do answers a task. What a tunnel brings is read and thrown away; a guest's console says again what is typed.
 func (w work) Do(ctx context.Context, task *berthv1.Task, dig tasks.Dig) *berthv1.TaskResult {
 	result := &berthv1.TaskResult{Id: task.GetId(), Done: true}
-	fail := func(code, text string) *berthv1.TaskResult {
-		return &berthv1.TaskResult{Id: task.GetId(), ErrorCode: code, Error: text}
+	fail := func(code berthv1.AgentErrorCode, text string) *berthv1.TaskResult {
+		return &berthv1.TaskResult{Id: task.GetId(), Code: code, ErrorCode: errorcode.TaskWord(code), Error: text}
 	}
 	switch {
 	case task.GetFetch() != nil:
 		tunnel, err := dig(ctx, task.GetFetch().GetTicket())
 		if err != nil {
-			return fail("internal", err.Error())
+			return fail(berthv1.AgentErrorCode_AGENT_ERROR_CODE_INTERNAL, err.Error())
 		}
 		defer tunnel.Close()
 		read, err := io.Copy(io.Discard, tunnel)
 		if err != nil || read != task.GetFetch().GetSizeBytes() {
-			return fail("invalid", "the file ended too early")
+			return fail(berthv1.AgentErrorCode_AGENT_ERROR_CODE_INVALID, "the file ended too early")
 		}
 		result.AllocatedBytes = read
 	case task.GetConsole() != nil:
 		if _, there := w.node.find(task.GetConsole().GetVmId()); !there {
-			return fail("not_found", "there is no such domain")
+			return fail(berthv1.AgentErrorCode_AGENT_ERROR_CODE_NOT_FOUND, "there is no such domain")
 		}
 		tunnel, err := dig(ctx, task.GetConsole().GetTicket())
 		if err != nil {
-			return fail("internal", err.Error())
+			return fail(berthv1.AgentErrorCode_AGENT_ERROR_CODE_INTERNAL, err.Error())
 		}
 		defer tunnel.Close()
 		_, _ = io.Copy(tunnel, tunnel)

@@ -46,7 +46,12 @@ func TestImagesThatCannotBeTrustedAreRefused(t *testing.T) {
 	_, err = s.lab.Operator.Exec(s.Context(), "truncate", "-s", sized(int64(localRoom+64*units.MiB)), big)
 	s.must(err)
 	s.refuses([]refusal{
-		{"larger than the pool", []string{"image", "import", big, "--name", "odd", "--pool", "east-own", "--format", "raw"}, 1, []string{"east-own"}},
+		{
+			"larger than the pool",
+			[]string{"image", "import", big, "--name", "odd", "--pool", "east-own", "--format", "raw"},
+			1,
+			[]string{"east-own"},
+		},
 	})
 	if listed := s.does("image", "list", "-o", "name"); strings.TrimSpace(listed) != "image/"+bootImage {
 		t.Errorf("after nothing but refusals the images are %q", listed)
@@ -80,7 +85,9 @@ func TestAnImageOfALocalPoolIsOnEachNode(t *testing.T) {
 func (s *site) spoolIsEmpty() {
 	s.Helper()
 	for _, c := range s.lab.Coordinators {
-		found, err := c.Exec(s.Context(), "find", "/var/lib/berth", "-type", "f", "-size", "+2M", "-not", "-name", "*.db", "-not", "-path", "*/raft/*")
+		found, err := c.Exec(
+			s.Context(), "find", "/var/lib/berth", "-type", "f", "-size", "+2M", "-not", "-name", "*.db", "-not", "-path", "*/raft/*",
+		)
 		s.must(err)
 		if strings.TrimSpace(found) != "" {
 			s.Errorf("%s still has %s", c.Name, found)

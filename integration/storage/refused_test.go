@@ -26,9 +26,19 @@ func TestWhatCannotWorkLeavesNothingBehind(t *testing.T) {
 		{"a bridge that no node has", start("--nic", "nobridge"), 2, []string{"network", "ghost0"}},
 		{"smaller than its image", start("--image", bootImage, "--root-size", "8M"), 1, []string{bootImage}},
 		{"a pool that does not exist", start("--root-size", "8M", "--pool", "ghost"), 1, []string{`"ghost"`}},
-		{"a planner that does not exist", []string{"offer", "add", "odd", "--for", "vm", "--planner", "user-shuffling"}, 64, []string{"user-shuffling", "user-dispersing", "first-fit"}},
+		{
+			"a planner that does not exist",
+			[]string{"offer", "add", "odd", "--for", "vm", "--planner", "user-shuffling"},
+			64,
+			[]string{"user-shuffling", "user-dispersing", "first-fit"},
+		},
 		{"a planner for what is not placed", []string{"offer", "add", "odd", "--for", "disk", "--planner", "first-fit"}, 1, []string{"planner"}},
-		{"another planner", []string{"apply", "-f", s.file("planner.yaml", "format: berth/estate/v1\noffers:\n  - {name: spread, for: vm, planner: first-fit}\n")}, 1, []string{"planner", "placed anew"}},
+		{
+			"another planner",
+			[]string{"apply", "-f", s.file("planner.yaml", "format: berth/estate/v1\noffers:\n  - {name: spread, for: vm, planner: first-fit}\n")},
+			1,
+			[]string{"planner", "placed anew"},
+		},
 	})
 
 	// QEMU does not start: the kernel is not there. The volume was made before, and is gone again.

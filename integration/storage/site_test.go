@@ -134,7 +134,8 @@ func (s *site) furnish(ctx context.Context) error {
 // bootImage is the guests' image, in the pool east-rack.
 const bootImage = "boot"
 
-// end checks that no guest has ever run twice, and puts the lab back as it was and checks that every pool has what it had. Otherwise the lab is taken down, so that the
+// end checks that no guest has ever run twice, and puts the lab back as it was and checks that every pool has what it had.
+// Otherwise the lab is taken down, so that the
 // next test gets another one.
 func (s *site) end() {
 	for _, fault := range s.watch.Faults() {

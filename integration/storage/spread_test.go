@@ -33,7 +33,10 @@ func TestTwentyVMsAtOnceSpreadEvenly(t *testing.T) {
 	// A volume is in a pool of the pod that its VM is in.
 	for _, h := range s.lab.Hosts {
 		for _, name := range s.running()[h.Name] {
-			s.has(h, map[bool]string{true: "rack", false: "local"}[strings.HasSuffix(s.root(name).GetPool(), "-rack")], s.root(name).GetVolume(), true)
+			s.has(
+				h, map[bool]string{true: "rack", false: "local"}[strings.HasSuffix(s.root(name).GetPool(), "-rack")], s.root(name).GetVolume(),
+				true,
+			)
 		}
 	}
 	said := s.berth(0, []string{"customer", "spread", "acme"}, "20", "pods", "2 of 2", "clusters", "nodes", "4 of 4", "5")
@@ -107,7 +110,12 @@ func TestANamedPlaceBinds(t *testing.T) {
 	}
 	s.does("pod", "add", "pod-empty", "--zone", "home")
 	s.refuses([]refusal{
-		{"a pod without clusters", []string{"vm", "start", "nowhere", "--memory", "64M", "--pod", "pod-empty"}, 1, []string{"pod-empty", "no clusters"}},
+		{
+			"a pod without clusters",
+			[]string{"vm", "start", "nowhere", "--memory", "64M", "--pod", "pod-empty"},
+			1,
+			[]string{"pod-empty", "no clusters"},
+		},
 		{"a pod that does not exist", []string{"vm", "start", "nowhere", "--memory", "64M", "--pod", "ghost"}, 1, []string{`"ghost"`}},
 		{"a node that runs VMs", []string{"node", "set", s.host("web0").Name, "--cluster", "east"}, 1, []string{"web"}},
 	})

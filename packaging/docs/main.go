@@ -24,7 +24,10 @@ var programs = []struct {
 	root  *cobra.Command
 	pages []string
 }{
-	{cli.New(cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()}), []string{"berth-coordinator.yaml.5"}},
+	{
+		cli.New(cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()}),
+		[]string{"berth-coordinator.yaml.5"},
+	},
 	{command.New(), []string{"berth-agent.yaml.5", "berth-libvirt-certs.8"}},
 }
 

@@ -19,7 +19,7 @@ type Capabilities struct {
 	ThreadsPerCore int
 	NUMACells      int
 	DomainTypes    []string // for guests of the node's own architecture: kvm, qemu
-	MachineTypes   []string // likewise; sorted, aliases and what they stand for
+	MachineTypes   []string // sorted, aliases and what they stand for
 }
 
 // ParseCapabilities reads the document of virConnectGetCapabilities.
@@ -96,7 +96,9 @@ const (
 // Machine chooses how this node runs VMs. virtType is VirtAuto, VirtKVM or VirtQEMU.
 func (c Capabilities) Machine(virtType string) (Machine, error) {
 	if len(c.DomainTypes) == 0 {
-		return Machine{}, fmt.Errorf("the hypervisor can run no guest of this node's architecture %q: install the QEMU system emulator for it", c.Arch)
+		return Machine{}, fmt.Errorf(
+			"the hypervisor can run no guest of this node's architecture %q: install the QEMU system emulator for it", c.Arch,
+		)
 	}
 	switch virtType {
 	case VirtAuto, "":
@@ -109,7 +111,9 @@ func (c Capabilities) Machine(virtType string) (Machine, error) {
 		return Machine{}, fmt.Errorf("virt_type %q: write auto, kvm or qemu", virtType)
 	}
 	if !slices.Contains(c.DomainTypes, virtType) {
-		return Machine{}, fmt.Errorf("the hypervisor offers %v on this node, not %q: check that /dev/kvm exists, or set virt_type", c.DomainTypes, virtType)
+		return Machine{}, fmt.Errorf(
+			"the hypervisor offers %v on this node, not %q: check that /dev/kvm exists, or set virt_type", c.DomainTypes, virtType,
+		)
 	}
 	machine := Machine{DomainType: virtType, Arch: c.Arch}
 	for _, preferred := range []string{"q35", "pc", "virt", "s390-ccw-virtio", "pseries"} {

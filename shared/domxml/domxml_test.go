@@ -259,7 +259,8 @@ func TestWithIdentityFindsItsPlace(t *testing.T) {
 			"<domain><name>web-1</name><uuid>" + uuid + "</uuid><metadata><x:y xmlns:x='urn:x'/>" + mark + "</metadata></domain>",
 		},
 		"old marks go, whatever their prefix": {
-			"<domain><name>a</name><uuid>b</uuid><metadata><vm xmlns='" + Namespace + "' epoch='1'>z</vm><k:vm xmlns:k='" + Namespace + "'/></metadata></domain>",
+			"<domain><name>a</name><uuid>b</uuid><metadata><vm xmlns='" + Namespace + "' epoch='1'>z</vm><k:vm xmlns:k='" + Namespace +
+				"'/></metadata></domain>",
 			"<domain><name>web-1</name><uuid>" + uuid + "</uuid><metadata>" + mark + "</metadata></domain>",
 		},
 		"names further down stay": {

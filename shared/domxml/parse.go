@@ -12,7 +12,7 @@ import (
 // Info is what Berth needs to know of a domain document.
 type Info struct {
 	Name        string // empty if the document has none
-	UUID        string // likewise
+	UUID        string // empty if the document has none
 	Type        string // kvm or qemu
 	Arch        string // empty: the node's own
 	Machine     string // empty: the hypervisor's default

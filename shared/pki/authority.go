@@ -98,7 +98,7 @@ func (a *Authority) ClusterID() string { return a.clusterID }
 // CertificatePEM is the certificate that everybody in the cluster trusts.
 func (a *Authority) CertificatePEM() []byte { return certificatePEM(a.certificate.Raw) }
 
-// KeyPEM is the authority's secret: whoever has it is the cluster.
+// KeyPEM is the authority's secret: its holder can sign for the whole cluster.
 func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
 
 // Sign makes a certificate for the key of csrPEM, valid from ten minutes before now for validity, but never longer than

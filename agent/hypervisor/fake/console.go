@@ -52,7 +52,7 @@ func (h *Hypervisor) OpenConsole(ctx context.Context, uuid string, force bool) (
 	return opened, nil
 }
 
-// endConsole cuts off whoever has the console. The wire is locked.
+// endConsole disconnects the holder of the console. The wire is locked.
 func (h *Hypervisor) endConsole(uuid string) {
 	if c, open := h.consoles[uuid]; open {
 		delete(h.consoles, uuid)

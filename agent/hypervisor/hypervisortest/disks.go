@@ -152,7 +152,8 @@ func abortCopy(t *testing.T, bench Bench) {
 		})
 	}()
 	var job hypervisor.Job
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && (!job.Active || job.DiskTotal == 0); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) &&
+		(!job.Active || job.DiskTotal == 0); time.Sleep(50 * time.Millisecond) {
 		job, _ = source.Job(t.Context(), g.id.UUID, false)
 	}
 	if job.DiskTotal != 32*mebibyte || job.DiskRemaining > job.DiskTotal || job.DataTotal < job.DiskTotal {

@@ -179,7 +179,9 @@ func noPool(t *testing.T, bench Bench) {
 func refusedVolumes(t *testing.T, bench Bench) {
 	hv, name := bench.Source.Hypervisor, bench.volume(t, bench.Source, bench.Pool)
 	for _, bad := range []hypervisor.NewVolume{
-		{Format: hypervisor.FormatQCOW2}, {Format: hypervisor.FormatRaw, CapacityBytes: -1}, {Format: "vmdk", CapacityBytes: mebibyte}, {CapacityBytes: mebibyte},
+		{Format: hypervisor.FormatQCOW2}, {
+			Format: hypervisor.FormatRaw, CapacityBytes: -1,
+		}, {Format: "vmdk", CapacityBytes: mebibyte}, {CapacityBytes: mebibyte},
 	} {
 		bad.Pool, bad.Name = bench.Pool, name
 		wantErr(t, bad.Format, hv.CreateVolume(t.Context(), bad), hypervisor.ErrUnsupported)
@@ -212,7 +214,9 @@ func uploads(t *testing.T, bench Bench) {
 
 // qcow2Header is the beginning of a version 2 file of 16 MiB, as QEMU's docs/interop/qcow2.rst lays it out.
 var qcow2Header = append(
-	[]byte("QFI\xfb\x00\x00\x00\x02"+"\x00\x00\x00\x00\x00\x00\x00\x00"+"\x00\x00\x00\x00"+"\x00\x00\x00\x10"+"\x00\x00\x00\x00\x01\x00\x00\x00"),
+	[]byte(
+		"QFI\xfb\x00\x00\x00\x02"+"\x00\x00\x00\x00\x00\x00\x00\x00"+"\x00\x00\x00\x00"+"\x00\x00\x00\x10"+"\x00\x00\x00\x00\x01\x00\x00\x00",
+	),
 	make([]byte, 512-32)...)
 
 var errSource = errors.New("the sender has given up")

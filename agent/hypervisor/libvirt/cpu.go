@@ -25,7 +25,7 @@ func (h *Hypervisor) readCPUs(conn *libvirtgo.Connect, capabilitiesXML string) (
 	}
 	machine, err := capabilities.Machine(h.virt)
 	if err != nil {
-		return guestCPUs{}, nil // it runs no guests; whoever starts one is told why
+		return guestCPUs{}, nil // it runs no guests; a start there is told why
 	}
 	text, err := conn.GetDomainCapabilities("", machine.Arch, machine.Type, machine.DomainType, 0)
 	if is(err, libvirtgo.ERR_NO_SUPPORT) {

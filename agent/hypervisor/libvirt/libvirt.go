@@ -45,7 +45,7 @@ type Hypervisor struct {
 	virt      string
 
 	// starting has the UUIDs whose start libvirtd was asked for and has not answered. None of them is positively absent,
-	// also when whoever asked has left: a daemon that hangs carries the order out when it comes back.
+	// also when the caller has left: a daemon that hangs carries the order out when it comes back.
 	starting sync.Map
 
 	cancel context.CancelFunc
@@ -68,7 +68,9 @@ type Options struct {
 // ParseVersion reads a version such as 9.0.0 the way libvirt counts.
 func ParseVersion(text string) (uint32, error) {
 	var major, minor, release uint32
-	if n, err := fmt.Sscanf(text+".0.0", "%d.%d.%d", &major, &minor, &release); err != nil || n != 3 || major > 999 || minor > 999 || release > 999 {
+	if n, err := fmt.Sscanf(
+		text+".0.0", "%d.%d.%d", &major, &minor, &release,
+	); err != nil || n != 3 || major > 999 || minor > 999 || release > 999 {
 		return 0, fmt.Errorf("libvirt version %q: write for instance 9.0.0", text)
 	}
 	return major*1_000_000 + minor*1000 + release, nil

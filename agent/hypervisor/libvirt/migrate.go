@@ -129,7 +129,9 @@ func dataURI(options hypervisor.MigrateOptions) (string, error) {
 			return "", fmt.Errorf("%w: target URI: %w", hypervisor.ErrUnsupported, err)
 		}
 		if host = target.Hostname(); host == "" {
-			return "", fmt.Errorf("%w: target URI %q names no host: write for instance qemu+tls://HOST/system", hypervisor.ErrUnsupported, options.TargetURI)
+			return "", fmt.Errorf(
+				"%w: target URI %q names no host: write for instance qemu+tls://HOST/system", hypervisor.ErrUnsupported, options.TargetURI,
+			)
 		}
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {

@@ -62,7 +62,9 @@ func volumeXML(volume hypervisor.NewVolume, backing *hypervisor.Volume) (string,
 		case volume.BackingFormat != hypervisor.FormatRaw && volume.BackingFormat != hypervisor.FormatQCOW2:
 			return "", fmt.Errorf("%w: a thin copy of a volume of format %q: write raw or qcow2", hypervisor.ErrUnsupported, volume.BackingFormat)
 		case volume.CapacityBytes < backing.CapacityBytes:
-			return "", fmt.Errorf("%w: %d bytes are less than the %d of %s", hypervisor.ErrUnsupported, volume.CapacityBytes, backing.CapacityBytes, backing.Name)
+			return "", fmt.Errorf(
+				"%w: %d bytes are less than the %d of %s", hypervisor.ErrUnsupported, volume.CapacityBytes, backing.CapacityBytes, backing.Name,
+			)
 		}
 		model.BackingStore = &libvirtxml.StorageVolumeBackingStore{
 			Path: backing.Path, Format: &libvirtxml.StorageVolumeTargetFormat{Type: volume.BackingFormat},
@@ -78,7 +80,10 @@ func makeVolume(ctx context.Context, pool *libvirtgo.StoragePool, name, xml stri
 		return err
 	}
 	if !slices.Contains(filePools, kind.Type) {
-		return fmt.Errorf("%w: pool %s is of type %s: Berth makes volumes in pools of type dir, fs or netfs", hypervisor.ErrUnsupported, kind.Name, kind.Type)
+		return fmt.Errorf(
+			"%w: pool %s is of type %s: Berth makes volumes in pools of type dir, fs or netfs", hypervisor.ErrUnsupported, kind.Name,
+			kind.Type,
+		)
 	}
 	for attempt := 1; ; attempt++ {
 		volume, err := pool.StorageVolCreateXML(xml, 0)

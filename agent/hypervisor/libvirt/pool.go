@@ -133,7 +133,7 @@ func (p *pool) waiting() (count int, since time.Time) {
 // errHung marks the error of a call that was left behind at its deadline.
 var errHung = errors.New("libvirtd gave no answer in time (stuck)")
 
-// The stages of a call. Whoever takes it out of dialling decides whether libvirtd is asked at all.
+// The stages of a call. The one that takes it out of dialling decides whether libvirtd is asked at all.
 const (
 	dialling int32 = iota
 	called

@@ -186,7 +186,9 @@ func (h *Hypervisor) lookupVolume(ctx context.Context, conn *libvirtgo.Connect, 
 }
 
 // change runs a call that changes a volume of an active pool.
-func (h *Hypervisor) change(ctx context.Context, verb, pool, name string, call func(*libvirtgo.Connect, *libvirtgo.StoragePool) error) error {
+func (h *Hypervisor) change(
+	ctx context.Context, verb, pool, name string, call func(*libvirtgo.Connect, *libvirtgo.StoragePool) error,
+) error {
 	err := act(ctx, h, &h.storage, func(conn *libvirtgo.Connect) error {
 		return h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error { return call(conn, p) })
 	})

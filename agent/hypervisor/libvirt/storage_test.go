@@ -26,7 +26,8 @@ func TestVolumesOfTheTestDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := h.LookupVolume(t.Context(), pool, "disk")
-	if err != nil || found.Path != "/default-pool/disk" || found.CapacityBytes != 1<<20 || found.Format != hypervisor.FormatQCOW2 || found.Pool != pool {
+	if err != nil || found.Path != "/default-pool/disk" || found.CapacityBytes != 1<<20 ||
+		found.Format != hypervisor.FormatQCOW2 || found.Pool != pool {
 		t.Errorf("got %+v, %v", found, err)
 	}
 	if err := h.CreateVolume(t.Context(), wanted); !errors.Is(err, hypervisor.ErrExists) {
@@ -126,7 +127,9 @@ func TestStorageErrorsHaveCauses(t *testing.T) {
 		{libvirtgo.ERR_INTERNAL_ERROR, "qemu-img: x: Could not write: No space left on device", hypervisor.ErrNoSpace},
 		{libvirtgo.ERR_SYSTEM_ERROR, "cannot write: Disk quota exceeded", hypervisor.ErrNoSpace},
 	} {
-		if err := explain(libvirtgo.Error{Code: c.code, Message: c.message}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.message) {
+		if err := explain(
+			libvirtgo.Error{Code: c.code, Message: c.message},
+		); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("code %d: got %v, want %v", c.code, err, c.want)
 		}
 	}

@@ -91,7 +91,7 @@ func (w *watch) hold() (*libvirtgo.Connect, error) {
 	case w.conn == nil:
 		return nil, fmt.Errorf("%w: the connection is being closed", hypervisor.ErrUnavailable)
 	}
-	held := *w.conn // whoever closes a connection for the last time writes to it
+	held := *w.conn // closing a connection for the last time writes to it
 	return &held, explain(held.Ref())
 }
 
@@ -232,7 +232,9 @@ func (h *Hypervisor) register(w *watched) error {
 
 // registerResources has libvirt tell of pools and networks. Without it they are found out with the next inventory.
 func (h *Hypervisor) registerResources(w *watched) {
-	pools, err := w.conn.StoragePoolEventLifecycleRegister(nil, func(_ *libvirtgo.Connect, pool *libvirtgo.StoragePool, _ *libvirtgo.StoragePoolEventLifecycle) {
+	pools, err := w.conn.StoragePoolEventLifecycleRegister(nil, func(
+		_ *libvirtgo.Connect, pool *libvirtgo.StoragePool, _ *libvirtgo.StoragePoolEventLifecycle,
+	) {
 		name, _ := pool.GetName() // only for people
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventChanged, Detail: "storage pool " + name})
 	})
@@ -241,8 +243,10 @@ func (h *Hypervisor) registerResources(w *watched) {
 	} else {
 		w.others = append(w.others, func() error { return w.conn.StoragePoolEventDeregister(pools) })
 	}
-	networks, err := w.conn.NetworkEventLifecycleRegister(nil, func(_ *libvirtgo.Connect, network *libvirtgo.Network, _ *libvirtgo.NetworkEventLifecycle) {
-		name, _ := network.GetName() // likewise
+	networks, err := w.conn.NetworkEventLifecycleRegister(nil, func(
+		_ *libvirtgo.Connect, network *libvirtgo.Network, _ *libvirtgo.NetworkEventLifecycle,
+	) {
+		name, _ := network.GetName() // only for people
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventChanged, Detail: "network " + name})
 	})
 	if err != nil {

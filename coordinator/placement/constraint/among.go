@@ -6,7 +6,7 @@ import (
 	"berth/coordinator/placement/rule"
 )
 
-// among keeps a move to the targets that whoever proposed it found better, and to where the VM is.
+// among limits a move to the targets of its proposal and the VM's own node.
 var among = Constraint{
 	Name:      "among",
 	Doc:       "The node is one of those that the move may go to, where these are given, or the one that the VM is on.",
@@ -29,7 +29,7 @@ var among = Constraint{
 			sweepFew(in, out)
 			return
 		}
-		// A balancer offers hundreds of nodes: both lists are gone through once, which needs them in one order.
+		// A balancer proposes hundreds of nodes: one pass over both lists is enough if they are sorted alike.
 		among := in.Among
 		if !slices.IsSorted(among) {
 			among = slices.Sorted(slices.Values(among))
@@ -43,10 +43,10 @@ var among = Constraint{
 	},
 }
 
-// few is how many targets are looked up one by one.
+// few is up to how many targets are looked up one by one.
 const few = 8
 
-// sweepFew leaves only the targets and the VM's own node, if they were left so far.
+// sweepFew leaves only the targets and the VM's own node, if they were left before.
 func sweepFew(in *rule.Input, out []bool) {
 	var left [few + 1]int
 	n := 0

@@ -6,14 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // However many targets there are and in whatever order, both forms leave the same nodes.
 func TestAmongSweepsWhatItChecks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := rule.Input{Columns: &cluster.Columns{}}
+		in := rule.Input{Columns: &view.Columns{}}
 		for i := range rapid.IntRange(1, 40).Draw(t, "nodes") {
 			in.Columns.IDs = append(in.Columns.IDs, fmt.Sprintf("n%02d", i))
 		}

@@ -1,4 +1,4 @@
-// Package constraint has the hard rules of placement, one a file. A node that one of them refuses is no candidate, and a
+// Package constraint has the hard rules of placement, one in each file. A node that any of them refuses is no candidate. A
 // rule that cannot be evaluated refuses the node and says so.
 //
 // A new constraint is one file, one line in all.go and one golden test.
@@ -20,25 +20,25 @@ type Constraint struct {
 
 	// Mandatory constraints are part of every policy: no policy may place a VM where it was not asked for.
 	Mandatory bool
-	// Implied constraints are part of every policy too, and need not be listed: they came later than the policies that list
-	// what they have. A decision that is made again has those that it was made with.
+	// Implied constraints are part of every policy too, but policies need not list them, because they are newer than some
+	// policies. A decision that is replayed uses the constraints that it was made with.
 	Implied bool
 
 	// Check judges one node. It is pure and allocates nothing.
 	Check func(in *rule.Input, node int) rule.Verdict
-	// Say puts a refusal in words, with its figures.
+	// Say describes a refusal in words, with its figures.
 	Say func(in *rule.Input, node int, refusal rule.Verdict) string
-	// Relax tells the smallest change that would lift a refusal of a node that no other constraint refuses. It may be nil.
+	// Relax finds the smallest change that would lift a refusal of a node that no other constraint refuses. It may be nil.
 	Relax func(in *rule.Input, node int, refusal rule.Verdict) (rule.Relaxation, bool)
 
-	// Sweep is Check in its fast form: it marks every node that it refuses. It may be nil: then Check is asked for each node.
+	// Sweep is a fast form of Check: it marks every node that it refuses. Nil: Check is asked for each node.
 	Sweep func(in *rule.Input, out []bool)
-	// InRoom constraints need neither in a policy that has all of them: SweepRoom answers for them together.
+	// InRoom constraints need neither in a policy that has all of them, because SweepRoom checks them together.
 	InRoom bool
 }
 
-// SweepRoom marks every node that one of the constraints that are InRoom refuses. It reads the one column that is derived
-// from their inputs, and the age of the telemetry, which no column can hold.
+// SweepRoom marks every node that one of the InRoom constraints refuses. It reads the one column that is derived from their
+// inputs, and the age of the telemetry, which cannot be kept in a column.
 func SweepRoom(in *rule.Input, out []bool) {
 	room, sampled := in.Columns.Room[:len(out)], in.Columns.TelemetryAt[:len(out)]
 	since := in.Now - int64(in.Columns.OldestTelemetry())
@@ -49,10 +49,10 @@ func SweepRoom(in *rule.Input, out []bool) {
 	}
 }
 
-// unknown is the code of every refusal for want of input.
+// unknown is the code of every refusal because an input is missing.
 const unknown = "unknown"
 
-// exceed judges an amount that has to exceed what is needed ("must exceed", FCO step 1).
+// exceed judges an amount that must be larger than what is needed ("must exceed", FCO step 1).
 func exceed(available, needed units.Bytes) rule.Verdict {
 	verdict := rule.Verdict{
 		Passed: available > needed, Needed: float64(needed), Available: float64(available), Unit: rule.Bytes,
@@ -63,10 +63,10 @@ func exceed(available, needed units.Bytes) rule.Verdict {
 	return verdict
 }
 
-// needed is what a node must have more of than: the VM, those that come along, and the node's overhead.
+// needed is the memory that a node must exceed: the VM, the VMs that come along, and the node's overhead.
 func needed(in *rule.Input, node int) units.Bytes { return in.Memory + in.Columns.Overhead[node] }
 
-// short says how an amount falls short. Different figures that would look the same are printed finer.
+// short says how much is missing. Two figures that would look the same are printed with more digits.
 func short(refusal rule.Verdict, where string, in *rule.Input, node int) string {
 	available, wanted := units.Bytes(refusal.Available), units.Bytes(refusal.Needed)
 	who := "VM "
@@ -84,7 +84,7 @@ func short(refusal rule.Verdict, where string, in *rule.Input, node int) string 
 	return is + " " + where + ", more than " + needs + parts
 }
 
-// apart prints two amounts that print alike in the largest unit in which they differ.
+// apart prints two amounts in the largest unit in which they differ.
 func apart(a, b units.Bytes) (string, string) {
 	unit, name := units.Bytes(1), " B"
 	for _, larger := range []units.Bytes{units.MiB, units.KiB} {

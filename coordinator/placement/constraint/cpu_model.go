@@ -1,8 +1,8 @@
 package constraint
 
 import (
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // The causes of a refusal by cpuModel.
@@ -21,8 +21,8 @@ var cpuModel = Constraint{
 	Check: func(in *rule.Input, node int) rule.Verdict {
 		if in.CPU != "" && in.Columns.IDs[node] != in.Current {
 			switch hasModel(in, node) {
-			case cluster.HasIt:
-			case cluster.HasUnknown:
+			case view.HasIt:
+			case view.HasUnknown:
 				return rule.Refuse(unknown).AtAge(in.InventoryAge(node))
 			default:
 				return rule.Refuse(noModel).AtAge(in.InventoryAge(node))
@@ -45,7 +45,7 @@ var cpuModel = Constraint{
 			return "the node's CPU cannot be a " + in.CPU
 		case refusal.Code == otherCPU:
 			return "the VM has the CPU of its host passed through, and the node has another CPU"
-		case in.CPU != "" && hasModel(in, node) == cluster.HasUnknown:
+		case in.CPU != "" && hasModel(in, node) == view.HasUnknown:
 			return "the node has not told which CPU models it can run"
 		default:
 			return "the node has not told what CPU it has, and the VM has that of its host passed through"
@@ -56,7 +56,7 @@ var cpuModel = Constraint{
 			return
 		}
 		for node := range out {
-			if in.Columns.IDs[node] != in.Current && (in.CPU != "" && hasModel(in, node) != cluster.HasIt ||
+			if in.Columns.IDs[node] != in.Current && (in.CPU != "" && hasModel(in, node) != view.HasIt ||
 				in.PassedCPU != "" && hostCPU(in, node) != in.PassedCPU) {
 				out[node] = true
 			}
@@ -64,9 +64,9 @@ var cpuModel = Constraint{
 	},
 }
 
-func hasModel(in *rule.Input, node int) cluster.Has {
+func hasModel(in *rule.Input, node int) view.Has {
 	if in.Columns.Models == nil || in.Columns.Models.Has == nil {
-		return cluster.HasUnknown
+		return view.HasUnknown
 	}
 	return in.Columns.Models.Has[node]
 }

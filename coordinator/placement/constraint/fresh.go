@@ -3,8 +3,8 @@ package constraint
 import (
 	"fmt"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // The causes of a refusal by fresh.
@@ -25,15 +25,15 @@ var fresh = Constraint{
 		known := in.Columns.Known[node]
 		age, sampled := in.TelemetryAge(node)
 		switch {
-		case known&cluster.KnowsInventory == 0:
+		case known&view.KnowsInventory == 0:
 			return rule.Refuse(noInventory)
-		case known&cluster.KnowsDomains == 0:
+		case known&view.KnowsDomains == 0:
 			return rule.Refuse(noDomains).AtAge(in.InventoryAge(node))
 		case !sampled:
 			return rule.Refuse(noTelemetry)
 		case age > in.Columns.OldestTelemetry():
 			return rule.Refuse(stale).AtAge(age)
-		case known&cluster.KnowsLoad == 0:
+		case known&view.KnowsLoad == 0:
 			return rule.Refuse(noLoad).AtAge(age)
 		}
 		return rule.Pass().AtAge(age)

@@ -3,14 +3,15 @@ package constraint
 import (
 	"strconv"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
-// uncovered is the code of a refusal for want of headroom.
+// uncovered is the code of a refusal because headroom is missing.
 const uncovered = "uncovered"
 
-// headroom keeps so much free that the highly available VMs of nodes that fail can be restarted on the others.
+// headroom keeps enough free that the highly available VMs of failing nodes can be restarted on the others.
 var headroom = Constraint{
 	Name: "headroom",
 	Doc: "With the VM on the node, if as many nodes failed as the cluster keeps in spare, all their VMs with ha could be restarted " +
@@ -25,11 +26,11 @@ var headroom = Constraint{
 	Say: func(in *rule.Input, node int, _ rule.Verdict) string { return SayUncovered(in.Uncover(node)) },
 	Relax: func(in *rule.Input, node int, _ rule.Verdict) (rule.Relaxation, bool) {
 		return rule.Relaxation{
-			Text:  "with " + cluster.SettingSpareNodes + " 0, " + in.Name(node) + " would take it",
-			Apply: func(_ *cluster.Figures, in *rule.Input) { in.Headroom, in.Uncovered = nil, nil },
+			Text:  "with " + model.SettingSpareNodes + " 0, " + in.Name(node) + " would take it",
+			Apply: func(_ *view.Figures, in *rule.Input) { in.Headroom, in.Uncovered = nil, nil },
 		}, true
 	},
-	// What another constraint refuses need not be worked out.
+	// What another constraint refuses is not computed.
 	Sweep: func(in *rule.Input, out []bool) {
 		if in.Headroom == nil && in.Uncovered == nil {
 			return
@@ -40,13 +41,13 @@ var headroom = Constraint{
 	},
 }
 
-// SayUncovered puts in words what could not be restarted if nodes failed.
+// SayUncovered says in words what could not be restarted if nodes failed.
 func SayUncovered(u *rule.Uncovered) string {
 	const most = 3
 	vms := "VMs"
 	if u.Total == 1 {
 		vms = "VM"
 	}
-	return "if " + rule.Enumerate(u.Nodes, len(u.Nodes), cluster.MaxSpareNodes) + " failed, " + strconv.Itoa(u.Total) + " " + vms +
+	return "if " + rule.Enumerate(u.Nodes, len(u.Nodes), view.MaxSpareNodes) + " failed, " + strconv.Itoa(u.Total) + " " + vms +
 		" with ha (" + u.Memory.String() + ") could not be restarted: " + rule.Enumerate(u.VMs, u.Total, most)
 }

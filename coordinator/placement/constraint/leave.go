@@ -2,7 +2,7 @@ package constraint
 
 import "berth/coordinator/placement/rule"
 
-// leave makes a VM go: a drain empties its node, and a repair has nothing of a VM that stays.
+// leave makes a VM leave its node: a drain has to empty the node, and a repair is no repair if the VM stays.
 var leave = Constraint{
 	Name:      "leave",
 	Doc:       "The node is not the one that the VM is to leave.",

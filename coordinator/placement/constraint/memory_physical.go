@@ -1,8 +1,8 @@
 package constraint
 
 import (
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // memoryPhysical is FCO's contended free RAM: what is really free on the node now, less the full size of what telemetry
@@ -14,7 +14,7 @@ var memoryPhysical = Constraint{
 	InRoom: true,
 	Check: func(in *rule.Input, node int) rule.Verdict {
 		age, sampled := in.TelemetryAge(node)
-		if !sampled || in.Columns.Known[node]&cluster.KnowsFree == 0 {
+		if !sampled || in.Columns.Known[node]&view.KnowsFree == 0 {
 			return rule.Refuse(unknown)
 		}
 		return exceed(in.Columns.Free[node], needed(in, node)).AtAge(age)

@@ -4,8 +4,9 @@ import (
 	"math"
 	"strconv"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -17,7 +18,7 @@ var memoryPromised = Constraint{
 		"exceeds the VM plus the overhead.",
 	InRoom: true,
 	Check: func(in *rule.Input, node int) rule.Verdict {
-		if in.Columns.Known[node]&cluster.KnowsInventory == 0 {
+		if in.Columns.Known[node]&view.KnowsInventory == 0 {
 			return rule.Refuse(unknown)
 		}
 		return exceed(in.Columns.PromisedFree(node), needed(in, node)).AtAge(in.InventoryAge(node))
@@ -39,7 +40,7 @@ var memoryPromised = Constraint{
 		return rule.Relaxation{
 			Text: "with ram_ratio " + strconv.FormatFloat(ratio, 'g', -1, 64) + ", " + in.Name(node) + " would take it",
 			Cost: ratio - in.Columns.RAMRatio[node],
-			Apply: func(figures *cluster.Figures, _ *rule.Input) {
+			Apply: func(figures *view.Figures, _ *rule.Input) {
 				figures.RAMRatio[0], figures.Promised[0] = ratio, units.Bytes(float64(figures.Memory[0])*ratio)
 			},
 		}, true
@@ -47,10 +48,10 @@ var memoryPromised = Constraint{
 }
 
 // enoughRatio is the smallest RAM contention ratio, in hundredths, that leaves more to promise than is needed.
-func enoughRatio(c *cluster.Columns, node int, needed units.Bytes) (float64, bool) {
+func enoughRatio(c *view.Columns, node int, needed units.Bytes) (float64, bool) {
 	wanted := float64(c.Used[node]) + float64(needed)
 	hundredths := math.Ceil(wanted / float64(c.Memory[node]) * 100)
-	for ; hundredths/100 <= cluster.MaxRAMRatio; hundredths++ {
+	for ; hundredths/100 <= model.MaxRAMRatio; hundredths++ {
 		if math.Floor(float64(c.Memory[node])*(hundredths/100)) > wanted {
 			return hundredths / 100, true
 		}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 var network = Constraint{
@@ -15,9 +15,9 @@ var network = Constraint{
 	Check: func(in *rule.Input, node int) rule.Verdict {
 		for _, name := range in.Networks {
 			switch column := networkColumn(in, name); {
-			case column == nil || column.Has[node] == cluster.HasUnknown:
+			case column == nil || column.Has[node] == view.HasUnknown:
 				return rule.Refuse(unknown).AtAge(in.InventoryAge(node))
-			case column.Has[node] != cluster.HasIt:
+			case column.Has[node] != view.HasIt:
 				return rule.Refuse("no_network").AtAge(in.InventoryAge(node))
 			}
 		}
@@ -29,10 +29,10 @@ var network = Constraint{
 		}
 		var lacking []string
 		for _, name := range in.Networks {
-			if column := networkColumn(in, name); column == nil || column.Has[node] == cluster.HasIt {
+			if column := networkColumn(in, name); column == nil || column.Has[node] == view.HasIt {
 				continue
 			}
-			if bridge, is := strings.CutPrefix(name, cluster.BridgePrefix); is {
+			if bridge, is := strings.CutPrefix(name, view.BridgePrefix); is {
 				lacking = append(lacking, "no bridge "+bridge)
 			} else {
 				lacking = append(lacking, "no active network "+name)
@@ -44,15 +44,15 @@ var network = Constraint{
 		for _, name := range in.Networks {
 			column := networkColumn(in, name)
 			for node := range out {
-				out[node] = out[node] || column == nil || column.Has[node] != cluster.HasIt
+				out[node] = out[node] || column == nil || column.Has[node] != view.HasIt
 			}
 		}
 	},
 }
 
 // networkColumn finds the column of a network. It is nil when nothing is known of the network on any node.
-func networkColumn(in *rule.Input, name string) *cluster.NetworkColumn {
-	at := slices.IndexFunc(in.Columns.Networks, func(c cluster.NetworkColumn) bool { return c.Name == name })
+func networkColumn(in *rule.Input, name string) *view.NetworkColumn {
+	at := slices.IndexFunc(in.Columns.Networks, func(c view.NetworkColumn) bool { return c.Name == name })
 	if at < 0 {
 		return nil
 	}

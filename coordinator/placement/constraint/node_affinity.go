@@ -3,11 +3,13 @@ package constraint
 import (
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
-// nodeAffinity is oVirt's filter of hard VM-to-host rules. Several positive groups intersect; one without nodes is no rule.
+// nodeAffinity is oVirt's filter for hard VM-to-host rules. Several positive groups intersect; a rule without nodes is no
+// rule.
 var nodeAffinity = Constraint{
 	Name: "node-affinity",
 	Doc:  "The node is one of those that hard rules of the VM's affinity groups keep it on, and none of those that they keep it off.",
@@ -22,7 +24,7 @@ var nodeAffinity = Constraint{
 	},
 	Say: func(in *rule.Input, node int, _ rule.Verdict) string {
 		return sayGroups(brokenOfNodes(in, node), func(m *rule.Membership) string {
-			if m.Nodes.Polarity == cluster.Positive {
+			if m.Nodes.Polarity == model.Positive {
 				return "keeps its VMs on " + m.Listed
 			}
 			return "keeps its VMs off " + in.Name(node)
@@ -58,18 +60,18 @@ func only(set []int32, out []bool) {
 	}
 }
 
-// brokenOfNodes are the groups whose hard rule of nodes refuses the node.
+// brokenOfNodes is the groups whose hard rule for nodes refuses the node.
 func brokenOfNodes(in *rule.Input, node int) []*rule.Membership {
 	var broken []*rule.Membership
 	for i := range in.Groups {
-		if m := &in.Groups[i]; m.Nodes.Hard() && m.Has(node) == (m.Nodes.Polarity == cluster.Negative) {
+		if m := &in.Groups[i]; m.Nodes.Hard() && m.Has(node) == (m.Nodes.Polarity == model.Negative) {
 			broken = append(broken, m)
 		}
 	}
 	return broken
 }
 
-// sayGroups says of each group what it does.
+// sayGroups says what each group does.
 func sayGroups(groups []*rule.Membership, does func(m *rule.Membership) string) string {
 	text := ""
 	for i, m := range groups {
@@ -97,6 +99,6 @@ func withoutGroups(in *rule.Input, node int, groups []*rule.Membership) (rule.Re
 	return rule.Relaxation{
 		Text:  "without " + word + rule.Enumerate(names, len(names), len(names)) + ", " + in.Name(node) + " would take it",
 		Cost:  float64(len(names)),
-		Apply: func(_ *cluster.Figures, in *rule.Input) { in.Groups = rule.WithoutGroups(in.Groups, ids...) },
+		Apply: func(_ *view.Figures, in *rule.Input) { in.Groups = rule.WithoutGroups(in.Groups, ids...) },
 	}, true
 }

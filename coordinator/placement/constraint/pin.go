@@ -1,8 +1,8 @@
 package constraint
 
 import (
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 var pin = Constraint{
@@ -19,7 +19,7 @@ var pin = Constraint{
 	Relax: func(in *rule.Input, node int, _ rule.Verdict) (rule.Relaxation, bool) {
 		return rule.Relaxation{
 			Text:  "without asking for " + in.PinnedName + ", " + in.Name(node) + " would take it",
-			Apply: func(_ *cluster.Figures, in *rule.Input) { in.Pinned = "" },
+			Apply: func(_ *view.Figures, in *rule.Input) { in.Pinned = "" },
 		}, true
 	},
 	Sweep: func(in *rule.Input, out []bool) { onlyOne(in, in.Pinned, out) },

@@ -1,21 +1,22 @@
 package constraint
 
 import (
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 const inMaintenance = "maintenance"
 
 // standings are the codes of the ways not to stand well.
-var standings = map[cluster.Standing]string{
-	cluster.StandsUnheard:           unknown,
-	cluster.StandsInMaintenance:     inMaintenance,
-	cluster.StandsDownInMaintenance: inMaintenance,
-	cluster.StandsSuspect:           string(cluster.Suspect),
-	cluster.StandsUnreachable:       string(cluster.Unreachable),
-	cluster.StandsDegraded:          string(cluster.Degraded),
-	cluster.StandsFenced:            "fenced",
+var standings = map[view.Standing]string{
+	view.StandsUnheard:           unknown,
+	view.StandsInMaintenance:     inMaintenance,
+	view.StandsDownInMaintenance: inMaintenance,
+	view.StandsSuspect:           string(model.Suspect),
+	view.StandsUnreachable:       string(model.Unreachable),
+	view.StandsDegraded:          string(model.Degraded),
+	view.StandsFenced:            "fenced",
 }
 
 var running = Constraint{
@@ -25,7 +26,7 @@ var running = Constraint{
 	InRoom:    true,
 	Check: func(in *rule.Input, node int) rule.Verdict {
 		standing := in.Columns.Standing[node]
-		if standing == cluster.Stands {
+		if standing == view.Stands {
 			return rule.Pass()
 		}
 		if code, known := standings[standing]; known {
@@ -47,12 +48,12 @@ var running = Constraint{
 		return text
 	},
 	Relax: func(in *rule.Input, node int, _ rule.Verdict) (rule.Relaxation, bool) {
-		if in.Columns.Standing[node] != cluster.StandsInMaintenance {
+		if in.Columns.Standing[node] != view.StandsInMaintenance {
 			return rule.Relaxation{}, false
 		}
 		return rule.Relaxation{
 			Text:  "out of maintenance, " + in.Name(node) + " would take it",
-			Apply: func(figures *cluster.Figures, _ *rule.Input) { figures.Standing[0] = cluster.Stands },
+			Apply: func(figures *view.Figures, _ *rule.Input) { figures.Standing[0] = view.Stands },
 		}, true
 	},
 }

@@ -4,13 +4,14 @@ import (
 	"math"
 	"strconv"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
-// storage is whether the VM can have its disks on the node: those that are made are reached from there, and for the others
-// there is a pool with room.
+// storage checks whether the VM can have its disks on the node: the existing ones can be reached from there, and some pool
+// there has room for the others.
 var storage = Constraint{
 	Name: "storage",
 	Doc: "The VM's disks that are volumes can be had on the node: their pools are active there, those in a local pool are " +
@@ -58,7 +59,7 @@ var storage = Constraint{
 	},
 }
 
-// sayShortage says what one disk is in want of.
+// sayShortage says what one disk is missing.
 func sayShortage(in *rule.Input, short *rule.Shortage) string {
 	disk := &in.Disks[short.Disk]
 	who, pool := "disk "+disk.Name, "its pool"
@@ -112,7 +113,7 @@ func copied(in *rule.Input, node int) (rule.Relaxation, bool) {
 	}
 	return rule.Relaxation{
 		Text:  "with its disks copied along, " + in.Name(node) + " would take it",
-		Apply: func(_ *cluster.Figures, in *rule.Input) { in.CopyStorage = true },
+		Apply: func(_ *view.Figures, in *rule.Input) { in.CopyStorage = true },
 	}, true
 }
 
@@ -126,15 +127,15 @@ func promisedMore(in *rule.Input, node int, short *rule.Shortage) (rule.Relaxati
 		hundredths++
 	}
 	ratio := hundredths / 100
-	if ratio > cluster.MaxOverProvisioning {
+	if ratio > model.MaxOverProvisioning {
 		return rule.Relaxation{}, false
 	}
 	limit := units.Bytes(float64(figures.Capacity) * ratio)
 	return rule.Relaxation{
-		Text: "with " + cluster.SettingOverProvisioning + " " + strconv.FormatFloat(ratio, 'g', -1, 64) + " of pool " +
+		Text: "with " + model.SettingOverProvisioning + " " + strconv.FormatFloat(ratio, 'g', -1, 64) + " of pool " +
 			pool.Name + ", " + in.Name(node) + " would take it",
 		Cost: float64(limit - figures.Limit),
-		Apply: func(alone *cluster.Figures, _ *rule.Input) {
+		Apply: func(alone *view.Figures, _ *rule.Input) {
 			for i := range alone.Pools {
 				if alone.Pools[i].ID == pool.ID {
 					alone.Pools[i].On(0).Limit = limit

@@ -3,8 +3,8 @@ package constraint
 import (
 	"strings"
 
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // The causes of a refusal by vm-affinity.
@@ -14,9 +14,9 @@ const (
 	notSplit    = "split"
 )
 
-// vmAffinity is oVirt's filter of hard VM-to-VM rules: where other members of the VM's positive groups are, which count as
-// one group where they share VMs, is where it may go, anywhere as long as none is anywhere; where other members of its
-// negative groups are it may not.
+// vmAffinity is oVirt's filter for hard VM-to-VM rules. The VM may go to nodes with other members of its positive groups, and
+// to any node while none of them runs. Positive groups that share VMs count as one. It may not go to nodes with other members
+// of its negative groups.
 var vmAffinity = Constraint{
 	Name: "vm-affinity",
 	Doc:  "Hard rules of the VM's affinity groups have it with the other members on the node, and apart from none that is there.",
@@ -62,7 +62,7 @@ var vmAffinity = Constraint{
 	},
 }
 
-// brokenOfVMs are the groups that refuse the node for a cause.
+// brokenOfVMs is the groups that refuse the node for one cause.
 func brokenOfVMs(in *rule.Input, node int, cause string) []*rule.Membership {
 	var broken []*rule.Membership
 	for i := range in.Groups {
@@ -99,7 +99,7 @@ func whereabouts(in *rule.Input, m *rule.Membership) string {
 }
 
 // areOn names members on a node: "web-2 is on hv1".
-func areOn(p *cluster.Presence, node string) string {
+func areOn(p *view.Presence, node string) string {
 	const most = 3
 	verb := " are on "
 	if p.Count == 1 {

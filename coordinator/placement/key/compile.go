@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Level is one of the sixteen levels of the resource hierarchy (FCO step 2). A key at a lower level, that is at a later
@@ -44,9 +44,9 @@ func (l Level) String() string { return levelNames[l] }
 // Layer is what stands at one level above one VM.
 type Layer struct {
 	Level    Level
-	Resource string        // kind/name, for people
-	Keys     []cluster.Key // in any order
-	Sticky   bool          // copies of sticky keys: they lose against keys set on the same level
+	Resource string      // kind/name, for people
+	Keys     []model.Key // in any order
+	Sticky   bool        // copies of sticky keys: they lose against keys set on the same level
 }
 
 // Compiled is the key that won for its name.
@@ -59,7 +59,7 @@ type Compiled struct {
 
 // Overridden is a key that a lower level won over.
 type Overridden struct {
-	Class  cluster.KeyClass
+	Class  model.KeyClass
 	Value  float64
 	Weight float64
 	Level  string
@@ -71,7 +71,7 @@ type Overridden struct {
 // Billing-entity keys join the customer set; where both classes have a name at one level, the customer's wins.
 func Compile(layers []Layer) (system, customer []Compiled) {
 	type found struct {
-		key   cluster.Key
+		key   model.Key
 		layer *Layer
 	}
 	var systemKeys, customerKeys []found
@@ -79,7 +79,7 @@ func Compile(layers []Layer) (system, customer []Compiled) {
 		for _, one := range layers[i].Keys {
 			switch {
 			case one.Weight == 0:
-			case one.Class == cluster.SystemKey:
+			case one.Class == model.SystemKey:
 				systemKeys = append(systemKeys, found{one, &layers[i]})
 			default:
 				customerKeys = append(customerKeys, found{one, &layers[i]})
@@ -93,7 +93,7 @@ func Compile(layers []Layer) (system, customer []Compiled) {
 				cmp.Compare(a.key.Name, b.key.Name),
 				cmp.Compare(b.layer.Level, a.layer.Level),
 				cmp.Compare(rank(a.layer.Sticky), rank(b.layer.Sticky)),
-				cmp.Compare(rank(a.key.Class == cluster.BillingEntityKey), rank(b.key.Class == cluster.BillingEntityKey)),
+				cmp.Compare(rank(a.key.Class == model.BillingEntityKey), rank(b.key.Class == model.BillingEntityKey)),
 			)
 		})
 		var compiled []Compiled
@@ -135,10 +135,10 @@ func WeightedOf(compiled []Compiled) []Weighted {
 }
 
 // ResidentsOf are the compiled customer keys as the VM shows them to others: without their weights.
-func ResidentsOf(customer []Weighted) []cluster.ResidentKey {
-	residents := make([]cluster.ResidentKey, 0, len(customer))
+func ResidentsOf(customer []Weighted) []model.ResidentKey {
+	residents := make([]model.ResidentKey, 0, len(customer))
 	for i := range customer {
-		residents = append(residents, cluster.ResidentKey{Class: customer[i].Class, Name: customer[i].Name, Value: customer[i].Value})
+		residents = append(residents, model.ResidentKey{Class: customer[i].Class, Name: customer[i].Name, Value: customer[i].Value})
 	}
 	return residents
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
-func system(name string, value, weight float64) cluster.Key {
-	return cluster.Key{Class: cluster.SystemKey, Name: name, Value: value, Weight: weight}
+func system(name string, value, weight float64) model.Key {
+	return model.Key{Class: model.SystemKey, Name: name, Value: value, Weight: weight}
 }
 
-func customer(name string, value, weight float64) cluster.Key {
-	return cluster.Key{Class: cluster.CustomerKey, Name: name, Value: value, Weight: weight}
+func customer(name string, value, weight float64) model.Key {
+	return model.Key{Class: model.CustomerKey, Name: name, Value: value, Weight: weight}
 }
 
-func reseller(name string, value, weight float64) cluster.Key {
-	return cluster.Key{Class: cluster.BillingEntityKey, Name: name, Value: value, Weight: weight}
+func reseller(name string, value, weight float64) model.Key {
+	return model.Key{Class: model.BillingEntityKey, Name: name, Value: value, Weight: weight}
 }
 
-func layer(level Level, keys ...cluster.Key) Layer {
+func layer(level Level, keys ...model.Key) Layer {
 	return Layer{Level: level, Resource: "at/" + level.String(), Keys: keys}
 }
 
 func TestCompile(t *testing.T) {
-	won := func(key cluster.Key, level Level, overrode ...Overridden) Compiled {
+	won := func(key model.Key, level Level, overrode ...Overridden) Compiled {
 		return Compiled{
 			Weighted: Weighted{Name: key.Name, Value: key.Value, Weight: key.Weight, Class: key.Class, Level: level.String()},
 			From:     "at/" + level.String(), Overrode: overrode,
 		}
 	}
-	lost := func(key cluster.Key, level Level) Overridden {
+	lost := func(key model.Key, level Level) Overridden {
 		return Overridden{Class: key.Class, Value: key.Value, Weight: key.Weight, Level: level.String(), From: "at/" + level.String()}
 	}
 	copied := layer(LevelServer, system("K", 7, 30))
@@ -97,7 +97,7 @@ func TestCompile(t *testing.T) {
 		},
 		"a copy of a reserved key loses against a billing entity's on the VM": {
 			layers: []Layer{
-				{Level: LevelServer, Resource: "at/vm", Keys: []cluster.Key{customer("_P", 3, 7)}, Sticky: true},
+				{Level: LevelServer, Resource: "at/vm", Keys: []model.Key{customer("_P", 3, 7)}, Sticky: true},
 				layer(LevelServer, reseller("_P", 1, 5)),
 			},
 			customer: []Compiled{won(reseller("_P", 1, 5), LevelServer, lost(customer("_P", 3, 7), LevelServer))},
@@ -117,7 +117,7 @@ func TestCompile(t *testing.T) {
 
 // The order in which layers and keys are given is of no account, and every key that has a weight is told of once.
 func TestCompileDoesNotDependOnOrder(t *testing.T) {
-	classes := []cluster.KeyClass{cluster.SystemKey, cluster.BillingEntityKey, cluster.CustomerKey}
+	classes := []model.KeyClass{model.SystemKey, model.BillingEntityKey, model.CustomerKey}
 	rapid.Check(t, func(t *rapid.T) {
 		var layers []Layer
 		weighted := 0
@@ -127,7 +127,7 @@ func TestCompileDoesNotDependOnOrder(t *testing.T) {
 				for _, name := range []string{"K", "L"} {
 					if rapid.Bool().Draw(t, "set") {
 						weight := rapid.SampledFrom([]float64{0, 5, -5}).Draw(t, "weight")
-						one.Keys = append(one.Keys, cluster.Key{Class: class, Name: name, Value: float64(level), Weight: weight})
+						one.Keys = append(one.Keys, model.Key{Class: class, Name: name, Value: float64(level), Weight: weight})
 						if weight != 0 {
 							weighted++
 						}
@@ -176,7 +176,7 @@ func TestLevelsHaveNames(t *testing.T) {
 func TestResidentsShowNoWeights(t *testing.T) {
 	_, compiled := Compile([]Layer{layer(LevelServer, customer("G", 7, -80)), layer(LevelVDC, reseller("T", 2, 5))})
 	got := ResidentsOf(WeightedOf(compiled))
-	want := []cluster.ResidentKey{{Class: cluster.CustomerKey, Name: "G", Value: 7}, {Class: cluster.BillingEntityKey, Name: "T", Value: 2}}
+	want := []model.ResidentKey{{Class: model.CustomerKey, Name: "G", Value: 7}, {Class: model.BillingEntityKey, Name: "T", Value: 2}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -5,7 +5,7 @@ package key
 import (
 	"math"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 )
 
 // Weighted is one compiled key of the VM to be placed: the value that it wants, and how much (or, if negative, how little)
@@ -15,8 +15,8 @@ type Weighted struct {
 	Value  float64 `json:"value"`
 	Weight float64 `json:"weight"`
 
-	Class cluster.KeyClass `json:"class,omitempty"`
-	Level string           `json:"level,omitempty"` // of the hierarchy, that it was set at
+	Class model.KeyClass `json:"class,omitempty"`
+	Level string         `json:"level,omitempty"` // of the hierarchy, that it was set at
 }
 
 // Value is one key instance of a node. A name may have several instances; each one counts.

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/view"
 )
 
 // Membership is one affinity group that has a say in where a VM goes, as its decision sees it.
@@ -19,27 +20,27 @@ type Membership struct {
 
 	// VMs and Nodes are the group's rules, disabled where they say nothing here: of nodes for a group without any (a rule
 	// that no node could keep is taken for none, as oVirt's enforcement does) and for one that the VM is tied to.
-	VMs      cluster.Rule `json:"vms"`
-	Nodes    cluster.Rule `json:"nodes"`
-	Priority float64      `json:"priority"`
+	VMs      model.Rule `json:"vms"`
+	Nodes    model.Rule `json:"nodes"`
+	Priority float64    `json:"priority"`
 
 	On     []int32 `json:"on,omitempty"`     // the group's nodes as indexes into the columns, ascending
 	Listed string  `json:"listed,omitempty"` // the group's nodes in words
 	// Shares are the IDs of the other groups that are merged with this one because they share VMs: all have hard positive rules.
 	Shares []string `json:"shares,omitempty"`
 	// Others are where the other members are: neither the VM nor any that comes along is among them.
-	Others []cluster.Presence `json:"others,omitempty"`
+	Others []view.Presence `json:"others,omitempty"`
 }
 
 // Together tells whether the group leaves no choice but the nodes of its other members.
-func (m *Membership) Together() bool { return m.VMs.Hard() && m.VMs.Polarity == cluster.Positive }
+func (m *Membership) Together() bool { return m.VMs.Hard() && m.VMs.Polarity == model.Positive }
 
 // Apart tells whether the group leaves no node to more than one of its members.
-func (m *Membership) Apart() bool { return m.VMs.Hard() && m.VMs.Polarity == cluster.Negative }
+func (m *Membership) Apart() bool { return m.VMs.Hard() && m.VMs.Polarity == model.Negative }
 
 // On a node of the group, or off it: which of them a rule of nodes forbids.
 func (m *Membership) forbids(node int) bool {
-	return m.Nodes.Enabled() && m.Has(node) == (m.Nodes.Polarity == cluster.Negative)
+	return m.Nodes.Enabled() && m.Has(node) == (m.Nodes.Polarity == model.Negative)
 }
 
 // Has tells whether a node is one of the group's.
@@ -49,8 +50,8 @@ func (m *Membership) Has(node int) bool {
 }
 
 // At is what is known of the other members on a node; false if none is there.
-func (m *Membership) At(node int) (*cluster.Presence, bool) {
-	at, found := slices.BinarySearchFunc(m.Others, int32(node), func(p cluster.Presence, node int32) int { return cmp.Compare(p.Node, node) })
+func (m *Membership) At(node int) (*view.Presence, bool) {
+	at, found := slices.BinarySearchFunc(m.Others, int32(node), func(p view.Presence, node int32) int { return cmp.Compare(p.Node, node) })
 	if !found {
 		return nil, false
 	}
@@ -91,12 +92,12 @@ func (in *Input) memberships(placed, labels []string) []Membership {
 		}
 		one := Membership{
 			Group: groups[i].ID, Name: groups[i].Name, Placing: placing[i], Priority: groups[i].Priority,
-			VMs: groups[i].VMsRule, Nodes: cluster.Rule{Polarity: cluster.Disabled},
+			VMs: groups[i].VMsRule, Nodes: model.Rule{Polarity: model.Disabled},
 		}
 		if one.VMs.Enabled() {
 			one.Others = in.Columns.Presences(i, placed)
 		} else {
-			one.VMs = cluster.Rule{Polarity: cluster.Disabled}
+			one.VMs = model.Rule{Polarity: model.Disabled}
 		}
 		if groups[i].NodesRule.Enabled() && placing[i] > 0 && len(groups[i].Nodes) > 0 {
 			one.Nodes = groups[i].NodesRule
@@ -135,12 +136,12 @@ func (in *Input) placing(placed, labels []string) []int {
 }
 
 // merges tells whether a group is merged with others of the kind that share a VM with it.
-func merges(group *cluster.Group) bool {
-	return group.VMsRule.Hard() && group.VMsRule.Polarity == cluster.Positive
+func merges(group *model.Group) bool {
+	return group.VMsRule.Hard() && group.VMsRule.Polarity == model.Positive
 }
 
 // sharing are the IDs of the groups that are merged with one directly.
-func sharing(groups []cluster.Group, one int) []string {
+func sharing(groups []model.Group, one int) []string {
 	var ids []string
 	for i := range groups {
 		if i != one && merges(&groups[i]) && share(groups[i].VMs, groups[one].VMs) {
@@ -152,7 +153,7 @@ func sharing(groups []cluster.Group, one int) []string {
 
 // tiedTo marks the groups with a hard positive rule that share a VM with one that a placed VM is a member of, or with one
 // that is marked.
-func tiedTo(groups []cluster.Group, placing []int) []bool {
+func tiedTo(groups []model.Group, placing []int) []bool {
 	tied := make([]bool, len(groups))
 	var reached []int
 	for i := range groups {
@@ -244,7 +245,7 @@ func (in *Input) Settle() {
 		}
 		if one.VMs.Enabled() && len(one.Others) > 0 {
 			in.OfVMs = append(in.OfVMs, SoftRule{Membership: one})
-			if one.VMs.Polarity == cluster.Positive {
+			if one.VMs.Polarity == model.Positive {
 				for _, p := range one.Others {
 					in.Fixed, in.Members = in.Fixed+int(p.Fixed), in.Members+int(p.Stay())
 				}
@@ -256,28 +257,28 @@ func (in *Input) Settle() {
 }
 
 func (b *Bounds) bound(one *Membership) {
-	if one.Nodes.Hard() && one.Nodes.Polarity == cluster.Positive {
+	if one.Nodes.Hard() && one.Nodes.Polarity == model.Positive {
 		if b.HasWithin { // several positive rules leave what is in all of them
 			b.Within = slices.DeleteFunc(b.Within, func(node int32) bool { return !one.Has(int(node)) })
 		} else {
 			b.Within, b.HasWithin = slices.Clone(one.On), true
 		}
 	}
-	if one.Nodes.Hard() && one.Nodes.Polarity == cluster.Negative {
+	if one.Nodes.Hard() && one.Nodes.Polarity == model.Negative {
 		b.Outside = union(b.Outside, one.On)
 	}
 	if one.Together() && one.staying() > 0 {
 		b.Ties = true
-		b.Together = union(b.Together, nodesOf(one.Others, (*cluster.Presence).Stay))
+		b.Together = union(b.Together, nodesOf(one.Others, (*view.Presence).Stay))
 	}
 	if one.Apart() {
 		b.Split = b.Split || one.Placing > 1
-		b.Apart = union(b.Apart, nodesOf(one.Others, func(p *cluster.Presence) int32 { return p.Count }))
+		b.Apart = union(b.Apart, nodesOf(one.Others, func(p *view.Presence) int32 { return p.Count }))
 	}
 }
 
 // nodesOf are the nodes on which some of the members count.
-func nodesOf(others []cluster.Presence, count func(*cluster.Presence) int32) []int32 {
+func nodesOf(others []view.Presence, count func(*view.Presence) int32) []int32 {
 	var nodes []int32
 	for i := range others {
 		if p := &others[i]; p.Node >= 0 && count(p) > 0 {
@@ -340,7 +341,7 @@ func (r *SoftRule) BreaksOfNodes(node int) bool { return r.Membership.forbids(no
 // rule is positive, and with one where it is negative.
 func (r *SoftRule) BreaksOfVMs(node int) bool {
 	p, there := r.Membership.At(node)
-	if r.Membership.VMs.Polarity == cluster.Negative {
+	if r.Membership.VMs.Polarity == model.Negative {
 		return there
 	}
 	return r.Membership.staying() > 0 && (!there || p.Stay() == 0)
@@ -353,7 +354,7 @@ func SelectGroups(groups []Membership, nodes []int, name func(node int) string) 
 		if at, found := slices.BinarySearch(nodes, int(node)); found {
 			return int32(at)
 		}
-		return cluster.Elsewhere
+		return view.Elsewhere
 	}
 	selected := slices.Clone(groups)
 	for i := range selected {

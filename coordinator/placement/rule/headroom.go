@@ -5,7 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -31,11 +32,12 @@ const mostUncovered = 5
 // one by one, and rules that weigh, networks, pools and CPU models are not looked at. Nor are vCPUs: no start is refused for
 // want of them.
 type Headroom struct {
-	columns *cluster.Columns
-	placed  cluster.HAVM // with all that comes along: they are restarted on one node
-	labels  []string     // of the VM
-	ha      bool         // what is placed is highly available
-	current int          // index of the node that it leaves; negative: it starts
+	columns *view.Columns
+	placed  view.HAVM // with all that comes along: they are restarted on one node
+	labels  []string  // of the VM
+	ha      bool      // what is placed is highly available
+	current int       // index of the node that it leaves; negative: it starts
+	stands  int       // index of the node where hard rules see it before it is placed; negative: nowhere
 
 	begun bool
 	order []int32 // nodes with room, most first
@@ -54,16 +56,16 @@ type Headroom struct {
 // failure is one set of nodes that fail.
 type failure struct {
 	nodes []int
-	vms   []cluster.HAVM // the largest first
-	found Uncovered      // of them, whatever is placed
-	meets bool           // one of them is in a group with what is placed
+	vms   []view.HAVM // the largest first
+	found Uncovered   // of them, whatever is placed
+	meets bool        // one of them is in a group with what is placed
 }
 
-// NewHeadroom looks at nothing yet. The input says what is placed beside the VM itself.
-func NewHeadroom(columns *cluster.Columns, in *Input, vm cluster.Allocation) *Headroom {
+// NewHeadroom looks at nothing yet. The input says what is placed together with the VM.
+func NewHeadroom(columns *view.Columns, in *Input, vm view.Allocation) *Headroom {
 	h := &Headroom{
-		columns: columns, ha: vm.HA, labels: vm.Labels, current: -1,
-		placed: cluster.HAVM{VM: vm.VM, Name: cmp.Or(vm.Name, vm.VM), Memory: in.Memory},
+		columns: columns, ha: vm.HA, labels: vm.Labels, current: -1, stands: -1,
+		placed: view.HAVM{VM: vm.VM, Name: cmp.Or(vm.Name, vm.VM), Memory: in.Memory},
 	}
 	if at, found := columns.Index(in.Current); found {
 		h.current = at
@@ -72,11 +74,11 @@ func NewHeadroom(columns *cluster.Columns, in *Input, vm cluster.Allocation) *He
 }
 
 // ShortOf is what of a cluster could not be restarted now if nodes failed; the zero value if it keeps none in spare.
-func ShortOf(columns *cluster.Columns) Uncovered {
+func ShortOf(columns *view.Columns) Uncovered {
 	if columns.Headroom == nil {
 		return Uncovered{}
 	}
-	h := &Headroom{columns: columns, current: -1}
+	h := &Headroom{columns: columns, current: -1, stands: -1}
 	h.begin()
 	return h.worst
 }
@@ -153,8 +155,27 @@ func (h *Headroom) begin() {
 		h.learn(&h.sets[i])
 	}
 	if h.current >= 0 {
-		_, h.stays = h.try(h.current)
+		h.stays = h.staying()
 	}
+}
+
+// staying is how much all failures leave uncovered while the VM is where it is. There it is charged as it was, not in full as
+// on a new node: charged in full it could seem to be short already, and any move would be let in that leaves as much.
+func (h *Headroom) staying() (short units.Bytes) {
+	columns, found := h.columns.Restore(h.current)
+	if !found {
+		_, short = h.try(h.current)
+		return short
+	}
+	as := &Headroom{columns: columns, placed: h.placed, labels: h.labels, current: -1, stands: h.current}
+	as.begin()
+	for i := range as.sets {
+		short += as.sets[i].found.Memory
+	}
+	if as.most != nil {
+		short += as.most.found.Memory
+	}
+	return short
 }
 
 // learn packs the VMs of one failure with nothing placed.
@@ -201,8 +222,8 @@ func (h *Headroom) failing(nodes []int) failure {
 	for _, node := range nodes {
 		one.vms = append(one.vms, h.columns.Headroom.On(node)...)
 	}
-	slices.SortFunc(one.vms, cluster.CompareHAVMs)
-	one.vms = slices.CompactFunc(one.vms, func(a, b cluster.HAVM) bool { return a.VM == b.VM }) // one that moves between two of them
+	slices.SortFunc(one.vms, view.CompareHAVMs)
+	one.vms = slices.CompactFunc(one.vms, func(a, b view.HAVM) bool { return a.VM == b.VM }) // one that moves between two of them
 	return one
 }
 
@@ -260,7 +281,7 @@ func (h *Headroom) packOn(one *failure, node int) Uncovered {
 // packWith restarts what is placed, too.
 func (h *Headroom) packWith(one *failure, node int) Uncovered {
 	with := *one
-	at, _ := slices.BinarySearchFunc(one.vms, h.placed, cluster.CompareHAVMs)
+	at, _ := slices.BinarySearchFunc(one.vms, h.placed, view.CompareHAVMs)
 	with.vms = slices.Insert(slices.Clone(one.vms), at, h.placed)
 	return h.pack(&with, node)
 }
@@ -272,7 +293,11 @@ func (h *Headroom) pack(one *failure, on int) Uncovered {
 	if on >= 0 {
 		h.left[on] -= h.placed.Memory
 	}
-	h.rules.begin(h, one.nodes, on)
+	if on < 0 {
+		h.rules.begin(h, one.nodes, h.stands)
+	} else {
+		h.rules.begin(h, one.nodes, on)
+	}
 	var found Uncovered
 	var touched []int32
 	for i := range one.vms {
@@ -304,7 +329,7 @@ func (h *Headroom) pack(one *failure, on int) Uncovered {
 }
 
 // place is the first node that takes a VM; negative: none does.
-func (h *Headroom) place(vm *cluster.HAVM, groups []int, failed []int) int {
+func (h *Headroom) place(vm *view.HAVM, groups []int, failed []int) int {
 	for _, node := range h.order {
 		if at := int(node); h.left[at] > vm.Memory && !slices.Contains(failed, at) && h.rules.allow(groups, at) {
 			return at
@@ -315,18 +340,18 @@ func (h *Headroom) place(vm *cluster.HAVM, groups []int, failed []int) int {
 
 // rules are the hard rules of groups, and where members are while VMs are packed.
 type rules struct {
-	all    []cluster.Group
+	all    []model.Group
 	bound  map[string][]int
 	nodes  []map[int]bool // by group: its nodes
 	there  [][]int32      // by group and node: members, without any failure
-	stays  [][]int32      // likewise, of these those that will stay there
+	stays  [][]int32      // of these, those that will stay there
 	now    [][]int32      // by group and node: members that block others, during a packing
-	tied   [][]int32      // likewise, members that others have to join
+	tied   [][]int32      // members that others have to join
 	joined []int          // by group: how many of these there are
 }
 
 // read takes the groups up. A VM that is placed may carry labels that no list of members knows yet.
-func (r *rules) read(columns *cluster.Columns, placed string, labels []string) {
+func (r *rules) read(columns *view.Columns, placed string, labels []string) {
 	r.bound = columns.Groups.Bound()
 	r.all = columns.Groups.All()
 	for g := range r.all {
@@ -374,9 +399,9 @@ func (r *rules) read(columns *cluster.Columns, placed string, labels []string) {
 func (r *rules) of(vm string) []int { return r.bound[vm] }
 
 // meet tells whether one of some VMs is in a group with another VM.
-func (r *rules) meet(vms []cluster.HAVM, other string) bool {
+func (r *rules) meet(vms []view.HAVM, other string) bool {
 	groups := r.of(other)
-	return len(groups) > 0 && slices.ContainsFunc(vms, func(vm cluster.HAVM) bool {
+	return len(groups) > 0 && slices.ContainsFunc(vms, func(vm view.HAVM) bool {
 		return slices.ContainsFunc(r.of(vm.VM), func(g int) bool { return slices.Contains(groups, g) })
 	})
 }
@@ -407,16 +432,16 @@ func (r *rules) begin(h *Headroom, failed []int, on int) {
 func (r *rules) allow(groups []int, node int) bool {
 	for _, g := range groups {
 		one := &r.all[g]
-		if r.nodes[g] != nil && r.nodes[g][node] == (one.NodesRule.Polarity == cluster.Negative) {
+		if r.nodes[g] != nil && r.nodes[g][node] == (one.NodesRule.Polarity == model.Negative) {
 			return false
 		}
 		if r.there[g] == nil {
 			continue
 		}
-		if one.VMsRule.Polarity == cluster.Negative && r.now[g][node] > 0 {
+		if one.VMsRule.Polarity == model.Negative && r.now[g][node] > 0 {
 			return false
 		}
-		if one.VMsRule.Polarity == cluster.Positive && r.joined[g] > 0 && r.tied[g][node] == 0 {
+		if one.VMsRule.Polarity == model.Positive && r.joined[g] > 0 && r.tied[g][node] == 0 {
 			return false
 		}
 	}

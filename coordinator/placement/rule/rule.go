@@ -6,18 +6,19 @@ import (
 	"math"
 	"time"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
 // Input is what is to be placed and on what, as the rules see it. Rules do not change it. Nodes are named by their index
 // into the columns.
 type Input struct {
-	Columns    *cluster.Columns
+	Columns    *view.Columns
 	Now        int64       // of the decision, nanoseconds since 1970
 	Memory     units.Bytes // of the VM and of those that come along
-	VCPUs      int         // likewise
+	VCPUs      int         // of the VM and of those that come along
 	Along      int         // how many VMs come along to the same node
 	Pinned     string      // node ID: no other one will do; empty: any
 	PinnedName string
@@ -25,7 +26,7 @@ type Input struct {
 	Current    string   // node ID that runs the VM now; empty when none does
 	Home       string   // node ID that has the VM's disk, in a cluster with local storage; empty: any will do
 	Leave      bool     // the current node will not do
-	Among      []string // node IDs: beside the current node no other ones will do; none: any
+	Among      []string // node IDs that the VM may go to, and it may stay; none: any
 	Preferred  []string // node IDs that are better than others for a VM that does not run yet
 
 	// Disks are those that are volumes or become some; CopyStorage lets a move take disks of local pools along, and
@@ -44,7 +45,8 @@ type Input struct {
 	CustomerKeys []key.Weighted
 
 	// System has for each system key the column of the nodes' values, nil where nodes have no such key; Near tells that all of
-	// them are at most 1 away from what the key wants. Reserved has the columns of the customer keys. Met are the residents that the customer keys meet, by key.
+	// them are at most 1 away from what the key wants. Reserved has the columns of the customer keys. Met are the residents
+	// that the customer keys meet, by key.
 	System   [][]float64
 	Near     []bool
 	Reserved [][]float64
@@ -68,16 +70,16 @@ type Input struct {
 // Met is one value that a customer key of the VM meets on nodes.
 type Met struct {
 	Key int `json:"key"` // index into the customer keys
-	cluster.Posting
+	view.Posting
 }
 
 // Meet looks the keys up in the columns. The slices of an earlier decision are used again.
-func (in *Input) Meet(scope cluster.KeyScope, owner cluster.Owner) {
+func (in *Input) Meet(scope model.KeyScope, owner model.Owner) {
 	in.Resolve()
 	in.scratch = in.scratch[:0]
 	for k := range in.CustomerKeys {
 		wanted := &in.CustomerKeys[k]
-		in.Columns.Residents.Match(scope, wanted.Class, owner, wanted.Name, wanted.Value, func(p cluster.Posting) {
+		in.Columns.Residents.Match(scope, wanted.Class, owner, wanted.Name, wanted.Value, func(p view.Posting) {
 			in.scratch = append(in.scratch, Met{Key: k, Posting: p})
 		})
 	}
@@ -93,7 +95,7 @@ func (in *Input) Resolve() {
 	}
 	for k := range in.CustomerKeys {
 		var column []float64
-		if name := in.CustomerKeys[k].Name; cluster.IsReservedKey(name) {
+		if name := in.CustomerKeys[k].Name; model.IsReservedKey(name) {
 			column, _ = in.nodeKey(name, 0)
 		}
 		in.Reserved = append(in.Reserved, column)
@@ -102,13 +104,13 @@ func (in *Input) Resolve() {
 
 func (in *Input) systemColumn(wanted *key.Weighted) (column []float64, near bool) {
 	switch {
-	case wanted.Name == cluster.SpecialRAM:
+	case wanted.Name == model.SpecialRAM:
 		return in.Columns.RAM, false // some of it may be Unknown
-	case wanted.Name == cluster.SpecialCPU:
+	case wanted.Name == model.SpecialCPU:
 		return in.Columns.CPU, false
-	case wanted.Name == cluster.SpecialLoad:
+	case wanted.Name == model.SpecialLoad:
 		return in.Columns.Busy, false
-	case cluster.IsReservedKey(wanted.Name): // a node's reserved keys are shown to customer keys alone
+	case model.IsReservedKey(wanted.Name): // a node's reserved keys are shown to customer keys alone
 		return nil, false
 	default:
 		return in.nodeKey(wanted.Name, wanted.Value)
@@ -127,7 +129,7 @@ func (in *Input) nodeKey(name string, wanted float64) (column []float64, near bo
 
 // TelemetryAge is how old a node's telemetry is; false if it has sent none.
 func (in *Input) TelemetryAge(node int) (time.Duration, bool) {
-	if in.Columns.Known[node]&cluster.KnowsTelemetry == 0 {
+	if in.Columns.Known[node]&view.KnowsTelemetry == 0 {
 		return 0, false
 	}
 	return max(time.Duration(in.Now-in.Columns.TelemetryAt[node]), 0), true
@@ -186,7 +188,7 @@ type Relaxation struct {
 
 	// Apply makes the change to columns that hold the refused node alone, and to the request's input, so that it can be
 	// tried out.
-	Apply func(figures *cluster.Figures, in *Input)
+	Apply func(figures *view.Figures, in *Input)
 }
 
 // Term is one part of a node's score.

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -46,7 +47,7 @@ const (
 
 // Allotment says for each disk of the request which pool it goes to, as an index into the columns' pools; Stays: it is
 // there already.
-type Allotment [cluster.MaxDisks]int16
+type Allotment [model.MaxDisks]int16
 
 // Stays of a disk that is not made on the node.
 const Stays = -1
@@ -63,7 +64,7 @@ type Shortage struct {
 // Allot finds a pool on the node for each disk that is to be made there, the large ones first. It allocates nothing.
 func (in *Input) Allot(node int) (Allotment, Shortage) {
 	var allotted Allotment
-	var order [cluster.MaxDisks]int16
+	var order [model.MaxDisks]int16
 	n := 0
 	for d := range in.Disks {
 		allotted[d] = Stays
@@ -125,7 +126,7 @@ func (in *Input) reach(d, node int) Shortage {
 
 // pool finds a pool by ID; -1: the cluster has none.
 func (in *Input) pool(id string) int {
-	return slices.IndexFunc(in.Columns.Pools, func(p cluster.PoolColumn) bool { return p.ID == id })
+	return slices.IndexFunc(in.Columns.Pools, func(p view.PoolColumn) bool { return p.ID == id })
 }
 
 // without says why a pool cannot be used on the node; empty: it can.
@@ -134,11 +135,11 @@ func (in *Input) without(pool, node int) string {
 		return DiskNoPool
 	}
 	switch in.Columns.Pools[pool].Has[node] {
-	case cluster.HasIt:
+	case view.HasIt:
 		return ""
-	case cluster.HasInactive:
+	case view.HasInactive:
 		return DiskInactive
-	case cluster.HasNot:
+	case view.HasNot:
 		return DiskNoPool
 	default:
 		return DiskUnknown

@@ -1,8 +1,8 @@
 package weigher
 
 import (
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 const (
@@ -16,9 +16,10 @@ var cpuLoad = Weigher{
 	Name:   "cpu-load",
 	Doc:    "How busy the node's CPUs are, in percent, a tenth of each vCPU added of VMs that the load does not show yet.",
 	Weight: true,
+	Load:   true,
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
 		load := 1.0
-		if in.Columns.Known[node]&cluster.KnowsLoad != 0 {
+		if in.Columns.Known[node]&view.KnowsLoad != 0 {
 			load = in.Columns.Load[node]
 		}
 		if in.Columns.Coming != nil && in.Columns.CPUs[node] > 0 {

@@ -1,8 +1,8 @@
 package weigher
 
 import (
-	"berth/coordinator/cluster"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 	"berth/shared/units"
 )
 
@@ -10,9 +10,10 @@ import (
 var memoryFree = Weigher{
 	Name: "memory-free",
 	Doc:  "How much memory the node has left, in MiB: the smaller of what is left to promise and what is physically free.",
+	Load: true,
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
 		left := in.Columns.PromisedFree(node)
-		if in.Columns.Known[node]&cluster.KnowsFree != 0 {
+		if in.Columns.Known[node]&view.KnowsFree != 0 {
 			left = min(left, in.Columns.Free[node])
 		}
 		return float64(max(left, 0) / units.MiB)

@@ -1,7 +1,7 @@
 package weigher
 
 import (
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
 )
 
@@ -22,7 +22,7 @@ var nodeAffinity = Weigher{
 			weight += one.Step
 			if terms != nil {
 				note := "keeps its VMs off it"
-				if one.Membership.Nodes.Polarity == cluster.Positive {
+				if one.Membership.Nodes.Polarity == model.Positive {
 					note = "keeps its VMs on " + one.Membership.Listed
 				}
 				*terms = append(*terms, rule.Term{Group: one.Membership.Name, Contribution: -one.Step, Note: note})
@@ -34,7 +34,7 @@ var nodeAffinity = Weigher{
 		everywhere := 1.0
 		for i := range in.OfNodes {
 			one, change := &in.OfNodes[i], in.OfNodes[i].Step
-			if one.Membership.Nodes.Polarity == cluster.Positive {
+			if one.Membership.Nodes.Polarity == model.Positive {
 				everywhere, change = everywhere+one.Step, -one.Step
 			}
 			for _, node := range one.Membership.On {

@@ -3,9 +3,10 @@ package weigher
 import (
 	"math"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // systemKeys is the score of FCO's system rounds: proximity times weight, summed over the VM's system keys that the node
@@ -66,7 +67,7 @@ func sweepShares(in *rule.Input, scores []float64) int {
 		return 0
 	}
 	for k := range specials {
-		if !cluster.IsSpecialKey(in.SystemKeys[k].Name) || in.System[k] == nil || in.SystemKeys[k].Value != 0 {
+		if !model.IsSpecialKey(in.SystemKeys[k].Name) || in.System[k] == nil || in.SystemKeys[k].Value != 0 {
 			return 0
 		}
 	}
@@ -139,7 +140,7 @@ func termOf(wanted *key.Weighted, present float64, count int, contribution float
 	term := rule.Term{
 		Key: wanted, Raw: present, Proximity: key.Proximity(present, wanted.Value), Count: count, Contribution: contribution,
 	}
-	if present == cluster.Unknown {
+	if present == view.Unknown {
 		term.Raw, term.Unknown = 0, true
 	}
 	return term

@@ -3,8 +3,9 @@ package weigher
 import (
 	"fmt"
 
-	"berth/coordinator/cluster"
+	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/view"
 )
 
 // vmAffinity puts nodes in order as oVirt's VmAffinityGroups does: by the priorities of the rules of VMs that the VM would
@@ -22,7 +23,7 @@ var vmAffinity = Weigher{
 		for i := range in.OfVMs {
 			one := &in.OfVMs[i]
 			here, there := one.Membership.At(node)
-			if there && one.Membership.VMs.Polarity == cluster.Positive {
+			if there && one.Membership.VMs.Polarity == model.Positive {
 				weight -= float64(here.Fixed)*ofFixed + float64(here.Stay())
 			}
 			if !one.BreaksOfVMs(node) {
@@ -31,7 +32,7 @@ var vmAffinity = Weigher{
 			weight += one.Step * ofBroken
 			if terms != nil {
 				note := "keeps its VMs together, and none of the others is there"
-				if there && one.Membership.VMs.Polarity == cluster.Negative {
+				if there && one.Membership.VMs.Polarity == model.Negative {
 					note = fmt.Sprintf("keeps its VMs apart, and has %d there", here.Count)
 				}
 				*terms = append(*terms, rule.Term{Group: one.Membership.Name, Contribution: -one.Step * ofBroken, Note: note})
@@ -44,8 +45,8 @@ var vmAffinity = Weigher{
 		everywhere := 1 + float64(in.Fixed)*ofFixed + float64(in.Members)
 		for i := range in.OfVMs {
 			one := &in.OfVMs[i]
-			positive := one.Membership.VMs.Polarity == cluster.Positive
-			if positive && one.BreaksOfVMs(cluster.Elsewhere) {
+			positive := one.Membership.VMs.Polarity == model.Positive
+			if positive && one.BreaksOfVMs(view.Elsewhere) {
 				everywhere += one.Step * ofBroken
 			}
 			for p := range one.Membership.Others {

@@ -8,6 +8,7 @@ var vmCount = Weigher{
 	Name:   "vm-count",
 	Doc:    "How many VMs are on the node or on their way to it, the grace of a node with the site's management added.",
 	Weight: true,
+	Load:   true,
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
 		if in.Columns.Count == nil {
 			return 0

@@ -13,6 +13,10 @@ type Weigher struct {
 	// Weight tells that the score is a weight with its sign turned: tables show the weight, and the lowest is best (oVirt).
 	Weight bool
 
+	// Load tells that the weigher asks how loaded a node is. A balancer has answered that before it proposes a move, so it judges
+	// its moves without the weigher.
+	Load bool
+
 	// Keys tells that the score is a sum over keys, each of which is a term of its own.
 	Keys bool
 

@@ -61,7 +61,10 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}()
 	watch := d.lab.Observe()
 	defer watch.Stop()
-	for _, step := range []func(context.Context) error{d.showNodes, d.declare, d.startVMs, d.migrate, d.bootFromDisk, d.killLeader, d.startAfter} {
+	for _, step := range []func(context.Context) error{
+		d.showNodes, d.declare, d.startVMs, d.migrate, d.bootFromDisk,
+		d.killLeader, d.startAfter,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}

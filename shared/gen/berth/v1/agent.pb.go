@@ -22,6 +22,122 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// AgentErrorCode is why an agent did not do what it was asked for. The word of a code is its name in small letters.
+type AgentErrorCode int32
+
+const (
+	AgentErrorCode_AGENT_ERROR_CODE_UNSPECIFIED   AgentErrorCode = 0
+	AgentErrorCode_AGENT_ERROR_CODE_INTERNAL      AgentErrorCode = 1 // none of the others
+	AgentErrorCode_AGENT_ERROR_CODE_STALE_TERM    AgentErrorCode = 2 // the order is from an older leader
+	AgentErrorCode_AGENT_ERROR_CODE_STALE_EPOCH   AgentErrorCode = 3 // the order is for an older epoch of the VM
+	AgentErrorCode_AGENT_ERROR_CODE_JOURNAL       AgentErrorCode = 4 // the node's journal takes no entry, so nothing was done
+	AgentErrorCode_AGENT_ERROR_CODE_TIMEOUT       AgentErrorCode = 5 // a migration was given up
+	AgentErrorCode_AGENT_ERROR_CODE_NO_MEMORY     AgentErrorCode = 6
+	AgentErrorCode_AGENT_ERROR_CODE_NO_SPACE      AgentErrorCode = 7 // in a storage pool
+	AgentErrorCode_AGENT_ERROR_CODE_NO_POOL       AgentErrorCode = 8 // there is no such pool, or it is not active
+	AgentErrorCode_AGENT_ERROR_CODE_NO_VOLUME     AgentErrorCode = 9
+	AgentErrorCode_AGENT_ERROR_CODE_IN_USE        AgentErrorCode = 10 // a domain has the volume
+	AgentErrorCode_AGENT_ERROR_CODE_EXISTS        AgentErrorCode = 11
+	AgentErrorCode_AGENT_ERROR_CODE_INVALID_XML   AgentErrorCode = 12
+	AgentErrorCode_AGENT_ERROR_CODE_AMBIGUOUS     AgentErrorCode = 13 // nobody knows what came of it
+	AgentErrorCode_AGENT_ERROR_CODE_TOO_OLD       AgentErrorCode = 14 // libvirt or QEMU
+	AgentErrorCode_AGENT_ERROR_CODE_UNAVAILABLE   AgentErrorCode = 15 // libvirt does not answer
+	AgentErrorCode_AGENT_ERROR_CODE_BUSY          AgentErrorCode = 16 // another job works on the domain, or there are too many of these
+	AgentErrorCode_AGENT_ERROR_CODE_DENIED        AgentErrorCode = 17 // by libvirt
+	AgentErrorCode_AGENT_ERROR_CODE_UNSUPPORTED   AgentErrorCode = 18
+	AgentErrorCode_AGENT_ERROR_CODE_OTHER_EPOCH   AgentErrorCode = 19 // the domain has another epoch
+	AgentErrorCode_AGENT_ERROR_CODE_INVALID_STATE AgentErrorCode = 20 // the domain is not in a state for this
+	AgentErrorCode_AGENT_ERROR_CODE_NOT_FOUND     AgentErrorCode = 21 // there is no such domain
+	AgentErrorCode_AGENT_ERROR_CODE_ABORTED       AgentErrorCode = 22 // the job was cancelled
+	AgentErrorCode_AGENT_ERROR_CODE_INVALID       AgentErrorCode = 23 // what came is not what was announced
+	AgentErrorCode_AGENT_ERROR_CODE_MALFORMED     AgentErrorCode = 24 // the order lacks what every order has
+)
+
+// Enum value maps for AgentErrorCode.
+var (
+	AgentErrorCode_name = map[int32]string{
+		0:  "AGENT_ERROR_CODE_UNSPECIFIED",
+		1:  "AGENT_ERROR_CODE_INTERNAL",
+		2:  "AGENT_ERROR_CODE_STALE_TERM",
+		3:  "AGENT_ERROR_CODE_STALE_EPOCH",
+		4:  "AGENT_ERROR_CODE_JOURNAL",
+		5:  "AGENT_ERROR_CODE_TIMEOUT",
+		6:  "AGENT_ERROR_CODE_NO_MEMORY",
+		7:  "AGENT_ERROR_CODE_NO_SPACE",
+		8:  "AGENT_ERROR_CODE_NO_POOL",
+		9:  "AGENT_ERROR_CODE_NO_VOLUME",
+		10: "AGENT_ERROR_CODE_IN_USE",
+		11: "AGENT_ERROR_CODE_EXISTS",
+		12: "AGENT_ERROR_CODE_INVALID_XML",
+		13: "AGENT_ERROR_CODE_AMBIGUOUS",
+		14: "AGENT_ERROR_CODE_TOO_OLD",
+		15: "AGENT_ERROR_CODE_UNAVAILABLE",
+		16: "AGENT_ERROR_CODE_BUSY",
+		17: "AGENT_ERROR_CODE_DENIED",
+		18: "AGENT_ERROR_CODE_UNSUPPORTED",
+		19: "AGENT_ERROR_CODE_OTHER_EPOCH",
+		20: "AGENT_ERROR_CODE_INVALID_STATE",
+		21: "AGENT_ERROR_CODE_NOT_FOUND",
+		22: "AGENT_ERROR_CODE_ABORTED",
+		23: "AGENT_ERROR_CODE_INVALID",
+		24: "AGENT_ERROR_CODE_MALFORMED",
+	}
+	AgentErrorCode_value = map[string]int32{
+		"AGENT_ERROR_CODE_UNSPECIFIED":   0,
+		"AGENT_ERROR_CODE_INTERNAL":      1,
+		"AGENT_ERROR_CODE_STALE_TERM":    2,
+		"AGENT_ERROR_CODE_STALE_EPOCH":   3,
+		"AGENT_ERROR_CODE_JOURNAL":       4,
+		"AGENT_ERROR_CODE_TIMEOUT":       5,
+		"AGENT_ERROR_CODE_NO_MEMORY":     6,
+		"AGENT_ERROR_CODE_NO_SPACE":      7,
+		"AGENT_ERROR_CODE_NO_POOL":       8,
+		"AGENT_ERROR_CODE_NO_VOLUME":     9,
+		"AGENT_ERROR_CODE_IN_USE":        10,
+		"AGENT_ERROR_CODE_EXISTS":        11,
+		"AGENT_ERROR_CODE_INVALID_XML":   12,
+		"AGENT_ERROR_CODE_AMBIGUOUS":     13,
+		"AGENT_ERROR_CODE_TOO_OLD":       14,
+		"AGENT_ERROR_CODE_UNAVAILABLE":   15,
+		"AGENT_ERROR_CODE_BUSY":          16,
+		"AGENT_ERROR_CODE_DENIED":        17,
+		"AGENT_ERROR_CODE_UNSUPPORTED":   18,
+		"AGENT_ERROR_CODE_OTHER_EPOCH":   19,
+		"AGENT_ERROR_CODE_INVALID_STATE": 20,
+		"AGENT_ERROR_CODE_NOT_FOUND":     21,
+		"AGENT_ERROR_CODE_ABORTED":       22,
+		"AGENT_ERROR_CODE_INVALID":       23,
+		"AGENT_ERROR_CODE_MALFORMED":     24,
+	}
+)
+
+func (x AgentErrorCode) Enum() *AgentErrorCode {
+	p := new(AgentErrorCode)
+	*p = x
+	return p
+}
+
+func (x AgentErrorCode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AgentErrorCode) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_agent_proto_enumTypes[0].Descriptor()
+}
+
+func (AgentErrorCode) Type() protoreflect.EnumType {
+	return &file_berth_v1_agent_proto_enumTypes[0]
+}
+
+func (x AgentErrorCode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AgentErrorCode.Descriptor instead.
+func (AgentErrorCode) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
 type CommandOutcome int32
 
 const (
@@ -64,11 +180,11 @@ func (x CommandOutcome) String() string {
 }
 
 func (CommandOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_agent_proto_enumTypes[0].Descriptor()
+	return file_berth_v1_agent_proto_enumTypes[1].Descriptor()
 }
 
 func (CommandOutcome) Type() protoreflect.EnumType {
-	return &file_berth_v1_agent_proto_enumTypes[0]
+	return &file_berth_v1_agent_proto_enumTypes[1]
 }
 
 func (x CommandOutcome) Number() protoreflect.EnumNumber {
@@ -77,7 +193,7 @@ func (x CommandOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommandOutcome.Descriptor instead.
 func (CommandOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
 }
 
 type TunnelRequest struct {
@@ -773,12 +889,13 @@ type CommandResult struct {
 	OperationId   string                 `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
 	Step          uint32                 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
 	Outcome       CommandOutcome         `protobuf:"varint,3,opt,name=outcome,proto3,enum=berth.v1.CommandOutcome" json:"outcome,omitempty"`
-	ErrorCode     string                 `protobuf:"bytes,4,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"` // stable word: no_memory, exists, invalid_xml, unreachable, timeout, stale_epoch, ...
+	ErrorCode     string                 `protobuf:"bytes,4,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"` // code as a word, for coordinators of releases up to 0.6, and from agents of those
 	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`                          // in words, libvirt's own included
 	Domain        *Domain                `protobuf:"bytes,6,opt,name=domain,proto3" json:"domain,omitempty"`                        // what the agent sees of the VM afterwards; state ABSENT when there is none
 	Migration     *MigrationStats        `protobuf:"bytes,7,opt,name=migration,proto3" json:"migration,omitempty"`
 	Repeated      bool                   `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"` // an answer given before
 	Incarnation   string                 `protobuf:"bytes,9,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Code          AgentErrorCode         `protobuf:"varint,10,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"` // of what was not done; an agent of a release up to 0.6 sends the word alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -874,6 +991,13 @@ func (x *CommandResult) GetIncarnation() string {
 		return x.Incarnation
 	}
 	return ""
+}
+
+func (x *CommandResult) GetCode() AgentErrorCode {
+	if x != nil {
+		return x.Code
+	}
+	return AgentErrorCode_AGENT_ERROR_CODE_UNSPECIFIED
 }
 
 // SessionResponse is what the coordinator says. The first one is a Welcome or a Redirect.
@@ -3000,10 +3124,11 @@ type TaskResult struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Done           bool                   `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
-	ErrorCode      string                 `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"` // stable word
+	ErrorCode      string                 `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"` // code as a word, for coordinators of releases up to 0.6, and from agents of those
 	Error          string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	AllocatedBytes int64                  `protobuf:"varint,5,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"` // of fetch: what the volume takes in its pool
 	DomainXml      string                 `protobuf:"bytes,6,opt,name=domain_xml,json=domainXml,proto3" json:"domain_xml,omitempty"`                 // of describe
+	Code           AgentErrorCode         `protobuf:"varint,7,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"`              // an agent of a release up to 0.6 sends the word alone
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -3080,11 +3205,18 @@ func (x *TaskResult) GetDomainXml() string {
 	return ""
 }
 
+func (x *TaskResult) GetCode() AgentErrorCode {
+	if x != nil {
+		return x.Code
+	}
+	return AgentErrorCode_AGENT_ERROR_CODE_UNSPECIFIED
+}
+
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
+	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
 	"\rTunnelRequest\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"$\n" +
@@ -3131,7 +3263,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0fCommandProgress\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12.\n" +
-	"\x05stats\x18\x03 \x01(\v2\x18.berth.v1.MigrationStatsR\x05stats\"\xcf\x02\n" +
+	"\x05stats\x18\x03 \x01(\v2\x18.berth.v1.MigrationStatsR\x05stats\"\xfd\x02\n" +
 	"\rCommandResult\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x122\n" +
@@ -3142,7 +3274,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06domain\x18\x06 \x01(\v2\x10.berth.v1.DomainR\x06domain\x126\n" +
 	"\tmigration\x18\a \x01(\v2\x18.berth.v1.MigrationStatsR\tmigration\x12\x1a\n" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12 \n" +
-	"\vincarnation\x18\t \x01(\tR\vincarnation\"\x90\x03\n" +
+	"\vincarnation\x18\t \x01(\tR\vincarnation\x12,\n" +
+	"\x04code\x18\n" +
+	" \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\"\x90\x03\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
@@ -3284,7 +3418,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xad\x01\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xdb\x01\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -3294,17 +3428,48 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12'\n" +
 	"\x0fallocated_bytes\x18\x05 \x01(\x03R\x0eallocatedBytes\x12\x1d\n" +
 	"\n" +
-	"domain_xml\x18\x06 \x01(\tR\tdomainXml*\xc2\x01\n" +
+	"domain_xml\x18\x06 \x01(\tR\tdomainXml\x12,\n" +
+	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code*\xa5\x06\n" +
+	"\x0eAgentErrorCode\x12 \n" +
+	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
+	"\x1bAGENT_ERROR_CODE_STALE_TERM\x10\x02\x12 \n" +
+	"\x1cAGENT_ERROR_CODE_STALE_EPOCH\x10\x03\x12\x1c\n" +
+	"\x18AGENT_ERROR_CODE_JOURNAL\x10\x04\x12\x1c\n" +
+	"\x18AGENT_ERROR_CODE_TIMEOUT\x10\x05\x12\x1e\n" +
+	"\x1aAGENT_ERROR_CODE_NO_MEMORY\x10\x06\x12\x1d\n" +
+	"\x19AGENT_ERROR_CODE_NO_SPACE\x10\a\x12\x1c\n" +
+	"\x18AGENT_ERROR_CODE_NO_POOL\x10\b\x12\x1e\n" +
+	"\x1aAGENT_ERROR_CODE_NO_VOLUME\x10\t\x12\x1b\n" +
+	"\x17AGENT_ERROR_CODE_IN_USE\x10\n" +
+	"\x12\x1b\n" +
+	"\x17AGENT_ERROR_CODE_EXISTS\x10\v\x12 \n" +
+	"\x1cAGENT_ERROR_CODE_INVALID_XML\x10\f\x12\x1e\n" +
+	"\x1aAGENT_ERROR_CODE_AMBIGUOUS\x10\r\x12\x1c\n" +
+	"\x18AGENT_ERROR_CODE_TOO_OLD\x10\x0e\x12 \n" +
+	"\x1cAGENT_ERROR_CODE_UNAVAILABLE\x10\x0f\x12\x19\n" +
+	"\x15AGENT_ERROR_CODE_BUSY\x10\x10\x12\x1b\n" +
+	"\x17AGENT_ERROR_CODE_DENIED\x10\x11\x12 \n" +
+	"\x1cAGENT_ERROR_CODE_UNSUPPORTED\x10\x12\x12 \n" +
+	"\x1cAGENT_ERROR_CODE_OTHER_EPOCH\x10\x13\x12\"\n" +
+	"\x1eAGENT_ERROR_CODE_INVALID_STATE\x10\x14\x12\x1e\n" +
+	"\x1aAGENT_ERROR_CODE_NOT_FOUND\x10\x15\x12\x1c\n" +
+	"\x18AGENT_ERROR_CODE_ABORTED\x10\x16\x12\x1c\n" +
+	"\x18AGENT_ERROR_CODE_INVALID\x10\x17\x12\x1e\n" +
+	"\x1aAGENT_ERROR_CODE_MALFORMED\x10\x18*\xc2\x01\n" +
 	"\x0eCommandOutcome\x12\x1f\n" +
 	"\x1bCOMMAND_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14COMMAND_OUTCOME_DONE\x10\x01\x12\x1a\n" +
 	"\x16COMMAND_OUTCOME_FAILED\x10\x02\x12\x1b\n" +
 	"\x17COMMAND_OUTCOME_REFUSED\x10\x03\x12\x1d\n" +
 	"\x19COMMAND_OUTCOME_AMBIGUOUS\x10\x04\x12\x1d\n" +
-	"\x19COMMAND_OUTCOME_CANCELLED\x10\x052\x93\x01\n" +
-	"\fAgentService\x12B\n" +
-	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse(\x010\x01\x12?\n" +
-	"\x06Tunnel\x12\x17.berth.v1.TunnelRequest\x1a\x18.berth.v1.TunnelResponse(\x010\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x19COMMAND_OUTCOME_CANCELLED\x10\x052\xb0\x01\n" +
+	"\fAgentService\x12R\n" +
+	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x01\x04\x10\x030\x80\x80\x80\b(\x010\x01\x12L\n" +
+	"\x06Tunnel\x12\x17.berth.v1.TunnelRequest\x1a\x18.berth.v1.TunnelResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x04\x10\x038\x01(\x010\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_agent_proto_rawDescOnce sync.Once
@@ -3318,126 +3483,129 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 	return file_berth_v1_agent_proto_rawDescData
 }
 
-var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_berth_v1_agent_proto_goTypes = []any{
-	(CommandOutcome)(0),           // 0: berth.v1.CommandOutcome
-	(*TunnelRequest)(nil),         // 1: berth.v1.TunnelRequest
-	(*TunnelResponse)(nil),        // 2: berth.v1.TunnelResponse
-	(*SessionRequest)(nil),        // 3: berth.v1.SessionRequest
-	(*Hello)(nil),                 // 4: berth.v1.Hello
-	(*InventoryReport)(nil),       // 5: berth.v1.InventoryReport
-	(*InventoryDigest)(nil),       // 6: berth.v1.InventoryDigest
-	(*DomainChange)(nil),          // 7: berth.v1.DomainChange
-	(*LibvirtStatus)(nil),         // 8: berth.v1.LibvirtStatus
-	(*CommandProgress)(nil),       // 9: berth.v1.CommandProgress
-	(*CommandResult)(nil),         // 10: berth.v1.CommandResult
-	(*SessionResponse)(nil),       // 11: berth.v1.SessionResponse
-	(*Members)(nil),               // 12: berth.v1.Members
-	(*Lease)(nil),                 // 13: berth.v1.Lease
-	(*Welcome)(nil),               // 14: berth.v1.Welcome
-	(*Redirect)(nil),              // 15: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 16: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 17: berth.v1.CancelCommand
-	(*Command)(nil),               // 18: berth.v1.Command
-	(*StartCommand)(nil),          // 19: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 20: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 21: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 22: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 23: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 24: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 25: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 26: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),          // 27: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),        // 28: berth.v1.ReleaseCommand
-	(*Volume)(nil),                // 29: berth.v1.Volume
-	(*Task)(nil),                  // 30: berth.v1.Task
-	(*GrowTask)(nil),              // 31: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 32: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 33: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 34: berth.v1.ConsoleTask
-	(*SuspendTask)(nil),           // 35: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 36: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 37: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 38: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 39: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 40: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 41: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 42: berth.v1.NodeInventory
-	(*Domain)(nil),                // 43: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 45: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 46: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 47: berth.v1.VMSpec
+	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
+	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
+	(*TunnelRequest)(nil),         // 2: berth.v1.TunnelRequest
+	(*TunnelResponse)(nil),        // 3: berth.v1.TunnelResponse
+	(*SessionRequest)(nil),        // 4: berth.v1.SessionRequest
+	(*Hello)(nil),                 // 5: berth.v1.Hello
+	(*InventoryReport)(nil),       // 6: berth.v1.InventoryReport
+	(*InventoryDigest)(nil),       // 7: berth.v1.InventoryDigest
+	(*DomainChange)(nil),          // 8: berth.v1.DomainChange
+	(*LibvirtStatus)(nil),         // 9: berth.v1.LibvirtStatus
+	(*CommandProgress)(nil),       // 10: berth.v1.CommandProgress
+	(*CommandResult)(nil),         // 11: berth.v1.CommandResult
+	(*SessionResponse)(nil),       // 12: berth.v1.SessionResponse
+	(*Members)(nil),               // 13: berth.v1.Members
+	(*Lease)(nil),                 // 14: berth.v1.Lease
+	(*Welcome)(nil),               // 15: berth.v1.Welcome
+	(*Redirect)(nil),              // 16: berth.v1.Redirect
+	(*ResyncRequest)(nil),         // 17: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),         // 18: berth.v1.CancelCommand
+	(*Command)(nil),               // 19: berth.v1.Command
+	(*StartCommand)(nil),          // 20: berth.v1.StartCommand
+	(*StopCommand)(nil),           // 21: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 22: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 23: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 24: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 25: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 26: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 27: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),          // 28: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),        // 29: berth.v1.ReleaseCommand
+	(*Volume)(nil),                // 30: berth.v1.Volume
+	(*Task)(nil),                  // 31: berth.v1.Task
+	(*GrowTask)(nil),              // 32: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 33: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 34: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 35: berth.v1.ConsoleTask
+	(*SuspendTask)(nil),           // 36: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 37: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 38: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 39: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 40: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 41: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 42: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 43: berth.v1.NodeInventory
+	(*Domain)(nil),                // 44: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 46: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 47: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 48: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
-	4,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
-	5,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	41, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
-	7,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
-	10, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
-	9,  // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
-	8,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	40, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	6,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	42, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	43, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	44, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	45, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	43, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	46, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
-	0,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	43, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	46, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
-	14, // 18: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	15, // 19: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	18, // 20: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	16, // 21: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	17, // 22: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	30, // 23: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	13, // 24: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	12, // 25: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	44, // 26: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	19, // 27: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	20, // 28: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	21, // 29: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	22, // 30: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	23, // 31: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	24, // 32: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	25, // 33: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	26, // 34: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	27, // 35: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	28, // 36: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	47, // 37: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	29, // 38: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	47, // 39: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	29, // 40: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	29, // 41: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	29, // 42: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	29, // 43: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	47, // 44: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	29, // 45: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	31, // 46: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	32, // 47: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	33, // 48: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	34, // 49: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	35, // 50: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	36, // 51: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	37, // 52: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	38, // 53: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	39, // 54: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	29, // 55: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	29, // 56: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	29, // 57: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	3,  // 58: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	1,  // 59: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	11, // 60: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	2,  // 61: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	60, // [60:62] is the sub-list for method output_type
-	58, // [58:60] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	5,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
+	6,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
+	42, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	8,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
+	11, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
+	10, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
+	9,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
+	41, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	7,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
+	43, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	44, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	45, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	46, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	44, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	47, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
+	44, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	47, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
+	15, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	16, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	19, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	17, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	18, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	31, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	14, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	13, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
+	45, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	20, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	21, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	22, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	23, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	24, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	25, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	26, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	27, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	28, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	29, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	48, // 38: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	30, // 39: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	48, // 40: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	30, // 41: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	30, // 42: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	30, // 43: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	30, // 44: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	48, // 45: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	30, // 46: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	32, // 47: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	33, // 48: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	34, // 49: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	35, // 50: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	36, // 51: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	37, // 52: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	38, // 53: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	39, // 54: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	40, // 55: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	30, // 56: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	30, // 57: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	30, // 58: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	0,  // 59: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	4,  // 60: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	2,  // 61: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	12, // 62: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	3,  // 63: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	62, // [62:64] is the sub-list for method output_type
+	60, // [60:62] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3446,6 +3614,7 @@ func file_berth_v1_agent_proto_init() {
 		return
 	}
 	file_berth_v1_resources_proto_init()
+	file_berth_v1_traits_proto_init()
 	file_berth_v1_agent_proto_msgTypes[2].OneofWrappers = []any{
 		(*SessionRequest_Hello)(nil),
 		(*SessionRequest_Inventory)(nil),
@@ -3495,7 +3664,7 @@ func file_berth_v1_agent_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,

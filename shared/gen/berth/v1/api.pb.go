@@ -2791,25 +2791,12 @@ func (x *GetVMResponse) GetOperation() *Operation {
 }
 
 type StartVMRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Spec      *VMSpec                `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"` // absent: start the existing, stopped VM
-	Node      string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin
-	DryRun    bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	RequestId string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// What a new VM links to, by name, and its own keys. An existing VM is changed by ChangeVM and SetKey.
-	Vdc           string    `protobuf:"bytes,6,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer         string    `protobuf:"bytes,7,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image         string    `protobuf:"bytes,8,opt,name=image,proto3" json:"image,omitempty"`
-	Disks         []string  `protobuf:"bytes,9,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
-	Nics          []string  `protobuf:"bytes,10,rep,name=nics,proto3" json:"nics,omitempty"`
-	Keys          []*Key    `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
-	Preferred     []string  `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"` // names of nodes that it had better start on, of a new VM
-	Labels        []string  `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`       // likewise
-	Migration     string    `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never; likewise
-	Within        string    `protobuf:"bytes,15,opt,name=within,proto3" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME that it is placed in, of a new VM without a VDC
-	Root          *RootDisk `protobuf:"bytes,16,opt,name=root,proto3" json:"root,omitempty"`           // of a new VM: a disk NAME-root is made with it and is its first
-	Ha            bool      `protobuf:"varint,17,opt,name=ha,proto3" json:"ha,omitempty"`              // restart it elsewhere once its node is proven to be off; of a new VM
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Vm            *NewVM                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`     // absent: start the existing, stopped VM, which ChangeVM and SetKey change
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2851,9 +2838,9 @@ func (x *StartVMRequest) GetName() string {
 	return ""
 }
 
-func (x *StartVMRequest) GetSpec() *VMSpec {
+func (x *StartVMRequest) GetVm() *NewVM {
 	if x != nil {
-		return x.Spec
+		return x.Vm
 	}
 	return nil
 }
@@ -2879,167 +2866,6 @@ func (x *StartVMRequest) GetRequestId() string {
 	return ""
 }
 
-func (x *StartVMRequest) GetVdc() string {
-	if x != nil {
-		return x.Vdc
-	}
-	return ""
-}
-
-func (x *StartVMRequest) GetOffer() string {
-	if x != nil {
-		return x.Offer
-	}
-	return ""
-}
-
-func (x *StartVMRequest) GetImage() string {
-	if x != nil {
-		return x.Image
-	}
-	return ""
-}
-
-func (x *StartVMRequest) GetDisks() []string {
-	if x != nil {
-		return x.Disks
-	}
-	return nil
-}
-
-func (x *StartVMRequest) GetNics() []string {
-	if x != nil {
-		return x.Nics
-	}
-	return nil
-}
-
-func (x *StartVMRequest) GetKeys() []*Key {
-	if x != nil {
-		return x.Keys
-	}
-	return nil
-}
-
-func (x *StartVMRequest) GetPreferred() []string {
-	if x != nil {
-		return x.Preferred
-	}
-	return nil
-}
-
-func (x *StartVMRequest) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *StartVMRequest) GetMigration() string {
-	if x != nil {
-		return x.Migration
-	}
-	return ""
-}
-
-func (x *StartVMRequest) GetWithin() string {
-	if x != nil {
-		return x.Within
-	}
-	return ""
-}
-
-func (x *StartVMRequest) GetRoot() *RootDisk {
-	if x != nil {
-		return x.Root
-	}
-	return nil
-}
-
-func (x *StartVMRequest) GetHa() bool {
-	if x != nil {
-		return x.Ha
-	}
-	return false
-}
-
-// RootDisk is a disk that is made with its VM.
-type RootDisk struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`                           // name of the image that it is a thin copy of; empty: an empty disk
-	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // 0: as large as the image
-	Pool          string                 `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`                             // name; empty: any
-	Bus           string                 `protobuf:"bytes,4,opt,name=bus,proto3" json:"bus,omitempty"`                               // virtio, sata, scsi; empty: virtio
-	Keep          bool                   `protobuf:"varint,5,opt,name=keep,proto3" json:"keep,omitempty"`                            // it stays when the VM is deleted
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RootDisk) Reset() {
-	*x = RootDisk{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RootDisk) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RootDisk) ProtoMessage() {}
-
-func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
-func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
-}
-
-func (x *RootDisk) GetImage() string {
-	if x != nil {
-		return x.Image
-	}
-	return ""
-}
-
-func (x *RootDisk) GetSizeBytes() int64 {
-	if x != nil {
-		return x.SizeBytes
-	}
-	return 0
-}
-
-func (x *RootDisk) GetPool() string {
-	if x != nil {
-		return x.Pool
-	}
-	return ""
-}
-
-func (x *RootDisk) GetBus() string {
-	if x != nil {
-		return x.Bus
-	}
-	return ""
-}
-
-func (x *RootDisk) GetKeep() bool {
-	if x != nil {
-		return x.Keep
-	}
-	return false
-}
-
 type StartVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -3052,7 +2878,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +2890,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +2903,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -3111,29 +2937,17 @@ func (x *StartVMResponse) GetVm() *VM {
 type AddVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Spec          *VMSpec                `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	Vm            *NewVM                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
 	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin, where the disk is to be; only for a cluster with local storage
-	Vdc           string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer         string                 `protobuf:"bytes,5,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image         string                 `protobuf:"bytes,6,opt,name=image,proto3" json:"image,omitempty"`
-	Disks         []string               `protobuf:"bytes,7,rep,name=disks,proto3" json:"disks,omitempty"`
-	Nics          []string               `protobuf:"bytes,8,rep,name=nics,proto3" json:"nics,omitempty"`
-	Keys          []*Key                 `protobuf:"bytes,9,rep,name=keys,proto3" json:"keys,omitempty"`
-	RequestId     string                 `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	DryRun        bool                   `protobuf:"varint,11,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	Preferred     []string               `protobuf:"bytes,12,rep,name=preferred,proto3" json:"preferred,omitempty"`
-	Labels        []string               `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`
-	Migration     string                 `protobuf:"bytes,14,opt,name=migration,proto3" json:"migration,omitempty"`
-	Within        string                 `protobuf:"bytes,15,opt,name=within,proto3" json:"within,omitempty"`
-	Root          *RootDisk              `protobuf:"bytes,16,opt,name=root,proto3" json:"root,omitempty"`
-	Ha            bool                   `protobuf:"varint,17,opt,name=ha,proto3" json:"ha,omitempty"` // restart it elsewhere once its node is proven to be off; of a new VM
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddVMRequest) Reset() {
 	*x = AddVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3145,7 +2959,7 @@ func (x *AddVMRequest) String() string {
 func (*AddVMRequest) ProtoMessage() {}
 
 func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3158,7 +2972,7 @@ func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
 func (*AddVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AddVMRequest) GetName() string {
@@ -3168,9 +2982,9 @@ func (x *AddVMRequest) GetName() string {
 	return ""
 }
 
-func (x *AddVMRequest) GetSpec() *VMSpec {
+func (x *AddVMRequest) GetVm() *NewVM {
 	if x != nil {
-		return x.Spec
+		return x.Vm
 	}
 	return nil
 }
@@ -3182,55 +2996,6 @@ func (x *AddVMRequest) GetNode() string {
 	return ""
 }
 
-func (x *AddVMRequest) GetVdc() string {
-	if x != nil {
-		return x.Vdc
-	}
-	return ""
-}
-
-func (x *AddVMRequest) GetOffer() string {
-	if x != nil {
-		return x.Offer
-	}
-	return ""
-}
-
-func (x *AddVMRequest) GetImage() string {
-	if x != nil {
-		return x.Image
-	}
-	return ""
-}
-
-func (x *AddVMRequest) GetDisks() []string {
-	if x != nil {
-		return x.Disks
-	}
-	return nil
-}
-
-func (x *AddVMRequest) GetNics() []string {
-	if x != nil {
-		return x.Nics
-	}
-	return nil
-}
-
-func (x *AddVMRequest) GetKeys() []*Key {
-	if x != nil {
-		return x.Keys
-	}
-	return nil
-}
-
-func (x *AddVMRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
 func (x *AddVMRequest) GetDryRun() bool {
 	if x != nil {
 		return x.DryRun
@@ -3238,46 +3003,11 @@ func (x *AddVMRequest) GetDryRun() bool {
 	return false
 }
 
-func (x *AddVMRequest) GetPreferred() []string {
+func (x *AddVMRequest) GetRequestId() string {
 	if x != nil {
-		return x.Preferred
-	}
-	return nil
-}
-
-func (x *AddVMRequest) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *AddVMRequest) GetMigration() string {
-	if x != nil {
-		return x.Migration
+		return x.RequestId
 	}
 	return ""
-}
-
-func (x *AddVMRequest) GetWithin() string {
-	if x != nil {
-		return x.Within
-	}
-	return ""
-}
-
-func (x *AddVMRequest) GetRoot() *RootDisk {
-	if x != nil {
-		return x.Root
-	}
-	return nil
-}
-
-func (x *AddVMRequest) GetHa() bool {
-	if x != nil {
-		return x.Ha
-	}
-	return false
 }
 
 type AddVMResponse struct {
@@ -3291,7 +3021,7 @@ type AddVMResponse struct {
 
 func (x *AddVMResponse) Reset() {
 	*x = AddVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3033,7 @@ func (x *AddVMResponse) String() string {
 func (*AddVMResponse) ProtoMessage() {}
 
 func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3046,7 @@ func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
 func (*AddVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AddVMResponse) GetSchemaVersion() string {
@@ -3341,29 +3071,17 @@ func (x *AddVMResponse) GetDecision() *Decision {
 }
 
 type ChangeVMRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Vm    string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
-	// What is absent stays as it is; an empty name takes the link away.
-	Vdc           *string `protobuf:"bytes,2,opt,name=vdc,proto3,oneof" json:"vdc,omitempty"`
-	Offer         *string `protobuf:"bytes,3,opt,name=offer,proto3,oneof" json:"offer,omitempty"`
-	Image         *string `protobuf:"bytes,4,opt,name=image,proto3,oneof" json:"image,omitempty"`
-	Disks         *Names  `protobuf:"bytes,5,opt,name=disks,proto3" json:"disks,omitempty"`                                       // replaces all
-	Nics          *Names  `protobuf:"bytes,6,opt,name=nics,proto3" json:"nics,omitempty"`                                         // likewise
-	MemoryBytes   *int64  `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"` // from the next start on
-	Vcpus         *int32  `protobuf:"varint,8,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`                                // likewise
-	RequestId     string  `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Labels        *Names  `protobuf:"bytes,10,opt,name=labels,proto3" json:"labels,omitempty"`             // replaces all
-	Preferred     *Names  `protobuf:"bytes,11,opt,name=preferred,proto3" json:"preferred,omitempty"`       // likewise
-	Migration     *string `protobuf:"bytes,12,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
-	Within        *string `protobuf:"bytes,13,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
-	Ha            *bool   `protobuf:"varint,14,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Change        *VMChange              `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeVMRequest) Reset() {
 	*x = ChangeVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3093,7 @@ func (x *ChangeVMRequest) String() string {
 func (*ChangeVMRequest) ProtoMessage() {}
 
 func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3106,7 @@ func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
 func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ChangeVMRequest) GetVm() string {
@@ -3398,53 +3116,11 @@ func (x *ChangeVMRequest) GetVm() string {
 	return ""
 }
 
-func (x *ChangeVMRequest) GetVdc() string {
-	if x != nil && x.Vdc != nil {
-		return *x.Vdc
-	}
-	return ""
-}
-
-func (x *ChangeVMRequest) GetOffer() string {
-	if x != nil && x.Offer != nil {
-		return *x.Offer
-	}
-	return ""
-}
-
-func (x *ChangeVMRequest) GetImage() string {
-	if x != nil && x.Image != nil {
-		return *x.Image
-	}
-	return ""
-}
-
-func (x *ChangeVMRequest) GetDisks() *Names {
+func (x *ChangeVMRequest) GetChange() *VMChange {
 	if x != nil {
-		return x.Disks
+		return x.Change
 	}
 	return nil
-}
-
-func (x *ChangeVMRequest) GetNics() *Names {
-	if x != nil {
-		return x.Nics
-	}
-	return nil
-}
-
-func (x *ChangeVMRequest) GetMemoryBytes() int64 {
-	if x != nil && x.MemoryBytes != nil {
-		return *x.MemoryBytes
-	}
-	return 0
-}
-
-func (x *ChangeVMRequest) GetVcpus() int32 {
-	if x != nil && x.Vcpus != nil {
-		return *x.Vcpus
-	}
-	return 0
 }
 
 func (x *ChangeVMRequest) GetRequestId() string {
@@ -3452,41 +3128,6 @@ func (x *ChangeVMRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
-}
-
-func (x *ChangeVMRequest) GetLabels() *Names {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ChangeVMRequest) GetPreferred() *Names {
-	if x != nil {
-		return x.Preferred
-	}
-	return nil
-}
-
-func (x *ChangeVMRequest) GetMigration() string {
-	if x != nil && x.Migration != nil {
-		return *x.Migration
-	}
-	return ""
-}
-
-func (x *ChangeVMRequest) GetWithin() string {
-	if x != nil && x.Within != nil {
-		return *x.Within
-	}
-	return ""
-}
-
-func (x *ChangeVMRequest) GetHa() bool {
-	if x != nil && x.Ha != nil {
-		return *x.Ha
-	}
-	return false
 }
 
 type ChangeVMResponse struct {
@@ -3500,7 +3141,7 @@ type ChangeVMResponse struct {
 
 func (x *ChangeVMResponse) Reset() {
 	*x = ChangeVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3153,7 @@ func (x *ChangeVMResponse) String() string {
 func (*ChangeVMResponse) ProtoMessage() {}
 
 func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3166,7 @@ func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
 func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ChangeVMResponse) GetSchemaVersion() string {
@@ -3549,51 +3190,6 @@ func (x *ChangeVMResponse) GetChanges() []*FieldChange {
 	return nil
 }
 
-// Names is a list that can be given as empty.
-type Names struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Names) Reset() {
-	*x = Names{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Names) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Names) ProtoMessage() {}
-
-func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Names.ProtoReflect.Descriptor instead.
-func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
-}
-
-func (x *Names) GetNames() []string {
-	if x != nil {
-		return x.Names
-	}
-	return nil
-}
-
 type StopVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -3606,7 +3202,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3214,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3227,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -3672,7 +3268,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3280,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3293,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -3729,7 +3325,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +3337,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +3350,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -3817,7 +3413,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3425,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3438,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -3877,7 +3473,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +3485,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3902,7 +3498,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -3936,7 +3532,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3948,7 +3544,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3961,7 +3557,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -3990,7 +3586,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4002,7 +3598,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4015,7 +3611,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -4056,7 +3652,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +3664,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +3677,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -4113,7 +3709,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +3721,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +3734,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -4195,7 +3791,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +3803,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +3816,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -4262,7 +3858,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +3870,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +3883,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -4320,7 +3916,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4332,7 +3928,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4345,7 +3941,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -4365,7 +3961,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +3973,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +3986,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4418,7 +4014,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4430,7 +4026,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4443,7 +4039,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4478,7 +4074,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4086,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4099,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4555,7 +4151,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4567,7 +4163,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4580,7 +4176,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4721,7 +4317,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4733,7 +4329,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4746,7 +4342,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -4787,7 +4383,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4395,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4408,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -4838,7 +4434,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4850,7 +4446,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4863,7 +4459,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -4882,7 +4478,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4894,7 +4490,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4907,7 +4503,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -4928,7 +4524,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +4536,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +4549,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -4991,7 +4587,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5003,7 +4599,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5016,7 +4612,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -5071,7 +4667,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5083,7 +4679,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5096,7 +4692,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -5125,7 +4721,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5137,7 +4733,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5150,7 +4746,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -5192,7 +4788,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5204,7 +4800,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5217,7 +4813,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -5253,7 +4849,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5265,7 +4861,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5278,7 +4874,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -5320,7 +4916,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5332,7 +4928,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5345,7 +4941,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -5378,7 +4974,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5390,7 +4986,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5403,7 +4999,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5423,7 +5019,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5435,7 +5031,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5448,7 +5044,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5477,7 +5073,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5489,7 +5085,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5502,7 +5098,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5543,7 +5139,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5555,7 +5151,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5568,7 +5164,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5596,7 +5192,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5608,7 +5204,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5621,7 +5217,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5655,7 +5251,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5667,7 +5263,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5680,7 +5276,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5707,7 +5303,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5719,7 +5315,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5732,7 +5328,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -5759,7 +5355,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5771,7 +5367,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5784,7 +5380,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -5812,7 +5408,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5824,7 +5420,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5837,7 +5433,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -5871,7 +5467,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5883,7 +5479,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5896,7 +5492,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -5922,7 +5518,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5934,7 +5530,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5947,7 +5543,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -5966,7 +5562,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5978,7 +5574,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5991,7 +5587,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -6012,7 +5608,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6024,7 +5620,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6037,7 +5633,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -6072,7 +5668,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6084,7 +5680,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6097,7 +5693,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -6130,7 +5726,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6142,7 +5738,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6155,7 +5751,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -6175,7 +5771,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6187,7 +5783,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6200,7 +5796,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -6226,7 +5822,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6238,7 +5834,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6251,7 +5847,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -6271,7 +5867,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6283,7 +5879,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6296,7 +5892,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -6324,7 +5920,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6336,7 +5932,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6349,7 +5945,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -6383,7 +5979,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6395,7 +5991,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6408,7 +6004,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -6439,7 +6035,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6451,7 +6047,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6464,7 +6060,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -6519,7 +6115,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6127,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6140,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -6576,7 +6172,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6588,7 +6184,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6601,7 +6197,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -6663,7 +6259,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6675,7 +6271,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6688,7 +6284,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -6715,7 +6311,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6727,7 +6323,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6740,7 +6336,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -6767,7 +6363,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6779,7 +6375,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6792,7 +6388,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -6819,7 +6415,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6831,7 +6427,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6844,7 +6440,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -6872,7 +6468,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6884,7 +6480,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6897,7 +6493,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -6932,7 +6528,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6944,7 +6540,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6957,7 +6553,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -6990,7 +6586,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7002,7 +6598,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7015,7 +6611,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -7035,7 +6631,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7047,7 +6643,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7060,7 +6656,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -7086,7 +6682,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7098,7 +6694,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7111,7 +6707,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -7133,7 +6729,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7145,7 +6741,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7158,7 +6754,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -7198,7 +6794,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7210,7 +6806,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7223,7 +6819,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -7244,7 +6840,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7256,7 +6852,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7269,7 +6865,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -7304,7 +6900,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7316,7 +6912,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7329,7 +6925,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -7366,7 +6962,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7378,7 +6974,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7391,7 +6987,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -7442,7 +7038,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7454,7 +7050,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7467,7 +7063,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -7520,7 +7116,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7532,7 +7128,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7545,7 +7141,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -7610,7 +7206,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7622,7 +7218,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7635,7 +7231,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -7683,7 +7279,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7695,7 +7291,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7708,7 +7304,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -7734,7 +7330,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7746,7 +7342,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7759,7 +7355,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -7777,7 +7373,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7789,7 +7385,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7802,7 +7398,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 type ListMembersResponse struct {
@@ -7816,7 +7412,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7828,7 +7424,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7841,7 +7437,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -7875,7 +7471,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7887,7 +7483,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7900,7 +7496,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -7926,7 +7522,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7938,7 +7534,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7951,7 +7547,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -7969,7 +7565,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7981,7 +7577,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7994,7 +7590,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 type SaveSnapshotResponse struct {
@@ -8006,7 +7602,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8018,7 +7614,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8031,7 +7627,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -8050,7 +7646,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8062,7 +7658,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8075,7 +7671,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -8097,7 +7693,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8109,7 +7705,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8122,7 +7718,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -8164,7 +7760,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8176,7 +7772,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8189,7 +7785,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -8225,7 +7821,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8237,7 +7833,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8250,7 +7846,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -8298,7 +7894,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8310,7 +7906,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8323,7 +7919,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -8404,7 +8000,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8416,7 +8012,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8429,7 +8025,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -8494,7 +8090,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8506,7 +8102,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8519,7 +8115,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -8566,7 +8162,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8578,7 +8174,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8591,7 +8187,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -8617,7 +8213,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8629,7 +8225,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8642,7 +8238,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -8709,7 +8305,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8721,7 +8317,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8734,7 +8330,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 type ImportImageRequest struct {
@@ -8747,7 +8343,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8759,7 +8355,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8772,7 +8368,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -8804,7 +8400,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8816,7 +8412,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8829,7 +8425,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -8891,7 +8487,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8903,7 +8499,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8916,7 +8512,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -8944,7 +8540,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8956,7 +8552,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8969,7 +8565,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -9003,7 +8599,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9015,7 +8611,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9028,7 +8624,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -9057,7 +8653,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9069,7 +8665,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9082,7 +8678,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -9124,7 +8720,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9136,7 +8732,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9149,7 +8745,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -9190,7 +8786,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9202,7 +8798,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9215,7 +8811,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *Pool) GetName() string {
@@ -9290,7 +8886,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9302,7 +8898,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9315,7 +8911,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9376,7 +8972,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9388,7 +8984,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9401,7 +8997,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9426,7 +9022,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9438,7 +9034,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9451,7 +9047,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9516,7 +9112,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9528,7 +9124,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9541,7 +9137,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -9583,7 +9179,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9595,7 +9191,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9608,7 +9204,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -9641,7 +9237,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9653,7 +9249,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9666,7 +9262,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -9680,7 +9276,7 @@ var File_berth_v1_api_proto protoreflect.FileDescriptor
 
 const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
+	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
 	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xe9\x03\n" +
 	"\x0eStatusResponse\x12%\n" +
@@ -9928,95 +9524,39 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xc5\x03\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\x91\x01\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
-	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\x02vm\x18\x02 \x01(\v2\x0f.berth.v1.NewVMR\x02vm\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\x12\x10\n" +
-	"\x03vdc\x18\x06 \x01(\tR\x03vdc\x12\x14\n" +
-	"\x05offer\x18\a \x01(\tR\x05offer\x12\x14\n" +
-	"\x05image\x18\b \x01(\tR\x05image\x12\x14\n" +
-	"\x05disks\x18\t \x03(\tR\x05disks\x12\x12\n" +
-	"\x04nics\x18\n" +
-	" \x03(\tR\x04nics\x12!\n" +
-	"\x04keys\x18\v \x03(\v2\r.berth.v1.KeyR\x04keys\x12\x1c\n" +
-	"\tpreferred\x18\f \x03(\tR\tpreferred\x12\x16\n" +
-	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
-	"\tmigration\x18\x0e \x01(\tR\tmigration\x12\x16\n" +
-	"\x06within\x18\x0f \x01(\tR\x06within\x12&\n" +
-	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
-	"\x02ha\x18\x11 \x01(\bR\x02ha\"y\n" +
-	"\bRootDisk\x12\x14\n" +
-	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1d\n" +
-	"\n" +
-	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x12\n" +
-	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x10\n" +
-	"\x03bus\x18\x04 \x01(\tR\x03bus\x12\x12\n" +
-	"\x04keep\x18\x05 \x01(\bR\x04keep\"\xb9\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\xb9\x01\n" +
 	"\x0fStartVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
 	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x1c\n" +
-	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\xc3\x03\n" +
+	"\x02vm\x18\x04 \x01(\v2\f.berth.v1.VMR\x02vm\"\x8f\x01\n" +
 	"\fAddVMRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
-	"\x04spec\x18\x02 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x12\n" +
-	"\x04node\x18\x03 \x01(\tR\x04node\x12\x10\n" +
-	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x14\n" +
-	"\x05offer\x18\x05 \x01(\tR\x05offer\x12\x14\n" +
-	"\x05image\x18\x06 \x01(\tR\x05image\x12\x14\n" +
-	"\x05disks\x18\a \x03(\tR\x05disks\x12\x12\n" +
-	"\x04nics\x18\b \x03(\tR\x04nics\x12!\n" +
-	"\x04keys\x18\t \x03(\v2\r.berth.v1.KeyR\x04keys\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\x02vm\x18\x02 \x01(\v2\x0f.berth.v1.NewVMR\x02vm\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\n" +
-	" \x01(\tR\trequestId\x12\x17\n" +
-	"\adry_run\x18\v \x01(\bR\x06dryRun\x12\x1c\n" +
-	"\tpreferred\x18\f \x03(\tR\tpreferred\x12\x16\n" +
-	"\x06labels\x18\r \x03(\tR\x06labels\x12\x1c\n" +
-	"\tmigration\x18\x0e \x01(\tR\tmigration\x12\x16\n" +
-	"\x06within\x18\x0f \x01(\tR\x06within\x12&\n" +
-	"\x04root\x18\x10 \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
-	"\x02ha\x18\x11 \x01(\bR\x02ha\"\x84\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\x84\x01\n" +
 	"\rAddVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"\xa0\x04\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"l\n" +
 	"\x0fChangeVMRequest\x12\x0e\n" +
-	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x15\n" +
-	"\x03vdc\x18\x02 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
-	"\x05offer\x18\x03 \x01(\tH\x01R\x05offer\x88\x01\x01\x12\x19\n" +
-	"\x05image\x18\x04 \x01(\tH\x02R\x05image\x88\x01\x01\x12%\n" +
-	"\x05disks\x18\x05 \x01(\v2\x0f.berth.v1.NamesR\x05disks\x12#\n" +
-	"\x04nics\x18\x06 \x01(\v2\x0f.berth.v1.NamesR\x04nics\x12&\n" +
-	"\fmemory_bytes\x18\a \x01(\x03H\x03R\vmemoryBytes\x88\x01\x01\x12\x19\n" +
-	"\x05vcpus\x18\b \x01(\x05H\x04R\x05vcpus\x88\x01\x01\x12\x1d\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12*\n" +
+	"\x06change\x18\x02 \x01(\v2\x12.berth.v1.VMChangeR\x06change\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\t \x01(\tR\trequestId\x12'\n" +
-	"\x06labels\x18\n" +
-	" \x01(\v2\x0f.berth.v1.NamesR\x06labels\x12-\n" +
-	"\tpreferred\x18\v \x01(\v2\x0f.berth.v1.NamesR\tpreferred\x12!\n" +
-	"\tmigration\x18\f \x01(\tH\x05R\tmigration\x88\x01\x01\x12\x1b\n" +
-	"\x06within\x18\r \x01(\tH\x06R\x06within\x88\x01\x01\x12\x13\n" +
-	"\x02ha\x18\x0e \x01(\bH\aR\x02ha\x88\x01\x01B\x06\n" +
-	"\x04_vdcB\b\n" +
-	"\x06_offerB\b\n" +
-	"\x06_imageB\x0f\n" +
-	"\r_memory_bytesB\b\n" +
-	"\x06_vcpusB\f\n" +
-	"\n" +
-	"_migrationB\t\n" +
-	"\a_withinB\x05\n" +
-	"\x03_ha\"\x88\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x88\x01\n" +
 	"\x10ChangeVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
-	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\"\x1d\n" +
-	"\x05Names\x12\x14\n" +
-	"\x05names\x18\x01 \x03(\tR\x05names\"y\n" +
+	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\"y\n" +
 	"\rStopVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12#\n" +
@@ -10485,84 +10025,191 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\x82'\n" +
-	"\fBerthService\x12;\n" +
-	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\x12D\n" +
-	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\x12>\n" +
-	"\aGetNode\x12\x18.berth.v1.GetNodeRequest\x1a\x19.berth.v1.GetNodeResponse\x12>\n" +
-	"\aSetNode\x12\x18.berth.v1.SetNodeRequest\x1a\x19.berth.v1.SetNodeResponse\x12_\n" +
-	"\x12SetNodeMaintenance\x12#.berth.v1.SetNodeMaintenanceRequest\x1a$.berth.v1.SetNodeMaintenanceResponse\x12D\n" +
-	"\tFenceNode\x12\x1a.berth.v1.FenceNodeRequest\x1a\x1b.berth.v1.FenceNodeResponse\x12G\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\x93.\n" +
+	"\fBerthService\x12K\n" +
+	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"RemoveNode\x12\x1b.berth.v1.RemoveNodeRequest\x1a\x1c.berth.v1.RemoveNodeResponse\x12P\n" +
-	"\rListResources\x12\x1e.berth.v1.ListResourcesRequest\x1a\x1f.berth.v1.ListResourcesResponse\x12J\n" +
-	"\vGetResource\x12\x1c.berth.v1.GetResourceRequest\x1a\x1d.berth.v1.GetResourceResponse\x12J\n" +
-	"\vAddResource\x12\x1c.berth.v1.AddResourceRequest\x1a\x1d.berth.v1.AddResourceResponse\x12S\n" +
-	"\x0eChangeResource\x12\x1f.berth.v1.ChangeResourceRequest\x1a .berth.v1.ChangeResourceResponse\x12S\n" +
-	"\x0eDeleteResource\x12\x1f.berth.v1.DeleteResourceRequest\x1a .berth.v1.DeleteResourceResponse\x12;\n" +
-	"\x06SetKey\x12\x17.berth.v1.SetKeyRequest\x1a\x18.berth.v1.SetKeyResponse\x12A\n" +
-	"\bUnsetKey\x12\x19.berth.v1.UnsetKeyRequest\x1a\x1a.berth.v1.UnsetKeyResponse\x12A\n" +
-	"\bListKeys\x12\x19.berth.v1.ListKeysRequest\x1a\x1a.berth.v1.ListKeysResponse\x12M\n" +
-	"\fCompiledKeys\x12\x1d.berth.v1.CompiledKeysRequest\x1a\x1e.berth.v1.CompiledKeysResponse\x12S\n" +
-	"\x0eDeclareNodeKey\x12\x1f.berth.v1.DeclareNodeKeyRequest\x1a .berth.v1.DeclareNodeKeyResponse\x12J\n" +
-	"\vDropNodeKey\x12\x1c.berth.v1.DropNodeKeyRequest\x1a\x1d.berth.v1.DropNodeKeyResponse\x12J\n" +
-	"\vApplyEstate\x12\x1c.berth.v1.ApplyEstateRequest\x1a\x1d.berth.v1.ApplyEstateResponse\x12M\n" +
-	"\fExportEstate\x12\x1d.berth.v1.ExportEstateRequest\x1a\x1e.berth.v1.ExportEstateResponse\x12>\n" +
-	"\aListVMs\x12\x18.berth.v1.ListVMsRequest\x1a\x19.berth.v1.ListVMsResponse\x128\n" +
-	"\x05GetVM\x12\x16.berth.v1.GetVMRequest\x1a\x17.berth.v1.GetVMResponse\x128\n" +
-	"\x05AddVM\x12\x16.berth.v1.AddVMRequest\x1a\x17.berth.v1.AddVMResponse\x12A\n" +
-	"\bChangeVM\x12\x19.berth.v1.ChangeVMRequest\x1a\x1a.berth.v1.ChangeVMResponse\x12>\n" +
-	"\aStartVM\x12\x18.berth.v1.StartVMRequest\x1a\x19.berth.v1.StartVMResponse\x12;\n" +
-	"\x06StopVM\x12\x17.berth.v1.StopVMRequest\x1a\x18.berth.v1.StopVMResponse\x12D\n" +
-	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\x12A\n" +
-	"\bDeleteVM\x12\x19.berth.v1.DeleteVMRequest\x1a\x1a.berth.v1.DeleteVMResponse\x12A\n" +
-	"\bAdoptVMs\x12\x19.berth.v1.AdoptVMsRequest\x1a\x1a.berth.v1.AdoptVMsResponse\x12D\n" +
-	"\tReleaseVM\x12\x1a.berth.v1.ReleaseVMRequest\x1a\x1b.berth.v1.ReleaseVMResponse\x12A\n" +
-	"\bStartVMs\x12\x19.berth.v1.StartVMsRequest\x1a\x1a.berth.v1.StartVMsResponse\x12G\n" +
+	"\x02\x02\x03\x10\x01\x18\x01(\x01\x12P\n" +
+	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12J\n" +
+	"\aGetNode\x12\x18.berth.v1.GetNodeRequest\x1a\x19.berth.v1.GetNodeResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12L\n" +
+	"\aSetNode\x12\x18.berth.v1.SetNodeRequest\x1a\x19.berth.v1.SetNodeResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12o\n" +
+	"\x12SetNodeMaintenance\x12#.berth.v1.SetNodeMaintenanceRequest\x1a$.berth.v1.SetNodeMaintenanceResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"ListGroups\x12\x1b.berth.v1.ListGroupsRequest\x1a\x1c.berth.v1.ListGroupsResponse\x12A\n" +
-	"\bGetGroup\x12\x19.berth.v1.GetGroupRequest\x1a\x1a.berth.v1.GetGroupResponse\x12J\n" +
-	"\vCreateGroup\x12\x1c.berth.v1.CreateGroupRequest\x1a\x1d.berth.v1.CreateGroupResponse\x12J\n" +
-	"\vChangeGroup\x12\x1c.berth.v1.ChangeGroupRequest\x1a\x1d.berth.v1.ChangeGroupResponse\x12J\n" +
-	"\vDeleteGroup\x12\x1c.berth.v1.DeleteGroupRequest\x1a\x1d.berth.v1.DeleteGroupResponse\x12J\n" +
-	"\vCheckGroups\x12\x1c.berth.v1.CheckGroupsRequest\x1a\x1d.berth.v1.CheckGroupsResponse\x12D\n" +
-	"\tDrainNode\x12\x1a.berth.v1.DrainNodeRequest\x1a\x1b.berth.v1.DrainNodeResponse\x12J\n" +
-	"\vUndrainNode\x12\x1c.berth.v1.UndrainNodeRequest\x1a\x1d.berth.v1.UndrainNodeResponse\x12D\n" +
-	"\tListPlans\x12\x1a.berth.v1.ListPlansRequest\x1a\x1b.berth.v1.ListPlansResponse\x12>\n" +
-	"\aGetPlan\x12\x18.berth.v1.GetPlanRequest\x1a\x19.berth.v1.GetPlanResponse\x12J\n" +
-	"\vProposePlan\x12\x1c.berth.v1.ProposePlanRequest\x1a\x1d.berth.v1.ProposePlanResponse\x12D\n" +
-	"\tApplyPlan\x12\x1a.berth.v1.ApplyPlanRequest\x1a\x1b.berth.v1.ApplyPlanResponse\x12J\n" +
-	"\vDiscardPlan\x12\x1c.berth.v1.DiscardPlanRequest\x1a\x1d.berth.v1.DiscardPlanResponse\x12G\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12T\n" +
+	"\tFenceNode\x12\x1a.berth.v1.FenceNodeRequest\x1a\x1b.berth.v1.FenceNodeResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"CancelPlan\x12\x1b.berth.v1.CancelPlanRequest\x1a\x1c.berth.v1.CancelPlanResponse\x12F\n" +
-	"\tWatchPlan\x12\x1a.berth.v1.WatchPlanRequest\x1a\x1b.berth.v1.WatchPlanResponse0\x01\x12S\n" +
-	"\x0eListOperations\x12\x1f.berth.v1.ListOperationsRequest\x1a .berth.v1.ListOperationsResponse\x12M\n" +
-	"\fGetOperation\x12\x1d.berth.v1.GetOperationRequest\x1a\x1e.berth.v1.GetOperationResponse\x12U\n" +
-	"\x0eWatchOperation\x12\x1f.berth.v1.WatchOperationRequest\x1a .berth.v1.WatchOperationResponse0\x01\x12V\n" +
-	"\x0fCancelOperation\x12 .berth.v1.CancelOperationRequest\x1a!.berth.v1.CancelOperationResponse\x12Y\n" +
-	"\x10ResolveOperation\x12!.berth.v1.ResolveOperationRequest\x1a\".berth.v1.ResolveOperationResponse\x12P\n" +
-	"\rListDecisions\x12\x1e.berth.v1.ListDecisionsRequest\x1a\x1f.berth.v1.ListDecisionsResponse\x12J\n" +
-	"\vGetDecision\x12\x1c.berth.v1.GetDecisionRequest\x1a\x1d.berth.v1.GetDecisionResponse\x12S\n" +
-	"\x0eReplayDecision\x12\x1f.berth.v1.ReplayDecisionRequest\x1a .berth.v1.ReplayDecisionResponse\x128\n" +
-	"\x05WhyVM\x12\x16.berth.v1.WhyVMRequest\x1a\x17.berth.v1.WhyVMResponse\x12;\n" +
-	"\x06WhyNot\x12\x17.berth.v1.WhyNotRequest\x1a\x18.berth.v1.WhyNotResponse\x12A\n" +
-	"\bCapacity\x12\x19.berth.v1.CapacityRequest\x1a\x1a.berth.v1.CapacityResponse\x12L\n" +
-	"\vImportImage\x12\x1c.berth.v1.ImportImageRequest\x1a\x1d.berth.v1.ImportImageResponse(\x01\x12A\n" +
-	"\bGrowDisk\x12\x19.berth.v1.GrowDiskRequest\x1a\x1a.berth.v1.GrowDiskResponse\x12D\n" +
-	"\tListPools\x12\x1a.berth.v1.ListPoolsRequest\x1a\x1b.berth.v1.ListPoolsResponse\x12;\n" +
-	"\x06Spread\x12\x17.berth.v1.SpreadRequest\x1a\x18.berth.v1.SpreadResponse\x12B\n" +
-	"\aConsole\x12\x18.berth.v1.ConsoleRequest\x1a\x19.berth.v1.ConsoleResponse(\x010\x01\x12L\n" +
-	"\vWatchEvents\x12\x1c.berth.v1.WatchEventsRequest\x1a\x1d.berth.v1.WatchEventsResponse0\x01\x12J\n" +
-	"\vListMembers\x12\x1c.berth.v1.ListMembersRequest\x1a\x1d.berth.v1.ListMembersResponse\x12M\n" +
-	"\fRemoveMember\x12\x1d.berth.v1.RemoveMemberRequest\x1a\x1e.berth.v1.RemoveMemberResponse\x12O\n" +
-	"\fSaveSnapshot\x12\x1d.berth.v1.SaveSnapshotRequest\x1a\x1e.berth.v1.SaveSnapshotResponse0\x01\x12X\n" +
-	"\x0fRestoreSnapshot\x12 .berth.v1.RestoreSnapshotRequest\x1a!.berth.v1.RestoreSnapshotResponse(\x01\x12J\n" +
-	"\vCreateToken\x12\x1c.berth.v1.CreateTokenRequest\x1a\x1d.berth.v1.CreateTokenResponse2L\n" +
-	"\x10EnrolmentService\x128\n" +
-	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse2\x83\x01\n" +
-	"\rMemberService\x125\n" +
-	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponse\x12;\n" +
-	"\x06Report\x12\x17.berth.v1.ReportRequest\x1a\x18.berth.v1.ReportResponseB#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12U\n" +
+	"\n" +
+	"RemoveNode\x12\x1b.berth.v1.RemoveNodeRequest\x1a\x1c.berth.v1.RemoveNodeResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12\\\n" +
+	"\rListResources\x12\x1e.berth.v1.ListResourcesRequest\x1a\x1f.berth.v1.ListResourcesResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12V\n" +
+	"\vGetResource\x12\x1c.berth.v1.GetResourceRequest\x1a\x1d.berth.v1.GetResourceResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12X\n" +
+	"\vAddResource\x12\x1c.berth.v1.AddResourceRequest\x1a\x1d.berth.v1.AddResourceResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12a\n" +
+	"\x0eChangeResource\x12\x1f.berth.v1.ChangeResourceRequest\x1a .berth.v1.ChangeResourceResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12a\n" +
+	"\x0eDeleteResource\x12\x1f.berth.v1.DeleteResourceRequest\x1a .berth.v1.DeleteResourceResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12I\n" +
+	"\x06SetKey\x12\x17.berth.v1.SetKeyRequest\x1a\x18.berth.v1.SetKeyResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
+	"\bUnsetKey\x12\x19.berth.v1.UnsetKeyRequest\x1a\x1a.berth.v1.UnsetKeyResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12M\n" +
+	"\bListKeys\x12\x19.berth.v1.ListKeysRequest\x1a\x1a.berth.v1.ListKeysResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12Y\n" +
+	"\fCompiledKeys\x12\x1d.berth.v1.CompiledKeysRequest\x1a\x1e.berth.v1.CompiledKeysResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12a\n" +
+	"\x0eDeclareNodeKey\x12\x1f.berth.v1.DeclareNodeKeyRequest\x1a .berth.v1.DeclareNodeKeyResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vDropNodeKey\x12\x1c.berth.v1.DropNodeKeyRequest\x1a\x1d.berth.v1.DropNodeKeyResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12]\n" +
+	"\vApplyEstate\x12\x1c.berth.v1.ApplyEstateRequest\x1a\x1d.berth.v1.ApplyEstateResponse\"\x11\x8a\xb5\x18\r\n" +
+	"\x02\x02\x03\x10\x02 \x010\x80\x80\xc0\b\x12Y\n" +
+	"\fExportEstate\x12\x1d.berth.v1.ExportEstateRequest\x1a\x1e.berth.v1.ExportEstateResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12J\n" +
+	"\aListVMs\x12\x18.berth.v1.ListVMsRequest\x1a\x19.berth.v1.ListVMsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12D\n" +
+	"\x05GetVM\x12\x16.berth.v1.GetVMRequest\x1a\x17.berth.v1.GetVMResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12F\n" +
+	"\x05AddVM\x12\x16.berth.v1.AddVMRequest\x1a\x17.berth.v1.AddVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
+	"\bChangeVM\x12\x19.berth.v1.ChangeVMRequest\x1a\x1a.berth.v1.ChangeVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12L\n" +
+	"\aStartVM\x12\x18.berth.v1.StartVMRequest\x1a\x19.berth.v1.StartVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12K\n" +
+	"\x06StopVM\x12\x17.berth.v1.StopVMRequest\x1a\x18.berth.v1.StopVMResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12R\n" +
+	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
+	"\bDeleteVM\x12\x19.berth.v1.DeleteVMRequest\x1a\x1a.berth.v1.DeleteVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
+	"\bAdoptVMs\x12\x19.berth.v1.AdoptVMsRequest\x1a\x1a.berth.v1.AdoptVMsResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12R\n" +
+	"\tReleaseVM\x12\x1a.berth.v1.ReleaseVMRequest\x1a\x1b.berth.v1.ReleaseVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
+	"\bStartVMs\x12\x19.berth.v1.StartVMsRequest\x1a\x1a.berth.v1.StartVMsResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12S\n" +
+	"\n" +
+	"ListGroups\x12\x1b.berth.v1.ListGroupsRequest\x1a\x1c.berth.v1.ListGroupsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12M\n" +
+	"\bGetGroup\x12\x19.berth.v1.GetGroupRequest\x1a\x1a.berth.v1.GetGroupResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12X\n" +
+	"\vCreateGroup\x12\x1c.berth.v1.CreateGroupRequest\x1a\x1d.berth.v1.CreateGroupResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vChangeGroup\x12\x1c.berth.v1.ChangeGroupRequest\x1a\x1d.berth.v1.ChangeGroupResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vDeleteGroup\x12\x1c.berth.v1.DeleteGroupRequest\x1a\x1d.berth.v1.DeleteGroupResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12V\n" +
+	"\vCheckGroups\x12\x1c.berth.v1.CheckGroupsRequest\x1a\x1d.berth.v1.CheckGroupsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12R\n" +
+	"\tDrainNode\x12\x1a.berth.v1.DrainNodeRequest\x1a\x1b.berth.v1.DrainNodeResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vUndrainNode\x12\x1c.berth.v1.UndrainNodeRequest\x1a\x1d.berth.v1.UndrainNodeResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12P\n" +
+	"\tListPlans\x12\x1a.berth.v1.ListPlansRequest\x1a\x1b.berth.v1.ListPlansResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12J\n" +
+	"\aGetPlan\x12\x18.berth.v1.GetPlanRequest\x1a\x19.berth.v1.GetPlanResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12X\n" +
+	"\vProposePlan\x12\x1c.berth.v1.ProposePlanRequest\x1a\x1d.berth.v1.ProposePlanResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12R\n" +
+	"\tApplyPlan\x12\x1a.berth.v1.ApplyPlanRequest\x1a\x1b.berth.v1.ApplyPlanResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vDiscardPlan\x12\x1c.berth.v1.DiscardPlanRequest\x1a\x1d.berth.v1.DiscardPlanResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12W\n" +
+	"\n" +
+	"CancelPlan\x12\x1b.berth.v1.CancelPlanRequest\x1a\x1c.berth.v1.CancelPlanResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12T\n" +
+	"\tWatchPlan\x12\x1a.berth.v1.WatchPlanRequest\x1a\x1b.berth.v1.WatchPlanResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x03 \x010\x01\x12_\n" +
+	"\x0eListOperations\x12\x1f.berth.v1.ListOperationsRequest\x1a .berth.v1.ListOperationsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12Y\n" +
+	"\fGetOperation\x12\x1d.berth.v1.GetOperationRequest\x1a\x1e.berth.v1.GetOperationResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12c\n" +
+	"\x0eWatchOperation\x12\x1f.berth.v1.WatchOperationRequest\x1a .berth.v1.WatchOperationResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x03 \x010\x01\x12f\n" +
+	"\x0fCancelOperation\x12 .berth.v1.CancelOperationRequest\x1a!.berth.v1.CancelOperationResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12i\n" +
+	"\x10ResolveOperation\x12!.berth.v1.ResolveOperationRequest\x1a\".berth.v1.ResolveOperationResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12\\\n" +
+	"\rListDecisions\x12\x1e.berth.v1.ListDecisionsRequest\x1a\x1f.berth.v1.ListDecisionsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12V\n" +
+	"\vGetDecision\x12\x1c.berth.v1.GetDecisionRequest\x1a\x1d.berth.v1.GetDecisionResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12_\n" +
+	"\x0eReplayDecision\x12\x1f.berth.v1.ReplayDecisionRequest\x1a .berth.v1.ReplayDecisionResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12D\n" +
+	"\x05WhyVM\x12\x16.berth.v1.WhyVMRequest\x1a\x17.berth.v1.WhyVMResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12G\n" +
+	"\x06WhyNot\x12\x17.berth.v1.WhyNotRequest\x1a\x18.berth.v1.WhyNotResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12M\n" +
+	"\bCapacity\x12\x19.berth.v1.CapacityRequest\x1a\x1a.berth.v1.CapacityResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12X\n" +
+	"\vImportImage\x12\x1c.berth.v1.ImportImageRequest\x1a\x1d.berth.v1.ImportImageResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x03(\x01\x12O\n" +
+	"\bGrowDisk\x12\x19.berth.v1.GrowDiskRequest\x1a\x1a.berth.v1.GrowDiskResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12P\n" +
+	"\tListPools\x12\x1a.berth.v1.ListPoolsRequest\x1a\x1b.berth.v1.ListPoolsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12G\n" +
+	"\x06Spread\x12\x17.berth.v1.SpreadRequest\x1a\x18.berth.v1.SpreadResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12N\n" +
+	"\aConsole\x12\x18.berth.v1.ConsoleRequest\x1a\x19.berth.v1.ConsoleResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x03(\x010\x01\x12Z\n" +
+	"\vWatchEvents\x12\x1c.berth.v1.WatchEventsRequest\x1a\x1d.berth.v1.WatchEventsResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x03 \x010\x01\x12V\n" +
+	"\vListMembers\x12\x1c.berth.v1.ListMembersRequest\x1a\x1d.berth.v1.ListMembersResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12[\n" +
+	"\fRemoveMember\x12\x1d.berth.v1.RemoveMemberRequest\x1a\x1e.berth.v1.RemoveMemberResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02\x18\x01\x12[\n" +
+	"\fSaveSnapshot\x12\x1d.berth.v1.SaveSnapshotRequest\x1a\x1e.berth.v1.SaveSnapshotResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x030\x01\x12d\n" +
+	"\x0fRestoreSnapshot\x12 .berth.v1.RestoreSnapshotRequest\x1a!.berth.v1.RestoreSnapshotResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x03(\x01\x12X\n" +
+	"\vCreateToken\x12\x1c.berth.v1.CreateTokenRequest\x1a\x1d.berth.v1.CreateTokenResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x012Z\n" +
+	"\x10EnrolmentService\x12F\n" +
+	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x04\x01\x02\x03\x04\x10\x022\x9d\x01\n" +
+	"\rMemberService\x12B\n" +
+	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x03\x10\x02 \x01\x12H\n" +
+	"\x06Report\x12\x17.berth.v1.ReportRequest\x1a\x18.berth.v1.ReportResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x03\x10\x02 \x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_api_proto_rawDescOnce sync.Once
@@ -10576,7 +10223,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 159)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 157)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -10623,135 +10270,135 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*GetVMRequest)(nil),               // 42: berth.v1.GetVMRequest
 	(*GetVMResponse)(nil),              // 43: berth.v1.GetVMResponse
 	(*StartVMRequest)(nil),             // 44: berth.v1.StartVMRequest
-	(*RootDisk)(nil),                   // 45: berth.v1.RootDisk
-	(*StartVMResponse)(nil),            // 46: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 47: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 48: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 49: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 50: berth.v1.ChangeVMResponse
-	(*Names)(nil),                      // 51: berth.v1.Names
-	(*StopVMRequest)(nil),              // 52: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 53: berth.v1.StopVMResponse
-	(*MigrateVMRequest)(nil),           // 54: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 55: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 56: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 57: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 58: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 59: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 60: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 61: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 62: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 63: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 64: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 65: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 66: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 67: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 68: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 69: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 70: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 71: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 72: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 73: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 74: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 75: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 76: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 77: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 78: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 79: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 80: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 81: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 82: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 83: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 84: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 85: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 86: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 87: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 88: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 89: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 90: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 91: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 92: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 93: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 94: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 95: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 96: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 97: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 98: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 99: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 100: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 101: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 102: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 103: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 104: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 105: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 106: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 107: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 108: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 109: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 110: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 111: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 112: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 113: berth.v1.WhyVMResponse
-	(*WhyNotRequest)(nil),              // 114: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 115: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 116: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 117: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 118: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 119: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 120: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 121: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 122: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 123: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 124: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 125: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 126: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 127: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 128: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 129: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 130: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 131: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 132: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 133: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 134: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 135: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 136: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 137: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 138: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 139: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 140: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 141: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 142: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 143: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 144: berth.v1.Pool
-	(*PoolShare)(nil),                  // 145: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 146: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 147: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 148: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 149: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 150: berth.v1.ConsoleResponse
-	nil,                                // 151: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 152: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 153: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 154: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 155: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 156: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 157: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 158: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 159: berth.v1.Member
-	(*Node)(nil),                       // 160: berth.v1.Node
-	(*Domain)(nil),                     // 161: berth.v1.Domain
-	(*NodeSettings)(nil),               // 162: berth.v1.NodeSettings
-	(*FenceDevice)(nil),                // 163: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 164: berth.v1.Resource
-	(*Key)(nil),                        // 165: berth.v1.Key
-	(*NodeKey)(nil),                    // 166: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 167: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 168: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 169: berth.v1.Conflict
-	(*VM)(nil),                         // 170: berth.v1.VM
-	(*Operation)(nil),                  // 171: berth.v1.Operation
-	(*VMSpec)(nil),                     // 172: berth.v1.VMSpec
-	(*Decision)(nil),                   // 173: berth.v1.Decision
+	(*StartVMResponse)(nil),            // 45: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 46: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 47: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 48: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 49: berth.v1.ChangeVMResponse
+	(*StopVMRequest)(nil),              // 50: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 51: berth.v1.StopVMResponse
+	(*MigrateVMRequest)(nil),           // 52: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 53: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 54: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 55: berth.v1.DeleteVMResponse
+	(*StartVMsRequest)(nil),            // 56: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 57: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 58: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 59: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 60: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 61: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 62: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 63: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 64: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 65: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 66: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 67: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 68: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 69: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 70: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 71: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 72: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 73: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 74: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 75: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 76: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 77: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 78: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 79: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 80: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 81: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 82: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 83: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 84: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 85: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 86: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 87: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 88: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 89: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 90: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 91: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 92: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 93: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 94: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 95: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 96: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 97: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 98: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 99: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 100: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 101: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 102: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 103: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 104: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 105: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 106: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 107: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 108: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 109: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 110: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 111: berth.v1.WhyVMResponse
+	(*WhyNotRequest)(nil),              // 112: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 113: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 114: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 115: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 116: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 117: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 118: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 119: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 120: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 121: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 122: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 123: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 124: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 125: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 126: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 127: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 128: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 129: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 130: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 131: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 132: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 133: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 134: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 135: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 136: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 137: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 138: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 139: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 140: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 141: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 142: berth.v1.Pool
+	(*PoolShare)(nil),                  // 143: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 144: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 145: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 146: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 147: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 148: berth.v1.ConsoleResponse
+	nil,                                // 149: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 150: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 151: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 152: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 153: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 154: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 155: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 156: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 157: berth.v1.Member
+	(*Node)(nil),                       // 158: berth.v1.Node
+	(*Domain)(nil),                     // 159: berth.v1.Domain
+	(*NodeSettings)(nil),               // 160: berth.v1.NodeSettings
+	(*Names)(nil),                      // 161: berth.v1.Names
+	(*FenceDevice)(nil),                // 162: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 163: berth.v1.Resource
+	(*Key)(nil),                        // 164: berth.v1.Key
+	(*NodeKey)(nil),                    // 165: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 166: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 167: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 168: berth.v1.Conflict
+	(*VM)(nil),                         // 169: berth.v1.VM
+	(*Operation)(nil),                  // 170: berth.v1.Operation
+	(*NewVM)(nil),                      // 171: berth.v1.NewVM
+	(*Decision)(nil),                   // 172: berth.v1.Decision
+	(*VMChange)(nil),                   // 173: berth.v1.VMChange
 	(*FieldChange)(nil),                // 174: berth.v1.FieldChange
 	(*ErrorDetail)(nil),                // 175: berth.v1.ErrorDetail
 	(*Group)(nil),                      // 176: berth.v1.Group
@@ -10763,271 +10410,264 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),      // 182: google.protobuf.Timestamp
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	159, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	160, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	160, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	161, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	162, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	151, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	51,  // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	163, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	160, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	160, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	160, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	164, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	164, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	152, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	153, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	154, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	164, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	155, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	156, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	157, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	164, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	165, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	165, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	165, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	165, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	165, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	166, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	158, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	167, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	167, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	166, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	164, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	164, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	168, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	169, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	170, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	170, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	171, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	172, // 38: berth.v1.StartVMRequest.spec:type_name -> berth.v1.VMSpec
-	165, // 39: berth.v1.StartVMRequest.keys:type_name -> berth.v1.Key
-	45,  // 40: berth.v1.StartVMRequest.root:type_name -> berth.v1.RootDisk
-	171, // 41: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	173, // 42: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	170, // 43: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	172, // 44: berth.v1.AddVMRequest.spec:type_name -> berth.v1.VMSpec
-	165, // 45: berth.v1.AddVMRequest.keys:type_name -> berth.v1.Key
-	45,  // 46: berth.v1.AddVMRequest.root:type_name -> berth.v1.RootDisk
-	170, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	173, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	51,  // 49: berth.v1.ChangeVMRequest.disks:type_name -> berth.v1.Names
-	51,  // 50: berth.v1.ChangeVMRequest.nics:type_name -> berth.v1.Names
-	51,  // 51: berth.v1.ChangeVMRequest.labels:type_name -> berth.v1.Names
-	51,  // 52: berth.v1.ChangeVMRequest.preferred:type_name -> berth.v1.Names
-	170, // 53: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	174, // 54: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	171, // 55: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	171, // 56: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	173, // 57: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	171, // 58: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	60,  // 59: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	171, // 60: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	173, // 61: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	175, // 62: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	176, // 63: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	176, // 64: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	176, // 65: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	176, // 66: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	169, // 67: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	51,  // 68: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	51,  // 69: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	51,  // 70: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	51,  // 71: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	177, // 72: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	177, // 73: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	176, // 74: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	169, // 75: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	174, // 76: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	169, // 77: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	178, // 78: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	160, // 79: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	178, // 80: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	178, // 81: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	178, // 82: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 83: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 84: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 85: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 86: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 87: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	171, // 88: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	171, // 89: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	171, // 90: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	179, // 91: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	171, // 92: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	101, // 93: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	171, // 94: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	171, // 95: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	171, // 96: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	173, // 97: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	173, // 98: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	173, // 99: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	173, // 100: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	180, // 101: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	118, // 102: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	181, // 103: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	159, // 104: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	182, // 105: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	182, // 106: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	138, // 107: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	164, // 108: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	164, // 109: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	144, // 110: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	145, // 111: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	148, // 112: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	148, // 113: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	148, // 114: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	148, // 115: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	51,  // 116: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	51,  // 117: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 118: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 119: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 120: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 121: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 122: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 123: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 124: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 125: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 126: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 127: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 128: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 129: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 130: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 131: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 132: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 133: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 134: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 135: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 136: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 137: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 138: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 139: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	47,  // 140: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	49,  // 141: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 142: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	52,  // 143: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	54,  // 144: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	56,  // 145: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	99,  // 146: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	102, // 147: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	58,  // 148: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	61,  // 149: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	63,  // 150: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	65,  // 151: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	67,  // 152: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	69,  // 153: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	71,  // 154: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	73,  // 155: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	75,  // 156: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	77,  // 157: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	79,  // 158: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	81,  // 159: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	83,  // 160: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	85,  // 161: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	87,  // 162: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	89,  // 163: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	91,  // 164: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	93,  // 165: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	95,  // 166: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	104, // 167: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	97,  // 168: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	106, // 169: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	108, // 170: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	110, // 171: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	112, // 172: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	114, // 173: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	116, // 174: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	137, // 175: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	140, // 176: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	142, // 177: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	146, // 178: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	149, // 179: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	119, // 180: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	121, // 181: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	123, // 182: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	125, // 183: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	127, // 184: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	129, // 185: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	131, // 186: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	133, // 187: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	135, // 188: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 189: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 190: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 191: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 192: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 193: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 194: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 195: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 196: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 197: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 198: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 199: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 200: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 201: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 202: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 203: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 204: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 205: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 206: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 207: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 208: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 209: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 210: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	48,  // 211: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	50,  // 212: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	46,  // 213: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	53,  // 214: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	55,  // 215: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	57,  // 216: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	100, // 217: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	103, // 218: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	59,  // 219: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	62,  // 220: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	64,  // 221: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	66,  // 222: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	68,  // 223: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	70,  // 224: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	72,  // 225: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	74,  // 226: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	76,  // 227: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	78,  // 228: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	80,  // 229: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	82,  // 230: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	84,  // 231: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	86,  // 232: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	88,  // 233: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	90,  // 234: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	92,  // 235: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	94,  // 236: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	96,  // 237: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	105, // 238: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	98,  // 239: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	107, // 240: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	109, // 241: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	111, // 242: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	113, // 243: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	115, // 244: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	117, // 245: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	139, // 246: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	141, // 247: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	143, // 248: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	147, // 249: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	150, // 250: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	120, // 251: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	122, // 252: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	124, // 253: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	126, // 254: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	128, // 255: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	130, // 256: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	132, // 257: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	134, // 258: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	136, // 259: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	189, // [189:260] is the sub-list for method output_type
-	118, // [118:189] is the sub-list for method input_type
-	118, // [118:118] is the sub-list for extension type_name
-	118, // [118:118] is the sub-list for extension extendee
-	0,   // [0:118] is the sub-list for field type_name
+	157, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	158, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	158, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	159, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	160, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	149, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	161, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	162, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	158, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	158, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	158, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	163, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	163, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	150, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	151, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	152, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	163, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	153, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	154, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	155, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	163, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	164, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	164, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	164, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	164, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	164, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	165, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	156, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	166, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	166, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	165, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	163, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	163, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	167, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	168, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	169, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	169, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	170, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	171, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	170, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	172, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	169, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	171, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	169, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	172, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	173, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	169, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	174, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	170, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	170, // 49: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	172, // 50: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	170, // 51: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	58,  // 52: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	170, // 53: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	172, // 54: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	175, // 55: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	176, // 56: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	176, // 57: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	176, // 58: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	176, // 59: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	168, // 60: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	161, // 61: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	161, // 62: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	161, // 63: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	161, // 64: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	177, // 65: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	177, // 66: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	176, // 67: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	168, // 68: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	174, // 69: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	168, // 70: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	178, // 71: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	158, // 72: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	178, // 73: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	178, // 74: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	178, // 75: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 76: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 77: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 78: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 79: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 80: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	170, // 81: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	170, // 82: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	170, // 83: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	179, // 84: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	170, // 85: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	99,  // 86: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	170, // 87: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	170, // 88: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	170, // 89: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	172, // 90: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	172, // 91: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	172, // 92: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	172, // 93: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	180, // 94: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	116, // 95: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	181, // 96: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	157, // 97: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	182, // 98: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	182, // 99: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	136, // 100: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	163, // 101: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	163, // 102: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	142, // 103: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	143, // 104: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	146, // 105: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	146, // 106: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	146, // 107: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	146, // 108: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	161, // 109: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	161, // 110: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 111: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 112: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 113: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 114: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 115: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 116: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 117: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 118: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 119: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 120: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 121: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 122: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 123: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 124: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 125: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 126: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 127: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 128: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 129: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 130: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 131: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 132: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	46,  // 133: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	48,  // 134: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 135: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	50,  // 136: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	52,  // 137: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	54,  // 138: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	97,  // 139: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	100, // 140: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	56,  // 141: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	59,  // 142: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	61,  // 143: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	63,  // 144: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	65,  // 145: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	67,  // 146: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	69,  // 147: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	71,  // 148: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	73,  // 149: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	75,  // 150: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	77,  // 151: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	79,  // 152: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	81,  // 153: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	83,  // 154: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	85,  // 155: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	87,  // 156: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	89,  // 157: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	91,  // 158: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	93,  // 159: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	102, // 160: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	95,  // 161: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	104, // 162: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	106, // 163: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	108, // 164: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	110, // 165: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	112, // 166: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	114, // 167: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	135, // 168: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	138, // 169: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	140, // 170: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	144, // 171: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	147, // 172: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	117, // 173: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	119, // 174: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	121, // 175: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	123, // 176: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	125, // 177: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	127, // 178: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	129, // 179: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	131, // 180: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	133, // 181: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 182: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 183: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 184: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 185: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 186: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 187: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 188: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 189: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 190: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 191: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 192: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 193: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 194: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 195: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 196: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 197: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 198: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 199: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 200: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 201: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 202: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 203: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	47,  // 204: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	49,  // 205: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	45,  // 206: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	51,  // 207: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	53,  // 208: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	55,  // 209: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	98,  // 210: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	101, // 211: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	57,  // 212: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	60,  // 213: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	62,  // 214: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	64,  // 215: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	66,  // 216: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	68,  // 217: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	70,  // 218: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	72,  // 219: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	74,  // 220: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	76,  // 221: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	78,  // 222: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	80,  // 223: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	82,  // 224: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	84,  // 225: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	86,  // 226: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	88,  // 227: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	90,  // 228: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	92,  // 229: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	94,  // 230: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	103, // 231: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	96,  // 232: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	105, // 233: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	107, // 234: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	109, // 235: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	111, // 236: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	113, // 237: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	115, // 238: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	137, // 239: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	139, // 240: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	141, // 241: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	145, // 242: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	148, // 243: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	118, // 244: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	120, // 245: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	122, // 246: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	124, // 247: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	126, // 248: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	128, // 249: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	130, // 250: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	132, // 251: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	134, // 252: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	182, // [182:253] is the sub-list for method output_type
+	111, // [111:182] is the sub-list for method input_type
+	111, // [111:111] is the sub-list for extension type_name
+	111, // [111:111] is the sub-list for extension extendee
+	0,   // [0:111] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -11038,16 +10678,16 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_balance_proto_init()
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
+	file_berth_v1_traits_proto_init()
 	file_berth_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[49].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[67].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[65].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   159,
+			NumMessages:   157,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

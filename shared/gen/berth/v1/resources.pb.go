@@ -4,7 +4,8 @@
 // 	protoc        (unknown)
 // source: berth/v1/resources.proto
 
-// The resources of Berth as its users see them. `berth ... -o json` prints these messages unchanged.
+// The resources of Berth as its users see them. `berth ... -o json` prints these messages unchanged, with the names of fields that
+// stand here.
 
 package berthv1
 
@@ -146,6 +147,95 @@ func (DomainState) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_resources_proto_rawDescGZIP(), []int{1}
 }
 
+// ConditionKind says what sort of thing is wrong with a VM, or unusual about it.
+type ConditionKind int32
+
+const (
+	ConditionKind_CONDITION_KIND_UNSPECIFIED     ConditionKind = 0  // nothing is
+	ConditionKind_CONDITION_KIND_OTHER           ConditionKind = 1  // written by an earlier release, which knew no kinds
+	ConditionKind_CONDITION_KIND_OUT_OF_BAND     ConditionKind = 2  // somebody has changed the VM with virsh or another tool
+	ConditionKind_CONDITION_KIND_RUNS_TWICE      ConditionKind = 3  // more than one node runs it
+	ConditionKind_CONDITION_KIND_RESTART_REFUSED ConditionKind = 4  // it is to be highly available, and cannot be started now
+	ConditionKind_CONDITION_KIND_RESTART_RESTS   ConditionKind = 5  // it was restarted too often lately
+	ConditionKind_CONDITION_KIND_PARKED          ConditionKind = 6  // its operation waits for a person's decision
+	ConditionKind_CONDITION_KIND_LOST_MOVING     ConditionKind = 7  // it ended during a migration
+	ConditionKind_CONDITION_KIND_VOLUMES_LEFT    ConditionKind = 8  // a node may still have volumes that are of no use
+	ConditionKind_CONDITION_KIND_HOLDER_OFF      ConditionKind = 9  // its node is proven to be off
+	ConditionKind_CONDITION_KIND_NOWHERE_SEEN    ConditionKind = 10 // it ran when the backup was made that was restored, and runs nowhere now
+	ConditionKind_CONDITION_KIND_NODE_SILENT     ConditionKind = 11 // its node does not tell what it has
+	ConditionKind_CONDITION_KIND_PAUSED          ConditionKind = 12 // it is paused on its node
+	ConditionKind_CONDITION_KIND_NOT_RUNNING     ConditionKind = 13 // its node does not run it, and should
+	ConditionKind_CONDITION_KIND_NOT_STOPPED     ConditionKind = 14 // its node runs it, and should not
+	ConditionKind_CONDITION_KIND_RUNS_ELSEWHERE  ConditionKind = 15 // nodes other than its own show it running
+)
+
+// Enum value maps for ConditionKind.
+var (
+	ConditionKind_name = map[int32]string{
+		0:  "CONDITION_KIND_UNSPECIFIED",
+		1:  "CONDITION_KIND_OTHER",
+		2:  "CONDITION_KIND_OUT_OF_BAND",
+		3:  "CONDITION_KIND_RUNS_TWICE",
+		4:  "CONDITION_KIND_RESTART_REFUSED",
+		5:  "CONDITION_KIND_RESTART_RESTS",
+		6:  "CONDITION_KIND_PARKED",
+		7:  "CONDITION_KIND_LOST_MOVING",
+		8:  "CONDITION_KIND_VOLUMES_LEFT",
+		9:  "CONDITION_KIND_HOLDER_OFF",
+		10: "CONDITION_KIND_NOWHERE_SEEN",
+		11: "CONDITION_KIND_NODE_SILENT",
+		12: "CONDITION_KIND_PAUSED",
+		13: "CONDITION_KIND_NOT_RUNNING",
+		14: "CONDITION_KIND_NOT_STOPPED",
+		15: "CONDITION_KIND_RUNS_ELSEWHERE",
+	}
+	ConditionKind_value = map[string]int32{
+		"CONDITION_KIND_UNSPECIFIED":     0,
+		"CONDITION_KIND_OTHER":           1,
+		"CONDITION_KIND_OUT_OF_BAND":     2,
+		"CONDITION_KIND_RUNS_TWICE":      3,
+		"CONDITION_KIND_RESTART_REFUSED": 4,
+		"CONDITION_KIND_RESTART_RESTS":   5,
+		"CONDITION_KIND_PARKED":          6,
+		"CONDITION_KIND_LOST_MOVING":     7,
+		"CONDITION_KIND_VOLUMES_LEFT":    8,
+		"CONDITION_KIND_HOLDER_OFF":      9,
+		"CONDITION_KIND_NOWHERE_SEEN":    10,
+		"CONDITION_KIND_NODE_SILENT":     11,
+		"CONDITION_KIND_PAUSED":          12,
+		"CONDITION_KIND_NOT_RUNNING":     13,
+		"CONDITION_KIND_NOT_STOPPED":     14,
+		"CONDITION_KIND_RUNS_ELSEWHERE":  15,
+	}
+)
+
+func (x ConditionKind) Enum() *ConditionKind {
+	p := new(ConditionKind)
+	*p = x
+	return p
+}
+
+func (x ConditionKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConditionKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_resources_proto_enumTypes[2].Descriptor()
+}
+
+func (ConditionKind) Type() protoreflect.EnumType {
+	return &file_berth_v1_resources_proto_enumTypes[2]
+}
+
+func (x ConditionKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConditionKind.Descriptor instead.
+func (ConditionKind) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+}
+
 type VMState int32
 
 const (
@@ -197,11 +287,11 @@ func (x VMState) String() string {
 }
 
 func (VMState) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[2].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[3].Descriptor()
 }
 
 func (VMState) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[2]
+	return &file_berth_v1_resources_proto_enumTypes[3]
 }
 
 func (x VMState) Number() protoreflect.EnumNumber {
@@ -210,7 +300,7 @@ func (x VMState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VMState.Descriptor instead.
 func (VMState) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
 }
 
 type OperationResult int32
@@ -252,11 +342,11 @@ func (x OperationResult) String() string {
 }
 
 func (OperationResult) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[3].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[4].Descriptor()
 }
 
 func (OperationResult) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[3]
+	return &file_berth_v1_resources_proto_enumTypes[4]
 }
 
 func (x OperationResult) Number() protoreflect.EnumNumber {
@@ -265,7 +355,7 @@ func (x OperationResult) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationResult.Descriptor instead.
 func (OperationResult) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
 }
 
 type DecisionOutcome int32
@@ -304,11 +394,11 @@ func (x DecisionOutcome) String() string {
 }
 
 func (DecisionOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[4].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[5].Descriptor()
 }
 
 func (DecisionOutcome) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[4]
+	return &file_berth_v1_resources_proto_enumTypes[5]
 }
 
 func (x DecisionOutcome) Number() protoreflect.EnumNumber {
@@ -317,7 +407,7 @@ func (x DecisionOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DecisionOutcome.Descriptor instead.
 func (DecisionOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
 }
 
 // Node is a hypervisor host with an agent.
@@ -1884,34 +1974,36 @@ type VM struct {
 	CreatedAt      *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	StartedAt      *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	Telemetry      *DomainTelemetry       `protobuf:"bytes,13,opt,name=telemetry,proto3" json:"telemetry,omitempty"`
-	Condition      string                 `protobuf:"bytes,14,opt,name=condition,proto3" json:"condition,omitempty"` // what is wrong or unusual, in words; empty when nothing is
+	Condition      string                 `protobuf:"bytes,14,opt,name=condition,proto3" json:"condition,omitempty"` // what is wrong or unusual, for people; empty when nothing is. condition_kind says it to programs
 	Revision       uint64                 `protobuf:"varint,15,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Names of resources, here and down to nics; empty when there is none.
-	Vdc           string                 `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer         string                 `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image         string                 `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
-	Customer      string                 `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
-	BillingEntity string                 `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
-	Cluster       string                 `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
-	Disks         []string               `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
-	Nics          []string               `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
-	Keys          []*Key                 `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
-	Sticky        []*Key                 `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
-	Home          string                 `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
-	Labels        []string               `protobuf:"bytes,27,rep,name=labels,proto3" json:"labels,omitempty"`
-	Migration     string                 `protobuf:"bytes,28,opt,name=migration,proto3" json:"migration,omitempty"`            // who may move it while it runs: automatic, manual, never
-	Preferred     []string               `protobuf:"bytes,29,rep,name=preferred,proto3" json:"preferred,omitempty"`            // names of nodes that it had better start on
-	Groups        []string               `protobuf:"bytes,30,rep,name=groups,proto3" json:"groups,omitempty"`                  // names of those that it is a member of
-	MovedAt       *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"` // when it last came to another node while it ran
-	Within        string                 `protobuf:"bytes,32,opt,name=within,proto3" json:"within,omitempty"`                  // kind/name of the zone, pod or cluster that it is placed in; empty: its VDC says, or the default cluster
-	Cpu           string                 `protobuf:"bytes,33,opt,name=cpu,proto3" json:"cpu,omitempty"`                        // CPU model of its last start
-	Volumes       []*VMDisk              `protobuf:"bytes,34,rep,name=volumes,proto3" json:"volumes,omitempty"`                // its disks that are volumes, or become some at its next start
-	Ha            bool                   `protobuf:"varint,35,opt,name=ha,proto3" json:"ha,omitempty"`                         // it is restarted elsewhere once its node is proven to be off
-	Adopted       bool                   `protobuf:"varint,36,opt,name=adopted,proto3" json:"adopted,omitempty"`               // its domain was not made by Berth
-	Restarts      int32                  `protobuf:"varint,37,opt,name=restarts,proto3" json:"restarts,omitempty"`             // by itself, since somebody last started it
-	Discards      []*Discard             `protobuf:"bytes,38,rep,name=discards,proto3" json:"discards,omitempty"`              // paused copies that migrations had to leave on nodes which did not answer
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Vdc            string                 `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer          string                 `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image          string                 `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
+	Customer       string                 `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
+	BillingEntity  string                 `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
+	Cluster        string                 `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
+	Disks          []string               `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
+	Nics           []string               `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
+	Keys           []*Key                 `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
+	Sticky         []*Key                 `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
+	Home           string                 `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
+	Labels         []string               `protobuf:"bytes,27,rep,name=labels,proto3" json:"labels,omitempty"`
+	Migration      string                 `protobuf:"bytes,28,opt,name=migration,proto3" json:"migration,omitempty"`            // who may move it while it runs: automatic, manual, never
+	Preferred      []string               `protobuf:"bytes,29,rep,name=preferred,proto3" json:"preferred,omitempty"`            // names of nodes that it had better start on
+	Groups         []string               `protobuf:"bytes,30,rep,name=groups,proto3" json:"groups,omitempty"`                  // names of those that it is a member of
+	MovedAt        *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"` // when it last came to another node while it ran
+	Within         string                 `protobuf:"bytes,32,opt,name=within,proto3" json:"within,omitempty"`                  // kind/name of the zone, pod or cluster that it is placed in; empty: its VDC says, or the default cluster
+	Cpu            string                 `protobuf:"bytes,33,opt,name=cpu,proto3" json:"cpu,omitempty"`                        // CPU model of its last start
+	Volumes        []*VMDisk              `protobuf:"bytes,34,rep,name=volumes,proto3" json:"volumes,omitempty"`                // its disks that are volumes, or become some at its next start
+	Ha             bool                   `protobuf:"varint,35,opt,name=ha,proto3" json:"ha,omitempty"`                         // it is restarted elsewhere once its node is proven to be off
+	Adopted        bool                   `protobuf:"varint,36,opt,name=adopted,proto3" json:"adopted,omitempty"`               // its domain was not made by Berth
+	Restarts       int32                  `protobuf:"varint,37,opt,name=restarts,proto3" json:"restarts,omitempty"`             // by itself, since somebody last started it
+	Discards       []*Discard             `protobuf:"bytes,38,rep,name=discards,proto3" json:"discards,omitempty"`              // paused copies that migrations had to leave on nodes which did not answer
+	ConditionKind  ConditionKind          `protobuf:"varint,39,opt,name=condition_kind,json=conditionKind,proto3,enum=berth.v1.ConditionKind" json:"condition_kind,omitempty"`
+	ConditionAbout string                 `protobuf:"bytes,40,opt,name=condition_about,json=conditionAbout,proto3" json:"condition_about,omitempty"` // name of the node that the condition is about, or ID of the operation; empty: none in particular
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
@@ -2210,6 +2302,20 @@ func (x *VM) GetDiscards() []*Discard {
 	return nil
 }
 
+func (x *VM) GetConditionKind() ConditionKind {
+	if x != nil {
+		return x.ConditionKind
+	}
+	return ConditionKind_CONDITION_KIND_UNSPECIFIED
+}
+
+func (x *VM) GetConditionAbout() string {
+	if x != nil {
+		return x.ConditionAbout
+	}
+	return ""
+}
+
 // Discard is a paused copy of a VM that goes when its node answers again.
 type Discard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2465,6 +2571,402 @@ func (x *VMDisk) GetKeep() bool {
 	return false
 }
 
+// NewVM is what a VM is made of and what it belongs to, as somebody asks for it. Links are names.
+type NewVM struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spec          *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Vdc           string                 `protobuf:"bytes,2,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer         string                 `protobuf:"bytes,3,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image         string                 `protobuf:"bytes,4,opt,name=image,proto3" json:"image,omitempty"`
+	Disks         []string               `protobuf:"bytes,5,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
+	Nics          []string               `protobuf:"bytes,6,rep,name=nics,proto3" json:"nics,omitempty"`
+	Keys          []*Key                 `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`           // of its own
+	Preferred     []string               `protobuf:"bytes,8,rep,name=preferred,proto3" json:"preferred,omitempty"` // nodes that it had better start on
+	Labels        []string               `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
+	Migration     string                 `protobuf:"bytes,10,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never
+	Within        string                 `protobuf:"bytes,11,opt,name=within,proto3" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME that it is placed in, if its VDC does not say
+	Root          *RootDisk              `protobuf:"bytes,12,opt,name=root,proto3" json:"root,omitempty"`           // a disk NAME-root is made with it and is its first
+	Ha            bool                   `protobuf:"varint,13,opt,name=ha,proto3" json:"ha,omitempty"`              // restart it elsewhere once its node is proven to be off
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewVM) Reset() {
+	*x = NewVM{}
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewVM) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewVM) ProtoMessage() {}
+
+func (x *NewVM) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
+func (*NewVM) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *NewVM) GetSpec() *VMSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *NewVM) GetVdc() string {
+	if x != nil {
+		return x.Vdc
+	}
+	return ""
+}
+
+func (x *NewVM) GetOffer() string {
+	if x != nil {
+		return x.Offer
+	}
+	return ""
+}
+
+func (x *NewVM) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *NewVM) GetDisks() []string {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *NewVM) GetNics() []string {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *NewVM) GetKeys() []*Key {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *NewVM) GetPreferred() []string {
+	if x != nil {
+		return x.Preferred
+	}
+	return nil
+}
+
+func (x *NewVM) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *NewVM) GetMigration() string {
+	if x != nil {
+		return x.Migration
+	}
+	return ""
+}
+
+func (x *NewVM) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
+}
+
+func (x *NewVM) GetRoot() *RootDisk {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+func (x *NewVM) GetHa() bool {
+	if x != nil {
+		return x.Ha
+	}
+	return false
+}
+
+// VMChange is what is to change of a VM. What is absent stays as it is; an empty name or list takes a link away.
+type VMChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vdc           *string                `protobuf:"bytes,1,opt,name=vdc,proto3,oneof" json:"vdc,omitempty"`
+	Offer         *string                `protobuf:"bytes,2,opt,name=offer,proto3,oneof" json:"offer,omitempty"`
+	Image         *string                `protobuf:"bytes,3,opt,name=image,proto3,oneof" json:"image,omitempty"`
+	Disks         *Names                 `protobuf:"bytes,4,opt,name=disks,proto3" json:"disks,omitempty"` // replaces all, and so do the other lists
+	Nics          *Names                 `protobuf:"bytes,5,opt,name=nics,proto3" json:"nics,omitempty"`
+	MemoryBytes   *int64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"` // from the next start on
+	Vcpus         *int32                 `protobuf:"varint,7,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`                                // from the next start on
+	Labels        *Names                 `protobuf:"bytes,8,opt,name=labels,proto3" json:"labels,omitempty"`
+	Preferred     *Names                 `protobuf:"bytes,9,opt,name=preferred,proto3" json:"preferred,omitempty"`
+	Migration     *string                `protobuf:"bytes,10,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
+	Within        *string                `protobuf:"bytes,11,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
+	Ha            *bool                  `protobuf:"varint,12,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VMChange) Reset() {
+	*x = VMChange{}
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VMChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VMChange) ProtoMessage() {}
+
+func (x *VMChange) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
+func (*VMChange) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *VMChange) GetVdc() string {
+	if x != nil && x.Vdc != nil {
+		return *x.Vdc
+	}
+	return ""
+}
+
+func (x *VMChange) GetOffer() string {
+	if x != nil && x.Offer != nil {
+		return *x.Offer
+	}
+	return ""
+}
+
+func (x *VMChange) GetImage() string {
+	if x != nil && x.Image != nil {
+		return *x.Image
+	}
+	return ""
+}
+
+func (x *VMChange) GetDisks() *Names {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *VMChange) GetNics() *Names {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *VMChange) GetMemoryBytes() int64 {
+	if x != nil && x.MemoryBytes != nil {
+		return *x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *VMChange) GetVcpus() int32 {
+	if x != nil && x.Vcpus != nil {
+		return *x.Vcpus
+	}
+	return 0
+}
+
+func (x *VMChange) GetLabels() *Names {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *VMChange) GetPreferred() *Names {
+	if x != nil {
+		return x.Preferred
+	}
+	return nil
+}
+
+func (x *VMChange) GetMigration() string {
+	if x != nil && x.Migration != nil {
+		return *x.Migration
+	}
+	return ""
+}
+
+func (x *VMChange) GetWithin() string {
+	if x != nil && x.Within != nil {
+		return *x.Within
+	}
+	return ""
+}
+
+func (x *VMChange) GetHa() bool {
+	if x != nil && x.Ha != nil {
+		return *x.Ha
+	}
+	return false
+}
+
+// Names is a list that can be given as empty.
+type Names struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Names) Reset() {
+	*x = Names{}
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Names) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Names) ProtoMessage() {}
+
+func (x *Names) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Names.ProtoReflect.Descriptor instead.
+func (*Names) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Names) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+// RootDisk is a disk that is made with its VM.
+type RootDisk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`                           // name of the image that it is a thin copy of; empty: an empty disk
+	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // 0: as large as the image
+	Pool          string                 `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`                             // name; empty: any
+	Bus           string                 `protobuf:"bytes,4,opt,name=bus,proto3" json:"bus,omitempty"`                               // virtio, sata, scsi; empty: virtio
+	Keep          bool                   `protobuf:"varint,5,opt,name=keep,proto3" json:"keep,omitempty"`                            // it stays when the VM is deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RootDisk) Reset() {
+	*x = RootDisk{}
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RootDisk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RootDisk) ProtoMessage() {}
+
+func (x *RootDisk) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
+func (*RootDisk) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RootDisk) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *RootDisk) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *RootDisk) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *RootDisk) GetBus() string {
+	if x != nil {
+		return x.Bus
+	}
+	return ""
+}
+
+func (x *RootDisk) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
 type VMSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
@@ -2485,7 +2987,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2999,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +3012,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -2611,7 +3113,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2623,7 +3125,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2636,7 +3138,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Disk) GetPath() string {
@@ -2712,7 +3214,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +3226,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +3239,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Operation) GetId() string {
@@ -2923,7 +3425,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +3437,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +3450,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -3075,7 +3577,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3589,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3602,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Decision) GetId() string {
@@ -3339,7 +3841,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3853,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3866,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -3447,7 +3949,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +3961,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +3974,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -3501,7 +4003,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +4015,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +4028,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -3560,7 +4062,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +4074,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +4087,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -3623,7 +4125,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3635,7 +4137,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3648,7 +4150,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -3762,7 +4264,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3774,7 +4276,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3787,7 +4289,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -3890,7 +4392,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +4404,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +4417,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -3993,7 +4495,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4507,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4520,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -4114,7 +4616,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4126,7 +4628,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4139,7 +4641,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -4227,7 +4729,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4239,7 +4741,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4252,7 +4754,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Member) GetId() string {
@@ -4411,7 +4913,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4925,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4938,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -4700,7 +5202,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
 	"\n" +
 	"ended_here\x18\r \x01(\bR\tendedHere\x12\x1c\n" +
-	"\tautostart\x18\x0e \x01(\bR\tautostart\"\x9e\t\n" +
+	"\tautostart\x18\x0e \x01(\bR\tautostart\"\x87\n" +
+	"\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -4742,7 +5245,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x02ha\x18# \x01(\bR\x02ha\x12\x18\n" +
 	"\aadopted\x18$ \x01(\bR\aadopted\x12\x1a\n" +
 	"\brestarts\x18% \x01(\x05R\brestarts\x12-\n" +
-	"\bdiscards\x18& \x03(\v2\x11.berth.v1.DiscardR\bdiscards\"3\n" +
+	"\bdiscards\x18& \x03(\v2\x11.berth.v1.DiscardR\bdiscards\x12>\n" +
+	"\x0econdition_kind\x18' \x01(\x0e2\x17.berth.v1.ConditionKindR\rconditionKind\x12'\n" +
+	"\x0fcondition_about\x18( \x01(\tR\x0econditionAbout\"3\n" +
 	"\aDiscard\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
@@ -4766,7 +5271,54 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06volume\x18\x04 \x01(\tR\x06volume\x12%\n" +
 	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x14\n" +
 	"\x05image\x18\x06 \x01(\tR\x05image\x12\x12\n" +
-	"\x04keep\x18\a \x01(\bR\x04keep\"\xc4\x02\n" +
+	"\x04keep\x18\a \x01(\bR\x04keep\"\xdc\x02\n" +
+	"\x05NewVM\x12$\n" +
+	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x10\n" +
+	"\x03vdc\x18\x02 \x01(\tR\x03vdc\x12\x14\n" +
+	"\x05offer\x18\x03 \x01(\tR\x05offer\x12\x14\n" +
+	"\x05image\x18\x04 \x01(\tR\x05image\x12\x14\n" +
+	"\x05disks\x18\x05 \x03(\tR\x05disks\x12\x12\n" +
+	"\x04nics\x18\x06 \x03(\tR\x04nics\x12!\n" +
+	"\x04keys\x18\a \x03(\v2\r.berth.v1.KeyR\x04keys\x12\x1c\n" +
+	"\tpreferred\x18\b \x03(\tR\tpreferred\x12\x16\n" +
+	"\x06labels\x18\t \x03(\tR\x06labels\x12\x1c\n" +
+	"\tmigration\x18\n" +
+	" \x01(\tR\tmigration\x12\x16\n" +
+	"\x06within\x18\v \x01(\tR\x06within\x12&\n" +
+	"\x04root\x18\f \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
+	"\x02ha\x18\r \x01(\bR\x02ha\"\xea\x03\n" +
+	"\bVMChange\x12\x15\n" +
+	"\x03vdc\x18\x01 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
+	"\x05offer\x18\x02 \x01(\tH\x01R\x05offer\x88\x01\x01\x12\x19\n" +
+	"\x05image\x18\x03 \x01(\tH\x02R\x05image\x88\x01\x01\x12%\n" +
+	"\x05disks\x18\x04 \x01(\v2\x0f.berth.v1.NamesR\x05disks\x12#\n" +
+	"\x04nics\x18\x05 \x01(\v2\x0f.berth.v1.NamesR\x04nics\x12&\n" +
+	"\fmemory_bytes\x18\x06 \x01(\x03H\x03R\vmemoryBytes\x88\x01\x01\x12\x19\n" +
+	"\x05vcpus\x18\a \x01(\x05H\x04R\x05vcpus\x88\x01\x01\x12'\n" +
+	"\x06labels\x18\b \x01(\v2\x0f.berth.v1.NamesR\x06labels\x12-\n" +
+	"\tpreferred\x18\t \x01(\v2\x0f.berth.v1.NamesR\tpreferred\x12!\n" +
+	"\tmigration\x18\n" +
+	" \x01(\tH\x05R\tmigration\x88\x01\x01\x12\x1b\n" +
+	"\x06within\x18\v \x01(\tH\x06R\x06within\x88\x01\x01\x12\x13\n" +
+	"\x02ha\x18\f \x01(\bH\aR\x02ha\x88\x01\x01B\x06\n" +
+	"\x04_vdcB\b\n" +
+	"\x06_offerB\b\n" +
+	"\x06_imageB\x0f\n" +
+	"\r_memory_bytesB\b\n" +
+	"\x06_vcpusB\f\n" +
+	"\n" +
+	"_migrationB\t\n" +
+	"\a_withinB\x05\n" +
+	"\x03_ha\"\x1d\n" +
+	"\x05Names\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"y\n" +
+	"\bRootDisk\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x12\n" +
+	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x10\n" +
+	"\x03bus\x18\x04 \x01(\tR\x03bus\x12\x12\n" +
+	"\x04keep\x18\x05 \x01(\bR\x04keep\"\xc4\x02\n" +
 	"\x06VMSpec\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x16\n" +
@@ -5014,7 +5566,25 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x1dDOMAIN_STATE_PAUSED_MIGRATION\x10\x04\x12\x18\n" +
 	"\x14DOMAIN_STATE_SHUTOFF\x10\x05\x12\x18\n" +
 	"\x14DOMAIN_STATE_CRASHED\x10\x06\x12\x18\n" +
-	"\x14DOMAIN_STATE_UNKNOWN\x10\a*\xd3\x01\n" +
+	"\x14DOMAIN_STATE_UNKNOWN\x10\a*\x88\x04\n" +
+	"\rConditionKind\x12\x1e\n" +
+	"\x1aCONDITION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14CONDITION_KIND_OTHER\x10\x01\x12\x1e\n" +
+	"\x1aCONDITION_KIND_OUT_OF_BAND\x10\x02\x12\x1d\n" +
+	"\x19CONDITION_KIND_RUNS_TWICE\x10\x03\x12\"\n" +
+	"\x1eCONDITION_KIND_RESTART_REFUSED\x10\x04\x12 \n" +
+	"\x1cCONDITION_KIND_RESTART_RESTS\x10\x05\x12\x19\n" +
+	"\x15CONDITION_KIND_PARKED\x10\x06\x12\x1e\n" +
+	"\x1aCONDITION_KIND_LOST_MOVING\x10\a\x12\x1f\n" +
+	"\x1bCONDITION_KIND_VOLUMES_LEFT\x10\b\x12\x1d\n" +
+	"\x19CONDITION_KIND_HOLDER_OFF\x10\t\x12\x1f\n" +
+	"\x1bCONDITION_KIND_NOWHERE_SEEN\x10\n" +
+	"\x12\x1e\n" +
+	"\x1aCONDITION_KIND_NODE_SILENT\x10\v\x12\x19\n" +
+	"\x15CONDITION_KIND_PAUSED\x10\f\x12\x1e\n" +
+	"\x1aCONDITION_KIND_NOT_RUNNING\x10\r\x12\x1e\n" +
+	"\x1aCONDITION_KIND_NOT_STOPPED\x10\x0e\x12!\n" +
+	"\x1dCONDITION_KIND_RUNS_ELSEWHERE\x10\x0f*\xd3\x01\n" +
 	"\aVMState\x12\x18\n" +
 	"\x14VM_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VM_STATE_STOPPED\x10\x01\x12\x15\n" +
@@ -5049,121 +5619,134 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 	return file_berth_v1_resources_proto_rawDescData
 }
 
-var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
-	(VMState)(0),                  // 2: berth.v1.VMState
-	(OperationResult)(0),          // 3: berth.v1.OperationResult
-	(DecisionOutcome)(0),          // 4: berth.v1.DecisionOutcome
-	(*Node)(nil),                  // 5: berth.v1.Node
-	(*FenceDevice)(nil),           // 6: berth.v1.FenceDevice
-	(*Fencing)(nil),               // 7: berth.v1.Fencing
-	(*NodeSettings)(nil),          // 8: berth.v1.NodeSettings
-	(*NodeLedgers)(nil),           // 9: berth.v1.NodeLedgers
-	(*NodeInventory)(nil),         // 10: berth.v1.NodeInventory
-	(*StoragePool)(nil),           // 11: berth.v1.StoragePool
-	(*Network)(nil),               // 12: berth.v1.Network
-	(*ReadingError)(nil),          // 13: berth.v1.ReadingError
-	(*NodeTelemetry)(nil),         // 14: berth.v1.NodeTelemetry
-	(*Pressure)(nil),              // 15: berth.v1.Pressure
-	(*DomainTelemetry)(nil),       // 16: berth.v1.DomainTelemetry
-	(*Domain)(nil),                // 17: berth.v1.Domain
-	(*VM)(nil),                    // 18: berth.v1.VM
-	(*Discard)(nil),               // 19: berth.v1.Discard
-	(*CopyView)(nil),              // 20: berth.v1.CopyView
-	(*VMDisk)(nil),                // 21: berth.v1.VMDisk
-	(*VMSpec)(nil),                // 22: berth.v1.VMSpec
-	(*Disk)(nil),                  // 23: berth.v1.Disk
-	(*Operation)(nil),             // 24: berth.v1.Operation
-	(*MigrationStats)(nil),        // 25: berth.v1.MigrationStats
-	(*Decision)(nil),              // 26: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 27: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 28: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 29: berth.v1.RankRow
-	(*RankCell)(nil),              // 30: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 31: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 32: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 33: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 34: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 35: berth.v1.Event
-	(*Member)(nil),                // 36: berth.v1.Member
-	(*ErrorDetail)(nil),           // 37: berth.v1.ErrorDetail
-	nil,                           // 38: berth.v1.Node.KeysEntry
-	nil,                           // 39: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 40: google.protobuf.Timestamp
-	(*Key)(nil),                   // 41: berth.v1.Key
-	(*CompiledKey)(nil),           // 42: berth.v1.CompiledKey
-	(*Problem)(nil),               // 43: berth.v1.Problem
+	(ConditionKind)(0),            // 2: berth.v1.ConditionKind
+	(VMState)(0),                  // 3: berth.v1.VMState
+	(OperationResult)(0),          // 4: berth.v1.OperationResult
+	(DecisionOutcome)(0),          // 5: berth.v1.DecisionOutcome
+	(*Node)(nil),                  // 6: berth.v1.Node
+	(*FenceDevice)(nil),           // 7: berth.v1.FenceDevice
+	(*Fencing)(nil),               // 8: berth.v1.Fencing
+	(*NodeSettings)(nil),          // 9: berth.v1.NodeSettings
+	(*NodeLedgers)(nil),           // 10: berth.v1.NodeLedgers
+	(*NodeInventory)(nil),         // 11: berth.v1.NodeInventory
+	(*StoragePool)(nil),           // 12: berth.v1.StoragePool
+	(*Network)(nil),               // 13: berth.v1.Network
+	(*ReadingError)(nil),          // 14: berth.v1.ReadingError
+	(*NodeTelemetry)(nil),         // 15: berth.v1.NodeTelemetry
+	(*Pressure)(nil),              // 16: berth.v1.Pressure
+	(*DomainTelemetry)(nil),       // 17: berth.v1.DomainTelemetry
+	(*Domain)(nil),                // 18: berth.v1.Domain
+	(*VM)(nil),                    // 19: berth.v1.VM
+	(*Discard)(nil),               // 20: berth.v1.Discard
+	(*CopyView)(nil),              // 21: berth.v1.CopyView
+	(*VMDisk)(nil),                // 22: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 23: berth.v1.NewVM
+	(*VMChange)(nil),              // 24: berth.v1.VMChange
+	(*Names)(nil),                 // 25: berth.v1.Names
+	(*RootDisk)(nil),              // 26: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 27: berth.v1.VMSpec
+	(*Disk)(nil),                  // 28: berth.v1.Disk
+	(*Operation)(nil),             // 29: berth.v1.Operation
+	(*MigrationStats)(nil),        // 30: berth.v1.MigrationStats
+	(*Decision)(nil),              // 31: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 32: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 33: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 34: berth.v1.RankRow
+	(*RankCell)(nil),              // 35: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 36: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 37: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 38: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 39: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 40: berth.v1.Event
+	(*Member)(nil),                // 41: berth.v1.Member
+	(*ErrorDetail)(nil),           // 42: berth.v1.ErrorDetail
+	nil,                           // 43: berth.v1.Node.KeysEntry
+	nil,                           // 44: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
+	(*Key)(nil),                   // 46: berth.v1.Key
+	(*CompiledKey)(nil),           // 47: berth.v1.CompiledKey
+	(*Problem)(nil),               // 48: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
-	8,  // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
-	8,  // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
-	10, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
-	14, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
-	9,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	40, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	38, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
-	6,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
-	7,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	39, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	40, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	40, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
-	11, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	12, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	40, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	13, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	40, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	15, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	15, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	15, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	16, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	13, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	9,  // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
+	9,  // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
+	11, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
+	15, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
+	10, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
+	45, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	43, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
+	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
+	44, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	45, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	45, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	12, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	13, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	45, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	14, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	45, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	16, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	16, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	16, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	17, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	14, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 23: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	40, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	22, // 25: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	2,  // 26: berth.v1.VM.state:type_name -> berth.v1.VMState
-	40, // 27: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	40, // 28: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	16, // 29: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	41, // 30: berth.v1.VM.keys:type_name -> berth.v1.Key
-	41, // 31: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	40, // 32: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	21, // 33: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	19, // 34: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	1,  // 35: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 36: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	23, // 37: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	3,  // 38: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	40, // 39: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	40, // 40: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	40, // 41: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	25, // 42: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	20, // 43: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	40, // 44: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	4,  // 45: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	31, // 46: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	32, // 47: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	29, // 48: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	27, // 49: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	28, // 50: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	4,  // 51: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	30, // 52: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	42, // 53: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	42, // 54: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	33, // 55: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	34, // 56: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	40, // 57: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	40, // 58: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	26, // 59: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	43, // 60: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	45, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	27, // 25: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	3,  // 26: berth.v1.VM.state:type_name -> berth.v1.VMState
+	45, // 27: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	45, // 28: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	17, // 29: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	46, // 30: berth.v1.VM.keys:type_name -> berth.v1.Key
+	46, // 31: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	45, // 32: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	22, // 33: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	20, // 34: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	2,  // 35: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	1,  // 36: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 37: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	27, // 38: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	46, // 39: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	26, // 40: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	25, // 41: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	25, // 42: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	25, // 43: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	25, // 44: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	28, // 45: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	4,  // 46: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	45, // 47: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	45, // 48: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	45, // 49: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	30, // 50: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	21, // 51: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	45, // 52: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	5,  // 53: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	36, // 54: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	37, // 55: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	34, // 56: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	32, // 57: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	33, // 58: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	5,  // 59: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	35, // 60: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	47, // 61: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	47, // 62: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	38, // 63: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	39, // 64: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	45, // 65: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	45, // 66: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	31, // 67: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	48, // 68: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	69, // [69:69] is the sub-list for method output_type
+	69, // [69:69] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -5177,17 +5760,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[20].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[28].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[29].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[31].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[18].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[32].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[33].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   35,
+			NumEnums:      6,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

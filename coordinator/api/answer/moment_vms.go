@@ -1,0 +1,69 @@
+package answer
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/estate"
+	"berth/coordinator/model"
+	"berth/shared/rpc"
+)
+
+// Running tells, by UUID, the names of the nodes that show a running domain of it. What a node showed before it fell
+// silent does not count.
+func (p *Moment) Running() map[string][]string {
+	found := make(map[string][]string)
+	for _, node := range p.View().Nodes {
+		if node.Facts.Liveness == model.Unreachable || !node.Facts.DomainsKnown {
+			continue
+		}
+		for i := range node.Facts.Domains {
+			if domain := &node.Facts.Domains[i]; domain.State == model.DomainRunning {
+				found[domain.UUID] = append(found[domain.UUID], node.Node.Name)
+			}
+		}
+	}
+	return found
+}
+
+// RunningOn are the names of the nodes that show a running domain of a VM. For one VM it costs less than Running.
+func (p *Moment) RunningOn(uuid string) []string {
+	var found []string
+	for _, node := range p.Nodes() {
+		facts := p.Soft.Facts(node.ID, p.At)
+		if facts.Liveness == model.Unreachable || !facts.DomainsKnown {
+			continue
+		}
+		if domain := facts.Domain(uuid); domain != nil && domain.State == model.DomainRunning {
+			found = append(found, node.Name)
+		}
+	}
+	return found
+}
+
+// Deletable refuses to forget a VM that runs or may run.
+func Deletable(p *Moment, vm model.VM) error {
+	subject := "vm/" + vm.Name
+	if op, live := p.LiveOperationOf(vm.ID); live {
+		return refusal.New(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
+			"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
+	}
+	if vm.Holder != "" {
+		return refusal.New(rpc.Conflict, subject, fmt.Sprintf("stop it first: 'berth vm stop %s'", vm.Name),
+			"VM %q is not stopped: node %s holds it", vm.Name, p.NodeName(vm.Holder))
+	}
+	if nodes := p.RunningOn(vm.ID); len(nodes) > 0 {
+		return refusal.New(rpc.Conflict, subject, fmt.Sprintf("shut it down there with 'virsh shutdown %s'", vm.Name),
+			"a domain with the UUID of VM %q runs on %s", vm.Name, strings.Join(nodes, ", "))
+	}
+	return nil
+}
+
+// ClusterOf is the cluster that a VM is in, by name; empty while more than one may take it.
+func (p *Moment) ClusterOf(vm *model.VM) string {
+	if p.clusters == nil {
+		p.clusters = estate.ClusterOf(p)
+	}
+	return p.clusters(vm)
+}

@@ -1,0 +1,97 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/wire"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+// chunkSize is how much of a backup one message carries, and maxBackup the longest one that is taken back, in bytes. A
+// cluster of ten thousand VMs has some tens of MiB.
+const (
+	ChunkSize = 256 << 10
+	maxBackup = 4 << 30
+)
+
+// SaveSnapshot streams a backup of the state: everything that was committed before the call.
+func (s *Calls) SaveSnapshot(
+	ctx context.Context, _ *connect.Request[berthv1.SaveSnapshotRequest],
+	stream *connect.ServerStream[berthv1.SaveSnapshotResponse],
+) error {
+	if err := s.Consensus.SaveSnapshot(ctx, chunks{stream}); err != nil {
+		return err
+	}
+	s.Log.Info("a backup was given out", "caller", gate.CallerOf(ctx))
+	return nil
+}
+
+// chunks cuts what is written into messages.
+type chunks struct {
+	stream *connect.ServerStream[berthv1.SaveSnapshotResponse]
+}
+
+func (c chunks) Write(data []byte) (int, error) {
+	written := 0
+	for len(data) > 0 {
+		size := min(len(data), ChunkSize)
+		if err := c.stream.Send(&berthv1.SaveSnapshotResponse{Chunk: data[:size]}); err != nil {
+			return written, err
+		}
+		written += size
+		data = data[size:]
+	}
+	return written, nil
+}
+
+// RestoreSnapshot replaces the state of the whole cluster by a backup, which is checked to its end before anything
+// changes. Afterwards the cluster is quarantined until its nodes have been compared with the backup.
+func (s *Calls) RestoreSnapshot(
+	ctx context.Context, stream *connect.ClientStream[berthv1.RestoreSnapshotRequest],
+) (*connect.Response[berthv1.RestoreSnapshotResponse], error) {
+	if err := s.Consensus.RestoreSnapshot(ctx, &parts{stream: stream}); err != nil {
+		return nil, err
+	}
+	s.Log.Warn("the state was restored from a backup", "caller", gate.CallerOf(ctx))
+	p := s.Present()
+	return connect.NewResponse(&berthv1.RestoreSnapshotResponse{
+		SchemaVersion: wire.SchemaVersion,
+		Index:         p.Index(),
+		Nodes:         int32(len(p.Nodes())),
+		Vms:           int32(len(p.VMs())),
+	}), nil
+}
+
+// parts reads what a client streams.
+type parts struct {
+	stream *connect.ClientStream[berthv1.RestoreSnapshotRequest]
+	rest   []byte
+	total  int64
+}
+
+var errBackupTooLarge = errors.New("the backup is larger than any state")
+
+func (p *parts) Read(into []byte) (int, error) {
+	for len(p.rest) == 0 {
+		if !p.stream.Receive() {
+			if err := p.stream.Err(); err != nil {
+				return 0, err
+			}
+			return 0, io.EOF
+		}
+		p.rest = p.stream.Msg().GetChunk()
+		if p.total += int64(len(p.rest)); p.total > maxBackup {
+			return 0, refusal.New(rpc.Invalid, "snapshot", "give the file that 'berth coordinator snapshot save' wrote", "%w", errBackupTooLarge)
+		}
+	}
+	n := copy(into, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,2 @@
+// Package decision is the noun decision: it lists, shows and replays placement decisions.
+package decision

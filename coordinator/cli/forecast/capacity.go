@@ -1,0 +1,124 @@
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/term"
+	"berth/coordinator/model"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// inlineNodes is up to how many nodes are named in the sentence that says how much room there is.
+const inlineNodes = 8
+
+// CapacityCommand is the command capacity.
+func CapacityCommand(a *term.App) *cobra.Command {
+	var (
+		memory    term.StringFlag
+		vcpus     int32
+		where     string
+		vdc       string
+		mostAsked int32
+	)
+	cmd := &cobra.Command{
+		Use: "capacity --memory SIZE", Short: "Tell how many more VMs of a size fit, and what runs out first", Args: term.Arguments(0),
+		Long: `Tell how many more VMs of a size fit, and what runs out first: such VMs are placed one after the other, by the rules
+of a real start, on a copy of what is known now, until none fits. Nothing is changed. With --vdc they have that VDC's
+cluster, customer and keys; without, those of no VDC. -o wide has a line for each node.`,
+		Example: `  berth capacity --memory 4G --vcpus 2
+  berth capacity --memory 16G --vdc acme-prod -o wide`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if memory.Text == "" {
+				return term.Usagef(cmd, "--memory is missing: the size of such a VM")
+			}
+			bytes, err := term.ParseMemory(cmd, memory.Text)
+			switch {
+			case err != nil:
+				return err
+			case vcpus < 1 || vcpus > model.MaxVCPUs:
+				return term.Usagef(cmd, "--vcpus %d: want 1 to %d", vcpus, model.MaxVCPUs)
+			case mostAsked < 0:
+				return term.Usagef(cmd, "--most %d: want 1 or more", mostAsked)
+			}
+			return capacity(a, cmd, &berthv1.CapacityRequest{MemoryBytes: bytes, Vcpus: vcpus, Cluster: where, Vdc: vdc, Most: mostAsked})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	memory.Word = "SIZE"
+	cmd.Flags().Var(&memory, "memory", "memory of such a VM, for instance 4G")
+	cmd.Flags().Int32Var(&vcpus, "vcpus", 1, "`NUMBER` of its vCPUs")
+	cmd.Flags().StringVar(&where, "cluster", "", "the `CLUSTER` to look at (default that of the VDC)")
+	cmd.Flags().StringVar(&vdc, "vdc", "", "the `VDC` that they would belong to")
+	cmd.Flags().Int32Var(&mostAsked, "most", 0, "`NUMBER` to stop counting at (default 10000)")
+	term.Complete(cmd, "memory", cobra.NoFileCompletions)
+	term.Complete(cmd, "vcpus", cobra.NoFileCompletions)
+	term.Complete(cmd, "most", cobra.NoFileCompletions)
+	term.Complete(cmd, "cluster", a.ResourceNames(model.KindCluster))
+	term.Complete(cmd, "vdc", a.ResourceNames(model.KindVDC))
+	return cmd
+}
+
+func capacity(a *term.App, cmd *cobra.Command, request *berthv1.CapacityRequest) error {
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.Capacity, request)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, node := range answer.GetNodes() {
+		if node.GetMore() > 0 {
+			names = append(names, "node/"+node.GetNode())
+		}
+	}
+	return a.Print(cmd, term.Result{Message: answer, Names: names, Text: func(p *term.Page, wide bool) { capacityText(p, answer, wide) }})
+}
+
+func capacityText(p *term.Page, answer *berthv1.CapacityResponse, wide bool) {
+	text := fmt.Sprintf("%d more fit", answer.GetMore())
+	switch {
+	case answer.GetMore() == 0:
+		text = "none fits"
+	case answer.GetAtLeast():
+		text = fmt.Sprintf("at least %d more fit", answer.GetMore())
+	}
+	var parts []string
+	with := 0
+	for _, node := range answer.GetNodes() {
+		if node.GetMore() > 0 {
+			with++
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", node.GetNode(), node.GetMore()))
+	}
+	switch {
+	case len(parts) > inlineNodes:
+		text += fmt.Sprintf(" on %d of %d nodes", with, len(parts))
+	case len(parts) > 0:
+		text += ": " + strings.Join(parts, ", ")
+	}
+	p.Line("%s", text)
+	if answer.GetRunsOutFirst() != "" {
+		p.Line("%s runs out first: %s", cmp.Or(answer.GetRunsOutOf(), "something"), answer.GetRunsOutFirst())
+	}
+	if !wide {
+		return
+	}
+	rows := make([][]string, 0, len(answer.GetNodes()))
+	for _, node := range answer.GetNodes() {
+		rows = append(
+			rows, []string{node.GetNode(), strconv.Itoa(int(node.GetMore())), cmp.Or(
+				node.GetRunsOutOf(), term.None,
+			), cmp.Or(node.GetMessage(), term.None)},
+		)
+	}
+	p.Blank()
+	p.Table([]string{"NODE", "MORE", "RUNS-OUT-OF", "WHY"}, rows)
+}

@@ -1,0 +1,173 @@
+package operation
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/follow"
+	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Command is the noun operation.
+func Command(a *term.App) *cobra.Command {
+	return term.Noun("operation COMMAND", "See, cancel and resolve what is being done to VMs", `
+An operation is one start, stop or migration, or another change of a VM. It goes on whatever becomes of the command that
+began it, and when a coordinator dies the next leader takes it up.`,
+		listCommand(a), showCommand(a), watchCommand(a), cancelCommand(a),
+		resolveCommand(a))
+}
+
+func listCommand(a *term.App) *cobra.Command {
+	var (
+		running bool
+		limit   int32
+	)
+	cmd := &cobra.Command{
+		Use: "list", Short: "List operations, newest first", Args: term.Arguments(0),
+		Example: `  berth operation list --running`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := term.CheckLimit(cmd, limit); err != nil {
+				return err
+			}
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListOperations,
+				&berthv1.ListOperationsRequest{RunningOnly: running}, limit)
+			if err != nil {
+				return err
+			}
+			a.NoteIfEmpty(cmd, len(answer.GetOperations()), "no operations")
+			return a.Print(cmd, term.Result{
+				Message: answer,
+				Names:   term.Prefixed("operation/", answer.GetOperations(), (*berthv1.Operation).GetId),
+				Text:    func(p *term.Page, wide bool) { table(a, p, answer.GetOperations(), wide) },
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&running, "running", false, "only those that have not ended")
+	cmd.Flags().Int32Var(&limit, "limit", term.DefaultLimit, "how many at most")
+	term.Complete(cmd, "limit", cobra.NoFileCompletions)
+	return cmd
+}
+
+func table(a *term.App, p *term.Page, operations []*berthv1.Operation, wide bool) {
+	headings := []string{"ID", "KIND", "VM", "STATE", "SOURCE", "TARGET", "AGE", "TOOK"}
+	if wide {
+		headings = append(headings, "CALLER", "ATTEMPT", "EPOCH", "DECISION")
+	}
+	rows := make([][]string, 0, len(operations))
+	for _, op := range operations {
+		row := []string{
+			op.GetId(), op.GetKind(), op.GetVm(), follow.OperationState(op), cmp.Or(op.GetSource(), term.None), cmp.Or(op.GetTarget(), term.None),
+			a.Since(op.GetCreatedAt()), follow.Took(op),
+		}
+		if wide {
+			row = append(row, cmp.Or(op.GetCaller(), term.None), strconv.Itoa(int(op.GetAttempt())),
+				strconv.FormatUint(op.GetEpoch(), 10), cmp.Or(op.GetDecisionId(), term.None))
+		}
+		rows = append(rows, append(row, op.GetMessage()))
+	}
+	p.Table(append(headings, "MESSAGE"), rows)
+}
+
+func showCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Show an operation and what each step was decided on", Args: term.Arguments(1, "ID"),
+		Example: `  berth operation show 3nqk7d2m0x1ab`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			answer, err := term.Ask(cmd.Context(), s, term.Client.GetOperation, &berthv1.GetOperationRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd, term.Result{
+				Message: answer,
+				Names:   []string{"operation/" + answer.GetOperation().GetId()},
+				Text:    func(p *term.Page, wide bool) { follow.WriteOperation(a, p, answer.GetOperation(), wide) },
+			})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.OperationIDs()),
+	}
+}
+
+func watchCommand(a *term.App) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "watch ID", Short: "Follow an operation to its end", Args: term.Arguments(1, "ID"),
+		Long: `Follow an operation to its end. The exit code is that of the command that began it: 0 when it ended well. Ending the
+watch does nothing to the operation.`,
+		Example: `  berth operation watch 3nqk7d2m0x1ab --timeout 30m`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout <= 0 {
+				return term.Usagef(cmd, "--timeout %s: want more than nothing", timeout)
+			}
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			answer, err := term.Ask(cmd.Context(), s, term.Client.GetOperation, &berthv1.GetOperationRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			op, err := follow.Await(a, cmd, s, answer.GetOperation(), timeout)
+			if err != nil {
+				return err
+			}
+			answer.Operation = op
+			return a.Print(cmd, term.Result{
+				Message: answer,
+				Names:   []string{"operation/" + op.GetId()},
+				Text:    func(p *term.Page, wide bool) { follow.WriteOperation(a, p, op, wide) },
+			})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.OperationIDs()),
+	}
+	cmd.Flags().DurationVar(
+		&timeout, "timeout", follow.DefaultTimeout, "`DURATION` to wait, for instance 90s; the operation goes on after that",
+	)
+	term.Complete(cmd, "timeout", cobra.NoFileCompletions)
+	return cmd
+}
+
+func cancelCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel ID", Short: "Ask an operation to stop and to put back what it did", Args: term.Arguments(1, "ID"),
+		Long: `Ask an operation to stop and to put back what it did. Past its point of no return (for a migration: the guest runs on
+the target) it goes on to its end. 'berth operation watch' tells which.`,
+		Example: `  berth operation cancel 3nqk7d2m0x1ab`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			answer, err := term.Ask(cmd.Context(), s, term.Client.CancelOperation,
+				&berthv1.CancelOperationRequest{Id: args[0], RequestId: term.RequestID()})
+			if err != nil {
+				return err
+			}
+			op := answer.GetOperation()
+			return a.Print(cmd, term.Result{
+				Message: answer,
+				Names:   []string{"operation/" + op.GetId()},
+				Text: func(p *term.Page, _ bool) {
+					p.Line("operation %s (%s of vm/%s) is asked to stop; it is now %s", op.GetId(), op.GetKind(), op.GetVm(), follow.OperationState(op))
+				},
+			})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.OperationIDs()),
+	}
+}

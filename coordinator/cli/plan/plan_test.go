@@ -1,0 +1,46 @@
+package plan_test
+
+import (
+	"testing"
+
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/cli/term"
+)
+
+// What people read of plans and drains that go well.
+func TestGoldenPlans(t *testing.T) {
+	w, _ := clitest.NewSite(t, clitest.Steady())
+	for name, args := range map[string][]string{
+		"plan-list":             {"plan", "list"},
+		"plan-list-wide":        {"plan", "list", "-o", "wide"},
+		"plan-list-name":        {"plan", "list", "--live", "-o", "name"},
+		"plan-show-waiting":     {"plan", "show"},
+		"plan-show":             {"plan", "show", "last"},
+		"plan-show-drain-wide":  {"plan", "show", "node/node1", "-o", "wide"},
+		"plan-show-json":        {"plan", "show", "last", "-o", "json"},
+		"plan-new":              {"plan", "new"},
+		"plan-new-dry-run":      {"plan", "new", "--dry-run"},
+		"plan-new-even":         {"plan", "new", "--cluster", "prod"},
+		"plan-apply":            {"plan", "apply", "last"},
+		"plan-apply-no-wait":    {"plan", "apply", "last", "--no-wait"},
+		"plan-discard":          {"plan", "discard", "last"},
+		"plan-cancel":           {"plan", "cancel", "node/node1"},
+		"node-drain-cancel":     {"node", "drain", "node1", "--cancel", "--abort"},
+		"node-drain-no-wait":    {"node", "drain", "node1", "--yes", "--no-wait"},
+		"node-undrain":          {"node", "undrain", "node1"},
+		"node-undrain-return":   {"node", "undrain", "node1", "--return"},
+		"node-undrain-dry-run":  {"node", "undrain", "node1", "--return", "--dry-run"},
+		"node-undrain-name":     {"node", "undrain", "node1", "-o", "name"},
+		"node-undrain-no-wait":  {"node", "undrain", "node1", "--return", "--no-wait"},
+		"plan-watch-evening":    {"plan", "watch", "last"},
+		"plan-watch-quiet-name": {"plan", "watch", "last", "-q", "-o", "name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := w.Run(args...)
+			if said.Exit != term.Done {
+				t.Errorf("exit %d", said.Exit)
+			}
+			clitest.Golden(t, name+".golden", said.Out+clitest.ErrSection(said.ErrOut))
+		})
+	}
+}

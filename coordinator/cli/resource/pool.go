@@ -1,0 +1,142 @@
+package resource
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/term"
+	"berth/coordinator/model"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+func poolListCommand(a *term.App) *cobra.Command {
+	var in string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List storage pools: how large they are and how full", Args: term.Arguments(0),
+		Long: `List storage pools. CAPACITY and FREE are what the nodes show, of a local pool on all of them together. PROMISED is what
+its disks and images may grow to, and LIMIT the most that may be promised. NODES are those that have it now, of those
+that should.`,
+		Example: `  berth pool list
+  berth pool list --cluster prod -o wide`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answer, err := pools(a, cmd, &berthv1.ListPoolsRequest{Cluster: in})
+			if err != nil {
+				return err
+			}
+			a.NoteIfEmpty(cmd, len(answer.GetPools()), "no storage pools: 'berth pool add --help' shows how to declare one")
+			return a.Print(cmd, term.Result{
+				Message: answer, Names: term.Prefixed("pool/", answer.GetPools(), (*berthv1.Pool).GetName),
+				Text: func(p *term.Page, wide bool) { poolTable(p, answer.GetPools(), wide) },
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&in, "cluster", "", "only those of `CLUSTER`")
+	term.Complete(cmd, "cluster", a.ResourceNames(model.KindCluster))
+	return cmd
+}
+
+func pools(a *term.App, cmd *cobra.Command, request *berthv1.ListPoolsRequest) (*berthv1.ListPoolsResponse, error) {
+	s, err := a.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return term.AskAll(cmd.Context(), s, term.Client.ListPools, request, term.Everything)
+}
+
+func poolTable(p *term.Page, pools []*berthv1.Pool, wide bool) {
+	headings := []string{"NAME", "CLUSTER", "SCOPE", "CAPACITY", "FREE", "PROMISED", "LIMIT", "DISKS", "IMAGES", "NODES"}
+	if wide {
+		headings = append(headings, "SOURCE", "OVER-PROVISIONING")
+	}
+	rows := make([][]string, 0, len(pools))
+	for _, pool := range pools {
+		whole, nodes := summed(pool)
+		row := []string{
+			pool.GetName(), pool.GetCluster(), pool.GetScope(), term.Size(whole.GetCapacityBytes()), term.Size(whole.GetAvailableBytes()),
+			term.Size(whole.GetPromisedBytes()), term.Size(whole.GetLimitBytes()), strconv.Itoa(int(pool.GetDisks())),
+			strconv.Itoa(int(pool.GetImages())), fmt.Sprintf("%d/%d", len(whole.GetNodes()), nodes),
+		}
+		if wide {
+			row = append(row, pool.GetSource(), term.Number(pool.GetOverProvisioning()))
+		}
+		rows = append(rows, row)
+	}
+	p.Table(headings, rows)
+}
+
+// summed is a pool's shares together, and how many nodes should have it.
+func summed(pool *berthv1.Pool) (whole *berthv1.PoolShare, nodes int) {
+	whole = &berthv1.PoolShare{}
+	for _, share := range pool.GetShares() {
+		whole.CapacityBytes += share.GetCapacityBytes()
+		whole.AvailableBytes += share.GetAvailableBytes()
+		whole.PromisedBytes += share.GetPromisedBytes()
+		whole.LimitBytes += share.GetLimitBytes()
+		whole.Nodes = append(whole.Nodes, share.GetNodes()...)
+		nodes += len(share.GetNodes()) + len(share.GetMissing())
+	}
+	return whole, nodes
+}
+
+func poolShowCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a storage pool: its settings, and how full it is where", Args: term.Arguments(1, "NAME"),
+		Example: `  berth pool show fast
+  berth pool show fast -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := pools(a, cmd, &berthv1.ListPoolsRequest{Pool: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd, term.Result{
+				Message: answer, Names: term.Prefixed("pool/", answer.GetPools(), (*berthv1.Pool).GetName),
+				Text: func(p *term.Page, _ bool) {
+					for _, pool := range answer.GetPools() {
+						poolText(p, pool)
+					}
+				},
+			})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.ResourceNames(model.KindPool)),
+	}
+}
+
+func poolText(p *term.Page, pool *berthv1.Pool) {
+	p.Line("pool/%s", pool.GetName())
+	p.Fields("  ",
+		[2]string{"cluster", pool.GetCluster()},
+		[2]string{"scope", pool.GetScope()},
+		[2]string{"source", pool.GetSource()},
+		[2]string{"over_provisioning", term.Number(pool.GetOverProvisioning())},
+		[2]string{"disks", strconv.Itoa(int(pool.GetDisks()))},
+		[2]string{"images", strconv.Itoa(int(pool.GetImages()))},
+	)
+	var rows [][]string
+	var missing []string
+	for _, share := range pool.GetShares() {
+		missing = append(missing, share.GetMissing()...)
+		if len(share.GetNodes()) == 0 {
+			continue
+		}
+		rows = append(rows, []string{
+			strings.Join(share.GetNodes(), ","), term.Size(share.GetCapacityBytes()), term.Size(share.GetAvailableBytes()),
+			term.Size(share.GetPromisedBytes()), term.Size(share.GetLimitBytes()), strconv.Itoa(int(share.GetDisks())),
+		})
+	}
+	if len(rows) > 0 {
+		p.Blank()
+		p.Indented("  ", []string{"NODES", "CAPACITY", "FREE", "PROMISED", "LIMIT", "DISKS"}, rows)
+	}
+	if len(missing) > 0 {
+		p.Blank()
+		p.Line("not on")
+		for _, why := range missing {
+			p.Line("  %s", why)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package term
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var errDeclined = errors.New("nothing was changed")
+
+// ConfirmFlag adds the flag --yes, which answers the question beforehand.
+func ConfirmFlag(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
+}
+
+// Confirm asks before something that cannot be taken back. Where nobody can be asked, --yes has to stand on the line.
+func Confirm(cmd *cobra.Command, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !IsTerminal(cmd.InOrStdin()) {
+		return Usagef(cmd, "this cannot be taken back and there is no terminal to ask on: repeat it with --yes")
+	}
+	return AskFirst(cmd, question)
+}
+
+// AskFirst asks on the terminal that the command was typed on.
+func AskFirst(cmd *cobra.Command, question string) error {
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
+	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("%w: no answer: %w", errDeclined, err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errDeclined
+}

@@ -1,0 +1,325 @@
+package term
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+// How long the coordinators are given, and how often they are asked again.
+const (
+	CallLimit  = 10 * time.Second       // for one answer, once connected
+	callRounds = 3                      // how often all coordinators are asked at most
+	RoundPause = 300 * time.Millisecond // between two rounds
+)
+
+// Client is the API's client.
+type Client = berthv1connect.BerthServiceClient
+
+// Session speaks to the coordinators of one cluster: to the one that answered last, and when that fails to the others.
+// It is used by one goroutine.
+type Session struct {
+	addresses []string
+	origin    string // where the addresses come from
+	clients   []Client
+	preferred int
+	patience  time.Duration
+	budget    budget
+	tell      func(string) // what it does meanwhile, for people
+	Close     func()
+}
+
+// Ask makes one unary call and returns its answer.
+func Ask[Q, A any](
+	ctx context.Context, s *Session,
+	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
+) (*A, error) {
+	return AskFor(ctx, s, CallLimit, method, question)
+}
+
+// AskFor asks what may take longer than other questions.
+func AskFor[Q, A any](
+	ctx context.Context, s *Session, limit time.Duration,
+	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
+) (*A, error) {
+	var answer *A
+	err := s.Call(ctx, func(ctx context.Context, c Client) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+		defer cancel()
+		response, err := method(c, ctx, connect.NewRequest(question))
+		if err != nil {
+			return err
+		}
+		answer = response.Msg
+		return nil
+	})
+	return answer, err
+}
+
+var (
+	errSilent = errors.New("no answer")
+	// ErrSlow is the cause with which a call ends that took longer than CallLimit.
+	ErrSlow = fmt.Errorf("no answer within %s", CallLimit)
+)
+
+// Call runs do against one coordinator after the other until one answers. A request whose outcome is not known, because
+// the connection broke, is repeated if the traits of its procedure allow it, as long as the budget does.
+func (s *Session) Call(ctx context.Context, do func(context.Context, Client) error) error {
+	began, tries := time.Now(), tries{session: s}
+	for round := 1; ; round++ {
+		misses, err := s.round(ctx, &tries, do)
+		if wait, later := retryAfter(err); later && round < callRounds && tries.left() {
+			s.tell(fmt.Sprintf("the coordinators are busy: asking again in %s", Span(wait)))
+			if !Pause(ctx, wait) {
+				return ctx.Err()
+			}
+			continue
+		}
+		if err != nil || misses == nil {
+			return err
+		}
+		if round == callRounds || time.Since(began) > CallLimit || !worthRepeating(misses) || !tries.left() {
+			return s.unanswered(misses)
+		}
+		if !Pause(ctx, jittered(RoundPause)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// longestWait bounds how long the command line waits because it was told to.
+const longestWait = 10 * time.Second
+
+// retryAfter is how long to wait before a request is repeated that was not taken on: as long as the answer says, and up to
+// half as long again, so that not all come back at once. It is repeated with the same request ID, and nothing was done.
+func retryAfter(err error) (wait time.Duration, later bool) {
+	var refused *connect.Error
+	if rpc.Detail(err).GetCode() != rpc.Overloaded || !errors.As(err, &refused) {
+		return 0, false
+	}
+	seconds, parsed := strconv.Atoi(refused.Meta().Get("Retry-After"))
+	if parsed != nil || seconds < 1 {
+		seconds = 1
+	}
+	return jittered(min(time.Duration(seconds)*time.Second, longestWait)), true
+}
+
+// jittered is a wait of up to half as long again, so that not all come back at once.
+func jittered(wait time.Duration) time.Duration { return wait + mathrand.N(wait/2) }
+
+// miss is one coordinator that gave no useful answer.
+type miss struct {
+	address string
+	err     error
+	sent    bool // it may have got the request
+}
+
+// round asks every coordinator once, or as many as it may. It returns either the answer's error, nil for a good one, or what
+// it missed.
+func (s *Session) round(ctx context.Context, tries *tries, do func(context.Context, Client) error) ([]miss, error) {
+	var misses []miss
+	left := s.patience
+	for n := range s.clients {
+		if !tries.another() {
+			break
+		}
+		i := (s.preferred + n) % len(s.clients)
+		var procedure string
+		sent, waited, err := attempt(noting(ctx, &procedure), s.clients[i], left/time.Duration(len(s.clients)-n), do)
+		left -= waited
+		switch {
+		case err == nil, Answered(err):
+			s.preferred = i
+			if _, later := retryAfter(err); later {
+				tries.sent = true
+			} else {
+				s.budget.earn()
+			}
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		m := miss{address: s.addresses[i], err: err, sent: sent && !refusedIdentity(err)}
+		misses = append(misses, m)
+		tries.sent = tries.sent || m.sent && rpc.Detail(err).GetCode() != rpc.NoLeader
+		if m.sent && !rpc.TraitsOf(procedure).Repeatable() && rpc.Detail(err).GetCode() != rpc.NoLeader {
+			return nil, Failf(rpc.Unavailable, "look at what is there before you repeat it",
+				"the connection to %s broke: it is not known whether this was done: %s", m.address, Reason(err))
+		}
+	}
+	return misses, nil
+}
+
+// attempt runs do against one coordinator. It gives up after patience if there is no connection by then; how long it
+// waited for one is returned. Sent tells whether the coordinator may have got the request.
+func attempt(
+	ctx context.Context, c Client, patience time.Duration, do func(context.Context, Client) error,
+) (sent bool, waited time.Duration, err error) {
+	const (
+		waiting = iota
+		connected
+		givenUp
+	)
+	var state atomic.Int32
+	var connectedAfter atomic.Int64
+	began := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(patience, func() {
+		if state.CompareAndSwap(waiting, givenUp) {
+			cancel(errSilent)
+		}
+	})
+	defer timer.Stop()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		if state.CompareAndSwap(waiting, connected) {
+			connectedAfter.Store(int64(time.Since(began)))
+		}
+	}})
+	err = do(ctx, c)
+	switch state.Load() {
+	case connected:
+		return true, time.Duration(connectedAfter.Load()), err
+	case givenUp:
+		err = fmt.Errorf("%w within %s", errSilent, Span(patience))
+	}
+	return false, time.Since(began), err
+}
+
+// Answered tells whether the cluster gave its answer, so that asking another coordinator would give the same.
+func Answered(err error) bool {
+	switch rpc.Detail(err).GetCode() {
+	case rpc.NoLeader, rpc.Unreachable, rpc.Unavailable:
+		return false
+	case "":
+		return connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable
+	}
+	return true
+}
+
+// worthRepeating tells whether a coordinator was there and went away, which is what the death of a leader looks like.
+func worthRepeating(misses []miss) bool {
+	for _, m := range misses {
+		if m.sent && rpc.Detail(m.err).GetCode() != rpc.NoLeader {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered says what is wrong with every coordinator and what to check.
+func (s *Session) unanswered(misses []miss) error {
+	identity := false
+	lines := make([]string, 0, len(misses))
+	for _, m := range misses {
+		if rpc.Detail(m.err) != nil {
+			return m.err // somebody is there, and knows better what is wrong
+		}
+		identity = identity || refusedIdentity(m.err)
+		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, Reason(m.err)))
+	}
+	list := strings.Join(lines, "\n")
+	if identity {
+		return Failf(rpc.Denied, fmt.Sprintf("check that the addresses and the certificate of %s belong to the same cluster, or %s",
+			s.origin, LoginStep), "no coordinator of this cluster:\n%s", list)
+	}
+	return Failf(rpc.Unreachable, fmt.Sprintf("check that the coordinators run ('systemctl status berth-coordinator' there) and that "+
+		"their API port can be reached from here; the addresses come from %s", s.origin), "no coordinator answers:\n%s", list)
+}
+
+// refusedIdentity tells whether one side did not accept the other's certificate.
+func refusedIdentity(err error) bool {
+	return errors.Is(err, pki.ErrPeer) || errors.As(err, new(*tls.CertificateVerificationError)) || remoteAlert(err) != ""
+}
+
+// remoteAlert is what the other side's TLS says it refuses for. It comes as text only.
+func remoteAlert(err error) string {
+	_, alert, _ := strings.Cut(fmt.Sprint(err), "remote error: tls: ")
+	return alert
+}
+
+// Reason says shortly why a coordinator did not answer.
+func Reason(err error) string {
+	var (
+		name *net.DNSError
+		host x509.HostnameError
+	)
+	switch {
+	case errors.Is(err, errSilent):
+		return err.Error()
+	case errors.Is(err, ErrSlow), errors.Is(err, context.DeadlineExceeded):
+		return ErrSlow.Error()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &name) && name.IsNotFound:
+		return "no such host"
+	case errors.As(err, &name):
+		return "its name cannot be looked up: " + name.Err
+	case errors.As(err, &host):
+		return "its certificate is for other addresses (" + strings.Join(names(host.Certificate), ", ") + ")"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "its certificate comes from another cluster"
+	case remoteAlert(err) != "":
+		return "it refuses our certificate: " + remoteAlert(err)
+	case errors.Is(err, pki.ErrPeer):
+		_, why, _ := strings.Cut(err.Error(), pki.ErrPeer.Error()+": ")
+		return "it is not who it should be: " + why
+	}
+	return deepest(err).Error()
+}
+
+func names(certificate *x509.Certificate) []string {
+	all := append([]string{}, certificate.DNSNames...)
+	for _, address := range certificate.IPAddresses {
+		all = append(all, address.String())
+	}
+	return all
+}
+
+// deepest is the error at the end of the chain: the others only say where it passed.
+func deepest(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// Pause reports false when the context ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// RequestID makes the key under which the cluster recognises a repeated write.
+func RequestID() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // never fails: it ends the program instead
+	return hex.EncodeToString(raw)
+}

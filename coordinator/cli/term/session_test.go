@@ -1,0 +1,263 @@
+package term_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/cli"
+	"berth/coordinator/cli/clientconfig"
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+func TestTheNextCoordinatorIsAsked(t *testing.T) {
+	w, servers := clitest.NewSite(t, clitest.Steady())
+	w.Context("lab", pki.RoleOperator, clitest.ClosedAddress(t), clitest.SilentAddress(t), servers[0].Address)
+	w.Patience = 5 * time.Second
+	said := w.Run("vm", "list", "-o", "name")
+	if said.Exit != term.Done || !strings.Contains(said.Out, "vm/web1") {
+		t.Errorf("exit %d, %q, %q", said.Exit, said.Out, said.ErrOut)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	w, _ := clitest.NewSite(t)
+	closed, silent := clitest.ClosedAddress(t), clitest.SilentAddress(t)
+	w.Context("lab", pki.RoleOperator, closed, silent, "no.such.host.invalid:7420")
+	w.Patience = 300 * time.Millisecond
+	said := w.Run("vm", "list")
+	if said.Exit != term.Unreachable {
+		t.Errorf("exit %d", said.Exit)
+	}
+	lines := strings.Split(said.ErrOut, "\n")
+	for i, want := range []string{
+		"berth: no coordinator answers:", "  " + closed + ": connection refused", "  " + silent + ": no answer within ",
+		"  no.such.host.invalid:7420: ", "next step: check that the coordinators run",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d: want %q in\n%s", i, want, said.ErrOut)
+		}
+	}
+	var share int // of the time that there is for all of them
+	_, rest, _ := strings.Cut(said.ErrOut, "no answer within ")
+	if _, err := fmt.Sscanf(rest, "%dms", &share); err != nil || share > 300 {
+		t.Errorf("waited %d ms for one of three (%v)", share, err)
+	}
+	if !strings.Contains(said.ErrOut, `the addresses come from context "lab" in CONFIG/client.yaml`) {
+		t.Errorf("does not say where the addresses come from:\n%s", said.ErrOut)
+	}
+}
+
+// A coordinator without a leader sends the question on: it may be the only one that is cut off.
+func TestNoLeaderHereMayBeALeaderThere(t *testing.T) {
+	cut := clitest.Refuses(
+		connect.CodeUnavailable, &berthv1.ErrorDetail{Code: rpc.NoLeader, NextStep: "start the others"},
+		"the coordinators have no leader",
+	)
+	w, _ := clitest.NewSite(t, cut, clitest.Steady())
+	if said := w.Run("vm", "show", "web1"); said.Exit != term.Done {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	w, _ = clitest.NewSite(t, cut)
+	if said := w.Run("vm", "show", "web1"); said.Exit != term.Unreachable ||
+		said.ErrOut != "berth: the coordinators have no leader\nnext step: start the others\n" {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+}
+
+// A write whose outcome is not known is repeated under the same request ID, so that it is done once.
+func TestAWriteWithUnknownOutcomeIsRepeated(t *testing.T) {
+	first, second := clitest.Steady(), clitest.Steady()
+	var servers []*clitest.Server
+	first.OnStartVM = func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		servers[0].Stop() // in the middle of the call
+		return nil, connect.NewError(connect.CodeUnavailable, context.Canceled)
+	}
+	w, all := clitest.NewSite(t, first, second)
+	servers = all
+	said := w.Run("vm", "start", "web1")
+	if said.Exit != term.Done {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	before, after := clitest.Asked[berthv1.StartVMRequest](first), clitest.Asked[berthv1.StartVMRequest](second)
+	if len(before) != 1 || len(after) != 1 || before[0].GetRequestId() != after[0].GetRequestId() {
+		t.Errorf("asked %v, then %v", before, after)
+	}
+}
+
+// The same for the coordinator that itself does not know.
+func TestAnUnavailableAnswerIsRepeatedWithinBounds(t *testing.T) {
+	f := clitest.Refuses(
+		connect.CodeUnavailable, &berthv1.ErrorDetail{Code: rpc.Unavailable, NextStep: "run it again"},
+		"it is not known whether the change was made",
+	)
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("vm", "show", "web1")
+	if said.Exit != term.Failed || said.ErrOut != "berth: it is not known whether the change was made\nnext step: run it again\n" {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	if n := len(clitest.Asked[berthv1.GetVMRequest](f)); n != 3 {
+		t.Errorf("asked %d times, want %d", n, 3)
+	}
+}
+
+// A request that was not taken on is repeated when the answer says, under the same request ID, and people are told.
+func TestAnOverloadedAnswerIsRepeatedLater(t *testing.T) {
+	f := clitest.Steady()
+	start, puts := f.OnStartVM, 0
+	f.OnStartVM = func(request *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		if puts++; puts < 3 {
+			err := rpc.Errorf(
+				connect.CodeResourceExhausted, &berthv1.ErrorDetail{Code: rpc.Overloaded, NextStep: "try again in 1 s: nothing was done"},
+				"too much to do",
+			)
+			err.Meta().Set("Retry-After", "1")
+			return nil, err
+		}
+		return start(request)
+	}
+	first := f
+	w, _ := clitest.NewSite(t, first)
+	said := w.Run("vm", "start", "web1")
+	if said.Exit != term.Done || strings.Count(said.ErrOut, "berth: the coordinators are busy: asking again in ") != 2 {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	f = clitest.Refuses(connect.CodeResourceExhausted, &berthv1.ErrorDetail{Code: rpc.Overloaded, NextStep: "try later"}, "too much to do")
+	always, _ := clitest.NewSite(t, f)
+	if said := always.Run("vm", "show", "web1"); said.Exit != term.Failed || len(
+		clitest.Asked[berthv1.GetVMRequest](f),
+	) != 3 || !strings.HasSuffix(
+		said.ErrOut, "berth: too much to do\nnext step: try later\n",
+	) {
+		t.Errorf("asked %d times, exit %d, %s", len(clitest.Asked[berthv1.GetVMRequest](f)), said.Exit, said.ErrOut)
+	}
+	all := clitest.Asked[berthv1.StartVMRequest](first)
+	if len(all) != 3 || all[0].GetRequestId() == "" || all[0].GetRequestId() != all[2].GetRequestId() {
+		t.Errorf("asked %v", all)
+	}
+}
+
+// What has no request ID is not repeated once it may have been done.
+func TestARemovalWithUnknownOutcomeIsNotRepeated(t *testing.T) {
+	first, second := clitest.Steady(), clitest.Steady()
+	var servers []*clitest.Server
+	first.OnRemove = func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error) {
+		servers[0].Stop()
+		return nil, connect.NewError(connect.CodeUnavailable, context.Canceled)
+	}
+	w, all := clitest.NewSite(t, first, second)
+	servers = all
+	said := w.Run("coordinator", "remove", "coord3", "--yes")
+	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, "it is not known whether this was done") {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	if n := len(clitest.Asked[berthv1.RemoveMemberRequest](second)); n != 0 {
+		t.Errorf("the second coordinator was asked %d times", n)
+	}
+}
+
+func TestWrongCertificates(t *testing.T) {
+	ours, servers := clitest.NewSite(t, clitest.Steady())
+	theirs, _ := clitest.NewSite(t)
+	address := servers[0].Address
+
+	theirs.Context("lab", pki.RoleOperator, address)
+	said := theirs.Run("vm", "list")
+	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, address+": its certificate comes from another cluster") {
+		t.Errorf("another cluster's server: exit %d, %s", said.Exit, said.ErrOut)
+	}
+
+	// Our authority, so that the server is trusted, with a certificate that it does not know.
+	cert, key := theirs.Identity(pki.RoleOperator, "eve")
+	credentials := clientconfig.Credentials{CA: theirs.Authority.CertificatePEM(), Certificate: cert, Key: key}
+	if err := clientconfig.Store(theirs.Config, "mixed", []string{address}, credentials); err != nil {
+		t.Fatal(err)
+	}
+	ca := filepath.Join(filepath.Dir(theirs.Config), "client", "mixed", "ca.pem")
+	clitest.WriteFile(t, ca, ours.Authority.CertificatePEM())
+	if said := theirs.Run("vm", "list"); said.Exit != term.Failed || !strings.Contains(said.ErrOut, "is not signed by "+theirs.Stable(ca)) {
+		t.Errorf("mixed files: exit %d, %s", said.Exit, said.ErrOut)
+	}
+
+	// A coordinator of ours by a name that its certificate does not have.
+	ours.Context("lab", pki.RoleOperator, strings.Replace(address, "127.0.0.1", "localhost", 1))
+	if said := ours.Run("vm", "list"); said.Exit != term.Failed || !strings.Contains(
+		said.ErrOut, "its certificate is for other addresses (127.0.0.1)",
+	) {
+		t.Errorf("another host name: exit %d, %s", said.Exit, said.ErrOut)
+	}
+}
+
+func TestExpiredCertificate(t *testing.T) {
+	w, _ := clitest.NewSite(t, clitest.Steady())
+	var out, errOut strings.Builder
+	a := term.New("")
+	a.Now = func() time.Time { return time.Now().Add(6 * pki.DefaultValidity) }
+	a.ClientConfig = w.Config
+	exit := cli.RunAs(t.Context(), a, cli.Options{}, []string{"vm", "list", "--client-config", w.Config}, w.In, &out, &errOut)
+	if term.Exit(exit) != term.Failed || !strings.Contains(errOut.String(), "expired on 20") || !strings.Contains(
+		errOut.String(), "berth login HOST TOKEN",
+	) {
+		t.Errorf("exit %d, %s", exit, errOut.String())
+	}
+}
+
+// Flags come before the environment, the environment before the file.
+func TestWhichCoordinatorsAreAsked(t *testing.T) {
+	names := func(name string) *clitest.Fake {
+		f := clitest.Steady()
+		f.OnStatus = func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) {
+			return &berthv1.StatusResponse{Leader: name, AnsweredBy: name}, nil
+		}
+		return f
+	}
+	w, servers := clitest.NewSite(t, names("file"), names("environment"), names("flag"), names("context"))
+	w.Context("other", pki.RoleOperator, servers[3].Address)
+	w.Context("lab", pki.RoleOperator, servers[0].Address)
+	for _, c := range []struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		{nil, nil, "file"},
+		{map[string]string{term.CoordinatorVariable: servers[1].Address}, nil, "environment"},
+		{map[string]string{term.CoordinatorVariable: servers[1].Address}, []string{"--coordinator", servers[2].Address}, "flag"},
+		{map[string]string{term.ContextVariable: "other"}, nil, "context"},
+		{map[string]string{term.ContextVariable: "nonsense"}, []string{"--context", "other"}, "context"},
+	} {
+		w.Env = c.env
+		if said := w.Run(append([]string{"status"}, c.args...)...); !strings.Contains(said.Out, "answered by "+c.want) {
+			t.Errorf("%v %v: want %s, got %q %q", c.env, c.args, c.want, said.Out, said.ErrOut)
+		}
+	}
+	w.Env = map[string]string{term.CoordinatorVariable: "a b"}
+	if said := w.Run("status"); said.Exit != term.Failed || !strings.Contains(
+		said.ErrOut, term.CoordinatorVariable+`: not an address: "a b"`,
+	) {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	w.Env = map[string]string{term.ContextVariable: "nonsense"}
+	if said := w.Run("status"); said.Exit != term.Failed || !strings.Contains(said.ErrOut, `"nonsense", CONFIG/client.yaml has lab, other`) {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+}
+
+func TestNoClientConfiguration(t *testing.T) {
+	w, _ := clitest.NewSite(t)
+	w.Env = map[string]string{clientconfig.Variable: "", "HOME": filepath.Dir(w.Config)}
+	said := w.Run("vm", "list")
+	want := "berth: no client configuration: looked for CONFIG/.config/berth/client.yaml and /etc/berth/client.yaml\n" +
+		"next step: log in with 'berth login HOST TOKEN'"
+	if said.Exit != term.Failed || !strings.HasPrefix(said.ErrOut, want) {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+}

@@ -1,0 +1,189 @@
+package vm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/explanation"
+	"berth/coordinator/cli/term"
+	"berth/coordinator/model"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
+)
+
+func addCommand(a *term.App) *cobra.Command {
+	var (
+		described newVMFlags
+		node      string
+		dryRun    bool
+	)
+	cmd := &cobra.Command{
+		Use: "add [NAME]", Short: "Declare a VM without starting it", Args: term.Arguments(0, "NAME"),
+		Long: `Declare a VM without starting it; 'berth vm start NAME' does that. NAME may be left out when the XML has it.
+
+--image with the name of an image declares a first disk NAME-root, which the first start makes as a copy of the image;
+with a path it is a file on the nodes, as --disk is. --from, --attach and --nic name what is declared in the estate,
+whose keys count with the VM's.
+
+In a cluster with local storage this places the VM: the answer names the node that its disk belongs on, and the VM
+starts there and nowhere else. When no node fits the exit code is 2.`,
+		Example: `  berth vm add web2 --memory 2G --vcpus 2 --vdc acme-prod --from debian --attach web2-root --nic web2-nic
+  berth vm add web2 --memory 2G --disk /srv/web2.qcow2 --network default --key Group1=1@-100
+  berth vm add web3 --memory 2G --image debian-12 --root-size 20G --pool fast --keep-root --pod fra-1
+  berth vm add --xml web2.xml --vdc acme-prod`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := &berthv1.AddVMRequest{Node: node, DryRun: dryRun, RequestId: term.RequestID()}
+			if len(args) > 0 {
+				request.Name = args[0]
+			}
+			var err error
+			if request.Vm, err = described.message(cmd, request.Name); err != nil {
+				return err
+			}
+			if request.GetVm() == nil {
+				return term.Usagef(cmd, "--memory is missing: a new VM needs a size")
+			}
+			return add(a, cmd, request)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	described.flags(a, cmd)
+	cmd.Flags().StringVar(&node, "node", "", "with local storage: its disk is on this `NODE`")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would come of it, declare nothing")
+	term.Complete(cmd, "node", a.NodeNames())
+	return cmd
+}
+
+func add(a *term.App, cmd *cobra.Command, request *berthv1.AddVMRequest) error {
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.AddVM, request)
+	if refused := rpc.Detail(err).GetDecision(); refused != nil && request.GetDryRun() {
+		return dryRun(a, cmd, &berthv1.AddVMResponse{Decision: refused}, refused, false)
+	}
+	if err != nil {
+		return err
+	}
+	if request.GetDryRun() && answer.GetDecision() != nil {
+		return dryRun(a, cmd, answer, answer.GetDecision(), false)
+	}
+	name := cmp.Or(answer.GetVm().GetName(), request.GetName())
+	said := fmt.Sprintf("vm/%s added; 'berth vm start %s' starts it", name, name)
+	switch decision := answer.GetDecision(); {
+	case request.GetDryRun():
+		said = fmt.Sprintf("vm/%s would be added, and placed when it starts; nothing was changed", name)
+	case decision != nil:
+		said = fmt.Sprintf("vm/%s added, its disk belongs on %s (%s)", name, decision.GetWinner(), explanation.Placement(decision))
+	}
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"vm/" + name}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+	})
+}
+
+func setCommand(a *term.App) *cobra.Command {
+	var (
+		links  linkFlags
+		moves  moveFlags
+		place  placeFlags
+		memory term.StringFlag
+		vcpus  int32
+		unset  []string
+	)
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change what a VM links to, who may move it, and its size from the next start on",
+		Args: term.Arguments(1, "NAME"),
+		Long: `Change what a VM links to in the estate, by which labels groups take it in, who may move it, and its size. What is not
+named stays as it is; --attach, --nic, --label and --prefer replace all that there were. A VM that runs goes on as it
+is: labels, --migration and --ha count at once, the rest from its next start on. Keys have a noun of their own: 'berth
+key set vm/NAME KEY=VALUE'.`,
+		Example: `  berth vm set web1 --vdc acme-prod --offer small
+  berth vm set web1 --attach web1-root --attach web1-data
+  berth vm set web1 --memory 4G --unset from,nic
+  berth vm set web1 --label tier-web,acme --migration manual
+  berth vm set web1 --ha=true`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change := &berthv1.VMChange{}
+			if err := term.CheckUnset(cmd, unset, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)); err != nil {
+				return err
+			}
+			if err := links.change(cmd, change, unset); err != nil {
+				return err
+			}
+			if err := moves.change(cmd, change, unset); err != nil {
+				return err
+			}
+			if err := place.change(cmd, change, unset); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("memory") {
+				bytes, err := term.ParseMemory(cmd, memory.Text)
+				if err != nil {
+					return err
+				}
+				change.MemoryBytes = &bytes
+			}
+			if cmd.Flags().Changed("vcpus") {
+				if vcpus < 1 || vcpus > model.MaxVCPUs {
+					return term.Usagef(cmd, "--vcpus %d: want 1 to %d", vcpus, model.MaxVCPUs)
+				}
+				change.Vcpus = &vcpus
+			}
+			if len(unset)+len(
+				term.ChangedFlags(cmd, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames, []string{"memory", "vcpus"})),
+			) == 0 {
+				return term.Usagef(
+					cmd,
+					"say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --ha, "+
+						"--memory, --vcpus or --unset",
+				)
+			}
+			return set(a, cmd, &berthv1.ChangeVMRequest{Vm: args[0], Change: change, RequestId: term.RequestID()})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+	}
+	links.flags(a, cmd)
+	place.flags(a, cmd)
+	moves.flags(a, cmd)
+	memory.Word = "SIZE"
+	cmd.Flags().Var(&memory, "memory", "memory from the next start on, for instance 4G")
+	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on")
+	cmd.Flags().StringSliceVar(
+		&unset, "unset", nil,
+		"`NAMES` of what to take away: "+strings.Join(slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames), ", "),
+	)
+	term.Complete(cmd, "memory", cobra.NoFileCompletions)
+	term.Complete(cmd, "vcpus", cobra.NoFileCompletions)
+	term.Complete(cmd, "unset", term.CompleteFixed(slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)...))
+	return cmd
+}
+
+func set(a *term.App, cmd *cobra.Command, request *berthv1.ChangeVMRequest) error {
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.ChangeVM, request)
+	if err != nil {
+		return err
+	}
+	name := answer.GetVm().GetName()
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"vm/" + name},
+		Text: func(p *term.Page, _ bool) {
+			if len(answer.GetChanges()) == 0 {
+				p.Line("vm/%s: nothing to change", name)
+				return
+			}
+			p.Line("vm/%s changed", name)
+			term.FieldChanges(p, answer.GetChanges())
+		},
+	})
+}

@@ -1,0 +1,341 @@
+package vm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/follow"
+	"berth/coordinator/cli/keyform"
+	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// Command is the noun vm.
+func Command(a *term.App) *cobra.Command {
+	return term.Noun("vm COMMAND", "Start, stop, migrate and see VMs", `
+A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
+'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and
+'berth vm why-not' tell why a VM is where it is.`,
+		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), listCommand(a), showCommand(a),
+		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), whyCommand(a),
+		whyNotCommand(a))
+}
+
+func listCommand(a *term.App) *cobra.Command {
+	var node string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List VMs", Args: term.Arguments(0),
+		Example: `  berth vm list
+  berth vm list --node node1 -o wide`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListVMs, &berthv1.ListVMsRequest{Node: node}, term.Everything)
+			if err != nil {
+				return err
+			}
+			a.NoteIfEmpty(cmd, len(answer.GetVms()), "no VMs: 'berth vm start --help' shows how to make one")
+			return a.Print(cmd, term.Result{
+				Message: answer,
+				Names:   term.Prefixed("vm/", answer.GetVms(), (*berthv1.VM).GetName),
+				Text:    func(p *term.Page, wide bool) { table(a, p, answer.GetVms(), wide) },
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&node, "node", "", "only those that `NODE` holds")
+	term.Complete(cmd, "node", a.NodeNames())
+	return cmd
+}
+
+func table(a *term.App, p *term.Page, vms []*berthv1.VM, wide bool) {
+	headings := []string{"NAME", "STATE", "NODE", "MEMORY", "VCPUS", "CPU", "UPTIME"}
+	if wide {
+		headings = append(headings, "CLUSTER", "VDC", "LABELS", "MIGRATION", "RSS", "EPOCH", "OPERATION", "ID")
+	}
+	strange := slices.ContainsFunc(vms, func(vm *berthv1.VM) bool { return vm.GetCondition() != "" })
+	if strange {
+		headings = append(headings, "CONDITION")
+	}
+	rows := make([][]string, 0, len(vms))
+	for _, vm := range vms {
+		row := []string{
+			vm.GetName(), term.Enum(vm.GetState(), "VM_STATE_"), cmp.Or(vm.GetNode(), term.None), term.Size(vm.GetSpec().GetMemoryBytes()),
+			strconv.Itoa(int(vm.GetSpec().GetVcpus())), cpu(vm), uptime(a, vm),
+		}
+		if wide {
+			row = append(row, cmp.Or(vm.GetCluster(), term.None), cmp.Or(vm.GetVdc(), term.None), cmp.Or(
+				strings.Join(vm.GetLabels(), ","), term.None,
+			),
+				cmp.Or(vm.GetMigration(), migrations[0]), term.OptionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10),
+				cmp.Or(vm.GetOperationId(), term.None), vm.GetId())
+		}
+		if strange {
+			row = append(row, cmp.Or(vm.GetCondition(), term.None))
+		}
+		rows = append(rows, row)
+	}
+	p.Table(headings, rows)
+}
+
+// uptime is how long a VM has been running without a stop, migrations included.
+func uptime(a *term.App, vm *berthv1.VM) string {
+	switch vm.GetState() {
+	case berthv1.VMState_VM_STATE_RUNNING, berthv1.VMState_VM_STATE_MIGRATING, berthv1.VMState_VM_STATE_STOPPING,
+		berthv1.VMState_VM_STATE_PAUSED:
+		return a.Since(vm.GetStartedAt())
+	}
+	return term.None
+}
+
+func showCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show a VM: what it is, where it runs, what was last done to it", Args: term.Arguments(1, "NAME"),
+		Example: `  berth vm show web1
+  berth vm show web1 -o yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			answer, err := term.Ask(cmd.Context(), s, term.Client.GetVM, &berthv1.GetVMRequest{Vm: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd, term.Result{
+				Message: answer,
+				Names:   []string{"vm/" + answer.GetVm().GetName()},
+				Text:    func(p *term.Page, wide bool) { text(a, p, answer, wide) },
+			})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+	}
+}
+
+func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
+	vm := answer.GetVm()
+	spec, telemetry := vm.GetSpec(), vm.GetTelemetry()
+	p.Line("vm/%s", vm.GetName())
+	rows := [][2]string{
+		{"state", term.Enum(vm.GetState(), "VM_STATE_")},
+		{"condition", vm.GetCondition()},
+		{"node", vm.GetNode()},
+		{"last node", term.Differs(vm.GetLastNode(), vm.GetNode())},
+		{"home", vm.GetHome()},
+		{"uptime", term.Differs(uptime(a, vm), term.None)},
+		{"left behind", leftBehind(vm)},
+		{"memory", units.Bytes(spec.GetMemoryBytes()).String()},
+		{"vCPUs", strconv.Itoa(int(spec.GetVcpus()))},
+		{"kernel", spec.GetKernel()},
+		{"initrd", spec.GetInitrd()},
+		{"cmdline", spec.GetCmdline()},
+		{"machine", spec.GetMachine()},
+		{"firmware", spec.GetFirmware()},
+		{"CPU", cmp.Or(vm.GetCpu(), spec.GetCpu())},
+		{"user data", textLength(spec.GetUserData())},
+	}
+	for _, disk := range spec.GetDisks() {
+		text := fmt.Sprintf("%s (%s, %s)", disk.GetPath(), disk.GetFormat(), disk.GetBus())
+		if disk.GetReadOnly() {
+			text = fmt.Sprintf("%s (%s, %s, read-only)", disk.GetPath(), disk.GetFormat(), disk.GetBus())
+		}
+		rows = append(rows, [2]string{"disk", text})
+	}
+	rows = append(rows, volumeRows(vm)...)
+	for _, network := range spec.GetNetworks() {
+		rows = append(rows, [2]string{"network", network})
+	}
+	if spec.GetXml() != "" {
+		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
+	}
+	rows = append(rows, estateRows(vm)...)
+	rows = append(rows, moveRows(a, vm)...)
+	if telemetry != nil {
+		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",
+			term.Percent(telemetry.CpuRatio), term.Known(telemetry.RssBytes), term.Known(telemetry.BalloonBytes))})
+	}
+	rows = append(rows,
+		[2]string{"created", a.At(vm.GetCreatedAt())},
+		[2]string{"adopted", adopted(vm)},
+		[2]string{"decision", vm.GetLastDecisionId()},
+		[2]string{"epoch", strconv.FormatUint(vm.GetEpoch(), 10)},
+		[2]string{"ID", vm.GetId()},
+	)
+	p.Fields("  ", rows...)
+	if len(vm.GetKeys())+len(vm.GetSticky()) > 0 {
+		p.Blank()
+		p.Line("keys")
+		keyform.Table(p, "  ", vm.GetKeys(), vm.GetSticky())
+	}
+	if op := answer.GetOperation(); op != nil {
+		p.Blank()
+		follow.WriteOperation(a, p, op, wide)
+	}
+}
+
+// leftBehind tells of paused copies that go when their nodes answer.
+func leftBehind(vm *berthv1.VM) string {
+	var texts []string
+	for _, left := range vm.GetDiscards() {
+		texts = append(texts, fmt.Sprintf("a paused copy on %s (epoch %d), which goes when that node answers", left.GetNode(), left.GetEpoch()))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// adopted says so of a VM whose domain Berth has not made.
+func adopted(vm *berthv1.VM) string {
+	if !vm.GetAdopted() {
+		return ""
+	}
+	return "yes: its domain was there before"
+}
+
+// textLength tells how long a text is.
+func textLength(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d lines; -o json shows it", strings.Count(strings.TrimRight(text, "\n"), "\n")+1)
+}
+
+func stopCommand(a *term.App) *cobra.Command {
+	var (
+		force bool
+		grace time.Duration
+		wait  follow.WaitFlags
+	)
+	cmd := &cobra.Command{
+		Use: "stop NAME", Short: "Shut a VM down", Args: term.Arguments(1, "NAME"),
+		Long: `Shut a VM down: its guest is asked to, and powered off when the grace time is over. The VM stays known and
+'berth vm start NAME' starts it again.`,
+		Example: `  berth vm stop web1
+  berth vm stop web1 --grace 5m
+  berth vm stop web1 --force`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case force && cmd.Flags().Changed("grace"):
+				return term.Usagef(cmd, "--force and --grace exclude each other")
+			case grace <= 0:
+				return term.Usagef(cmd, "--grace %s: want more than nothing; --force does not ask the guest", grace)
+			case !cmd.Flags().Changed("timeout") && grace+time.Minute > wait.Timeout:
+				wait.Timeout = grace + time.Minute
+			}
+			return stop(a, cmd, &berthv1.StopVMRequest{
+				Vm: args[0], Force: force, GraceSeconds: grace.Seconds(), RequestId: term.RequestID(),
+			}, wait)
+		},
+		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "power it off at once, like pulling the plug")
+	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "`DURATION` that the guest has to shut down, at most 1h")
+	term.Complete(cmd, "grace", cobra.NoFileCompletions)
+	wait.Flags(cmd)
+	return cmd
+}
+
+func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait follow.WaitFlags) error {
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.StopVM, request)
+	if err != nil {
+		return err
+	}
+	op := answer.GetOperation()
+	said := fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
+	if wait.Wait {
+		if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
+			return err
+		}
+		answer.Operation = op
+		said = fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
+	}
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"vm/" + op.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+	})
+}
+
+func deleteCommand(a *term.App) *cobra.Command {
+	var (
+		yes  bool
+		keep bool
+		wait follow.WaitFlags
+	)
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Forget a stopped VM, with the disks that were made for it", Args: term.Arguments(1, "NAME"),
+		Long: `Forget a stopped VM: its description, its keys and its place in groups. Disks that Berth has made in a storage pool are
+removed with it, but for those that are to be kept; --keep-disks keeps all. Disks that are files are not touched.`,
+		Example: `  berth vm delete web1
+  berth vm delete web1 --keep-disks
+  berth vm delete web1 --yes`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			question := "Disks that were made for it go with it."
+			if keep {
+				question = "Its disks stay."
+			}
+			if err := term.Confirm(cmd, yes, fmt.Sprintf("Forget vm/%s? %s", args[0], question)); err != nil {
+				return err
+			}
+			return vmDelete(a, cmd, &berthv1.DeleteVMRequest{Vm: args[0], KeepDisks: keep, RequestId: term.RequestID()}, wait)
+		},
+		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+	}
+	cmd.Flags().BoolVar(&keep, "keep-disks", false, "all of its disks stay, as disks of no VM")
+	term.ConfirmFlag(cmd, &yes)
+	wait.Flags(cmd)
+	return cmd
+}
+
+func vmDelete(a *term.App, cmd *cobra.Command, request *berthv1.DeleteVMRequest, wait follow.WaitFlags) error {
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.DeleteVM, request)
+	if err != nil {
+		return err
+	}
+	said := fmt.Sprintf("vm/%s deleted; its disks stay where they are", request.GetVm())
+	if op := answer.GetOperation(); op != nil {
+		said = fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
+		if wait.Wait {
+			if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
+				return err
+			}
+			answer.Operation = op
+			said = fmt.Sprintf("vm/%s deleted, and its disks removed, after %s", op.GetVm(), follow.Took(op))
+		}
+	}
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"vm/" + request.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+	})
+}
+
+// cpu and rss are of the VM's last telemetry, if there is any.
+func cpu(vm *berthv1.VM) string {
+	if vm.GetTelemetry() == nil {
+		return term.None
+	}
+	return term.Percent(vm.GetTelemetry().CpuRatio)
+}
+
+func rss(vm *berthv1.VM) *int64 {
+	if vm.GetTelemetry() == nil {
+		return nil
+	}
+	return vm.GetTelemetry().RssBytes
+}

@@ -1,0 +1,88 @@
+package fencing
+
+import (
+	"context"
+
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+)
+
+// askDevice commits that a node's device is asked, and has it asked beside.
+func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why string) error {
+	var command state.Command
+	free := false
+	ended := make(chan struct{})
+	c.with(func(f *Fencer) {
+		if command, node, free = f.Ask(node, caller, why, c.Now()); free {
+			c.calls[node.ID] = ended
+		}
+	})
+	if !free {
+		return nil
+	}
+	end := func() {
+		c.with(func(f *Fencer) {
+			delete(c.calls, node.ID)
+			f.Free(node.ID)
+		})
+		close(ended)
+	}
+	result, err := c.Propose(ctx, command)
+	if err != nil || result.Refusal != nil {
+		end()
+		if err == nil && result.Refusal.Code != state.Stale {
+			err = result.Refusal
+		}
+		return err
+	}
+	leading, _ := c.Leadership()
+	c.Logger.Warn("a node is fenced", "node", node.Name, "program", node.Fence.Program, "attempt", node.Fencing.Attempt, "why", why)
+	c.work.Go(func() {
+		defer end()
+		late := ""
+		c.with(func(f *Fencer) { late = f.TooLate(&node, c.Now()) })
+		if late != "" {
+			c.endFencing(leading, node, late, false)
+			return
+		}
+		err := c.devices.Off(leading, node.Fence)
+		if leading.Err() != nil {
+			return // the next leader lets it come to its end, and asks again
+		}
+		c.with(func(f *Fencer) { f.Answered(&node, err == nil, c.Now()) })
+		if err != nil {
+			c.endFencing(leading, node, err.Error(), false)
+		} else {
+			c.endFencing(leading, node, node.Fence.Program+" has switched it off, and says that it is off", true)
+		}
+	})
+	return nil
+}
+
+// endFencing commits what came of a fencing, unless the record tells of another one by now.
+func (c *Fencing) endFencing(ctx context.Context, node model.Node, message string, proven bool) {
+	for ctx.Err() == nil {
+		var command state.Command
+		open := false
+		moment := c.Moment(c.Store.Snapshot())
+		c.with(func(f *Fencer) { command, open = f.End(moment, node, message, proven) })
+		if !open {
+			return
+		}
+		result, err := c.Propose(ctx, command)
+		switch {
+		case err != nil:
+			c.Logger.Warn("what came of a fencing could not be kept", "node", node.Name, "error", err)
+			return
+		case result.Refusal == nil:
+			c.Logger.Warn("a fencing has ended", "node", node.Name, "proven", command.Nodes[0].Fenced(), "message", message)
+			if proven {
+				c.wake(node.ID) // whatever waits for it goes on
+			}
+			return
+		case result.Refusal.Code != state.Stale:
+			c.Logger.Error("what came of a fencing was refused", "node", node.Name, "refusal", result.Refusal.Message)
+			return
+		}
+	}
+}

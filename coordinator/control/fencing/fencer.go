@@ -1,0 +1,351 @@
+package fencing
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+)
+
+// Fencer is what a leader knows about the fencing of nodes beside their records. It says what is to be committed and which
+// devices are to be asked; whoever has one does that and tells it what came of it. Another leader begins with a new one, which
+// lets what may be at work come to its end. A Fencer never waits, sends or reads a clock, and is not safe for concurrent use.
+type Fencer struct {
+	evidence.Proofs
+
+	newID  func() string
+	since  time.Time                        // when the leadership began
+	asking map[string]bool                  // by node ID, as all that follow: its device is being asked
+	rests  map[string]time.Time             // until when a device is left alone
+	leases map[string]time.Time             // when each node got its last one
+	held   map[string]evidence.FenceVerdict // what is to be said of it
+}
+
+// NewFencer makes that of a leadership which begins then.
+func NewFencer(at time.Time, newID func() string) *Fencer {
+	return &Fencer{
+		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
+		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{},
+	}
+}
+
+// Leased takes note that a node gets a lease now, or is told that it needs none any more.
+func (f *Fencer) Leased(node string, leased bool, at time.Time) {
+	if leased {
+		f.leases[node] = at
+	} else {
+		delete(f.leases, node)
+	}
+}
+
+// Held says why a silent node that VMs wait for is not proven to be off; false if nothing is to be said.
+func (f *Fencer) Held(node string) (evidence.FenceVerdict, bool) {
+	verdict, held := f.held[node]
+	return verdict, held
+}
+
+// Silences are all nodes as fencing looks at them.
+func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
+	waits := map[string]int{}
+	for _, op := range p.LiveOperations() {
+		if vm, _ := p.VM(op.VM); vm.HA && op.Result != operation.Parked {
+			waits[op.Source]++
+			if op.Target != op.Source {
+				waits[op.Target]++
+			}
+		}
+	}
+	after := map[string]time.Duration{}
+	for _, record := range p.Clusters() {
+		after[record.Name] = model.SettingsOf(&record).FenceAfter
+	}
+	var nodes []evidence.Silence
+	for _, node := range p.Nodes() {
+		one := f.silence(p, node, p.Facts(node.ID))
+		one.After, one.Waiting = model.DefaultFenceAfter, waits[node.ID]
+		if set, known := after[node.ClusterName()]; known {
+			one.After = set
+		}
+		if one.Liveness == model.Unreachable {
+			one.HA = highlyAvailable(p.VMsOn(node.ID))
+		}
+		nodes = append(nodes, one)
+	}
+	return nodes
+}
+
+// silence is a node as fencing looks at it, without what waits for it and for how long that may wait.
+func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFacts) evidence.Silence {
+	latest := func(of time.Time) time.Duration {
+		if of.Before(f.since) {
+			of = f.since
+		}
+		return p.At.Sub(of)
+	}
+	one := evidence.Silence{
+		Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt),
+		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
+	}
+	if node.Fencing.Phase == model.FencingAsked && !one.Asking {
+		one.Left = fenceCall(node.Fence) - p.At.Sub(f.since)
+	}
+	return one
+}
+
+// highlyAvailable names those that are to be, ascending.
+func highlyAvailable(vms []model.VM) []string {
+	var names []string
+	for i := range vms {
+		if vms[i].HA && vms[i].Desired == model.Running {
+			names = append(names, vms[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Look says what follows from the nodes' silence: of FenceAsk and FenceProven something is to be done. News are those that
+// nothing happens to until somebody does something, and of which that was not said before.
+func (f *Fencer) Look(p evidence.Moment) (verdicts, news []evidence.FenceVerdict) {
+	verdicts = evidence.Fencing(p.At.Sub(f.since), f.Silences(p))
+	before := f.held
+	f.held = map[string]evidence.FenceVerdict{}
+	for _, verdict := range verdicts {
+		if verdict.Act == evidence.FenceAsk || verdict.Act == evidence.FenceProven {
+			continue
+		}
+		f.held[verdict.Node] = verdict
+		if verdict.Act == evidence.FenceHeld && before[verdict.Node].Why != verdict.Why {
+			news = append(news, verdict)
+		}
+	}
+	return verdicts, news
+}
+
+// News is what the history tells of a node that is not fenced, though VMs wait for it.
+func (f *Fencer) News(p evidence.Moment, verdict evidence.FenceVerdict) state.Command {
+	return state.Command{
+		Key: f.newID(), Kind: "fence held", Caller: lead.Berth, At: p.At,
+		Events: []model.Event{{
+			At: p.At, Kind: "node.not-fenced", Subject: "node/" + p.NodeName(verdict.Node),
+			Message: verdict.Why + ": " + verdict.Next, Caller: lead.Berth,
+		}},
+	}
+}
+
+// Ask says what is to be committed before a node's device is asked, and gives the record with it. It reports false if the
+// device is being asked already. Two calls never overlap on a node: what the record says is at work, by whatever leader, has
+// come to its end before. Answered is to be called when the call has ended, or is not made.
+func (f *Fencer) Ask(node model.Node, caller, why string, at time.Time) (command state.Command, asked model.Node, free bool) {
+	if f.asking[node.ID] {
+		return command, node, false
+	}
+	f.asking[node.ID] = true
+	attempt := 1
+	if node.Fencing.Phase == model.FencingFailed || node.Fencing.Phase == model.FencingAsked {
+		attempt = node.Fencing.Attempt + 1
+	}
+	expected := node.Revision
+	node = f.attempt(node, model.FencingAsked, node.Fence.Method, attempt, caller, at)
+	return state.Command{
+		Key: f.newID(), Kind: "ask fence device", Caller: caller, At: at,
+		Expect: []state.Expectation{{Table: state.Nodes, ID: node.ID, Revision: expected}}, Nodes: []model.Node{node},
+		Events: []model.Event{{
+			At: at, Kind: "node.fence", Subject: "node/" + node.Name, Caller: caller,
+			Message: fmt.Sprintf("%s is asked to switch it off, try %d: %s", node.Fence.Program, attempt, why),
+		}},
+	}, node, true
+}
+
+// TooLate says why a device that was to be asked is not called any more; empty: it is. Node is the record that Ask gave.
+func (f *Fencer) TooLate(node *model.Node, at time.Time) string {
+	if stood := at.Sub(node.Fencing.AskedAt); stood > fenceHaste {
+		return fmt.Sprintf("its device was not asked: this coordinator stood still for %s before it could", stood.Round(time.Second))
+	}
+	return ""
+}
+
+// Answered tells that the call of a node's device has ended. One that gave no proof is left alone for a while.
+func (f *Fencer) Answered(node *model.Node, proven bool, at time.Time) {
+	if !proven {
+		f.rests[node.ID] = at.Add(fenceRest(node.Fencing.Attempt))
+	}
+}
+
+// Free tells that no call of a node's device is under way any more, and that what came of it is committed.
+func (f *Fencer) Free(node string) { delete(f.asking, node) }
+
+// ByWatchdog is a node's record when its watchdog has proven it to be off.
+func (f *Fencer) ByWatchdog(node model.Node, at time.Time) model.Node {
+	return f.attempt(node, "", model.FenceWatchdog, 1, lead.Berth, at)
+}
+
+// ByHand is a node's record when somebody's word has proven it to be off.
+func (f *Fencer) ByHand(node model.Node, caller string, at time.Time) model.Node {
+	return f.attempt(node, "", model.FenceManual, 1, caller, at)
+}
+
+// attempt is a node's record when a fencing of its present boot begins.
+func (f *Fencer) attempt(
+	node model.Node, phase model.FencingPhase, method model.FenceMethod, attempt int, caller string, at time.Time,
+) model.Node {
+	node.Fencing = model.Fencing{
+		ID: f.newID(), Phase: phase, Method: method, Boot: node.Boot, Attempt: attempt, Caller: caller, AskedAt: at,
+	}
+	return node
+}
+
+// End says what is to be committed when a fencing has ended: the proof, or that there is none. Node is the record that the
+// fencing began with. It reports false if the records tell of another one by now. A node that has booted anew meanwhile is not
+// proven to be off: what was asked for is of a boot that is over, and what the device says may be so, too.
+func (f *Fencer) End(p evidence.Moment, node model.Node, message string, proven bool) (state.Command, bool) {
+	fencing := node.Fencing
+	asked := fencing.Phase == model.FencingAsked
+	now, enrolled := p.Node(node.ID)
+	if !enrolled || asked && now.Fencing.ID != fencing.ID || now.Fenced() {
+		return state.Command{}, false
+	}
+	fencing.EndedAt, fencing.Message, fencing.Phase = p.At, message, model.FencingFailed
+	event := model.Event{
+		At: p.At, Kind: "node.fence-failed", Subject: "node/" + node.Name, Caller: fencing.Caller,
+		Message: "no proof that it is off: " + message,
+	}
+	switch {
+	case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), fencing.Boot):
+		fencing = model.Fencing{}
+		event.Kind, event.Message = "node.returned", "booted anew while it was fenced: it counts as it did ("+message+")"
+	case proven:
+		fencing.Phase = model.FencingProven
+		event.Kind, event.Message = "node.fenced", "proven to be off: "+message
+		f.Proofs[node.ID] = p.At
+	}
+	expected := now.Revision
+	now.Fencing = fencing
+	return state.Command{
+		Key: f.newID(), Kind: "end fencing", Caller: fencing.Caller, At: p.At,
+		Expect: []state.Expectation{{Table: state.Nodes, ID: node.ID, Revision: expected}}, Nodes: []model.Node{now},
+		Events: []model.Event{event},
+	}, true
+}
+
+// released is how many VMs of a node that is off are written down by one command.
+const released = 64
+
+// Release says what is to be committed so that the VMs of nodes that are proven to be off have no holder.
+func (f *Fencer) Release(p evidence.Moment) []state.Command {
+	var commands []state.Command
+	for _, node := range p.Nodes() {
+		if !f.Off(p, &node) {
+			continue
+		}
+		vms := slices.DeleteFunc(p.VMsOn(node.ID), func(vm model.VM) bool { return vm.Operation != "" })
+		for some := range slices.Chunk(vms, released) {
+			command := state.Command{
+				Key: f.newID(), Kind: "release vms", Caller: lead.Berth, At: p.At,
+				Expect: []state.Expectation{{Table: state.Nodes, ID: node.ID, Revision: node.Revision}},
+			}
+			for _, vm := range some {
+				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+				vm.Holder = ""
+				vm.Condition = model.Condition{
+					Kind: model.HolderOff, About: node.ID,
+					Text: fmt.Sprintf("its node %s is proven to be off (%s)", node.Name, node.Fencing.Message),
+				}
+				command.VMs = append(command.VMs, vm)
+				command.Events = append(command.Events, model.Event{
+					At: p.At, Kind: "vm.released", Subject: "vm/" + vm.Name, Caller: lead.Berth,
+					Message: fmt.Sprintf("runs on %s no more: %s", node.Name, node.Fencing.Message),
+				})
+			}
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+// noticed is how many nodes are written down by one command.
+const noticed = 64
+
+// Notice is what is to be committed of nodes that are heard, and the IDs of those that count again when it is: whatever waits
+// for one of them goes on.
+type Notice struct {
+	Command state.Command
+	Back    []string
+}
+
+// Notice says what is to be written down of nodes that are heard: their boots, and whether their watchdogs are armed. A node
+// that was proven to be off counts again when it has booted anew; what was tried and came to nothing is forgotten when it is
+// heard.
+func (f *Fencer) Notice(p evidence.Moment) []Notice {
+	var all []Notice
+	for _, node := range p.Nodes() {
+		facts := p.Facts(node.ID)
+		silence := f.silence(p, node, facts)
+		after, event := noticedNode(&silence, facts)
+		if after.Boot == node.Boot && after.Watchdog == node.Watchdog && after.Fencing == node.Fencing {
+			continue
+		}
+		if len(all) == 0 || len(all[len(all)-1].Command.Nodes) == noticed {
+			all = append(all, Notice{Command: state.Command{Key: f.newID(), Kind: "notice nodes", Caller: lead.Berth, At: p.At}})
+		}
+		one := &all[len(all)-1]
+		if event.Kind != "" {
+			event.At, event.Subject, event.Caller = p.At, "node/"+after.Name, lead.Berth
+			one.Command.Events = append(one.Command.Events, event)
+			one.Back = append(one.Back, after.ID)
+		}
+		one.Command.Expect = append(one.Command.Expect, state.Expectation{Table: state.Nodes, ID: after.ID, Revision: after.Revision})
+		one.Command.Nodes = append(one.Command.Nodes, after)
+	}
+	return all
+}
+
+// noticedNode is a node's record after it was heard, with what is to be told.
+func noticedNode(one *evidence.Silence, facts model.NodeFacts) (after model.Node, event model.Event) {
+	after = one.Node
+	if facts.HeardAt.IsZero() || facts.Boot == "" {
+		return after, event
+	}
+	if after.Boot != facts.Boot {
+		after.Boot, after.Watchdog = facts.Boot, 0
+		if after.Fenced() && evidence.BootedAnew(facts, after.Fencing.Boot) {
+			event = model.Event{Kind: "node.returned", Message: "booted anew since it was proven to be off: it counts again"}
+			after.Fencing = model.Fencing{}
+		}
+		if after.Fenced() && after.Fencing.Boot == "" {
+			after.Fencing.Boot = facts.Boot // it may have been on all the time, and was never heard before: the next boot tells
+		}
+	}
+	if facts.Liveness == model.Unreachable {
+		return after, event
+	}
+	if facts.Watchdog > 0 && one.Leases && after.Fence.Method == model.FenceWatchdog {
+		after.Watchdog = facts.Watchdog
+	}
+	tried := after.Fencing.Phase == model.FencingFailed || after.Fencing.Phase == model.FencingAsked
+	if tried && !one.Asking && one.Left <= 0 && (facts.Liveness == model.Up || facts.Liveness == model.Degraded) {
+		after.Fencing = model.Fencing{}
+	}
+	return after, event
+}
+
+// fenceRest is how long a device that gave no proof is left alone: longer each time.
+func fenceRest(attempt int) time.Duration {
+	const first, most = 10 * time.Second, 5 * time.Minute
+	return min(first<<min(max(attempt-1, 0), 10), most)
+}
+
+// fenceHaste is how soon a device is called once that is committed, or not at all: whoever stood still meanwhile may lead no
+// more, and the next leader counts on calls that have begun by then.
+const fenceHaste = 5 * time.Second
+
+// fenceCall is the longest that a fencing by a device can take: until it begins, two calls of the program, and what it takes to
+// end them.
+func fenceCall(device model.FenceDevice) time.Duration {
+	return fenceHaste + 2*device.Within() + 5*time.Second
+}

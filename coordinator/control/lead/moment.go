@@ -1,0 +1,13 @@
+package lead
+
+import (
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+)
+
+// Moment joins a snapshot with what the nodes have told until now.
+func (l *Leader) Moment(snapshot *state.Snapshot) evidence.Moment {
+	at := l.Now()
+	return evidence.Moment{Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) }}
+}

@@ -1,0 +1,108 @@
+package lead
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"berth/coordinator/consensus"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/coordinator/view"
+	"berth/shared/units"
+)
+
+// Proposer commits commands. Package consensus implements it.
+type Proposer interface {
+	// Propose replicates the command and returns what applying it gave. The error is one of consensus.ErrNotLeader (not
+	// sent), consensus.ErrUnknown (sent, outcome not known: propose again with the same key) or the context's.
+	Propose(ctx context.Context, command state.Command) (state.Result, error)
+	// ProposeTogether commits commands in their order, as cheaply as it can. Each has its own answer, as of Propose.
+	ProposeTogether(ctx context.Context, commands []state.Command) []consensus.Answer
+	// Barrier returns when everything committed so far is applied here and this member still leads.
+	Barrier(ctx context.Context) error
+}
+
+// Agents reach the nodes' agents. Package agents implements it.
+type Agents interface {
+	// Order sends without waiting. It reports whether a session to the node was there to send on; the answer comes to
+	// the driver, and orders are sent again when a session opens.
+	Order(term uint64, order operation.Order) (sent bool)
+	// Cancel asks the agent to stop working on an order.
+	Cancel(node, operation string, step uint32)
+	// Perform has an agent do a piece of work that belongs to no operation, and waits for its end. The error is a *TaskError
+	// when the agent answered; any other one means that it is not known what became of the task: doing it again is harmless.
+	Perform(ctx context.Context, node string, task Task) (TaskDone, error)
+}
+
+// Task is a piece of work for one node's agent. One of the fields is set.
+type Task struct {
+	Grow    *GrowVolume
+	Remove  []model.VolumeOrder // a volume that is not there is removed; one that a domain uses is not
+	Fetch   *FetchVolume
+	Console *OpenConsole
+
+	Suspend  *CopyOf // pause it if it runs; it fails with other_epoch if the copy there is another one
+	Describe string  // ID of a VM: give what its domain would be started with, without secrets
+	Refuse   *CopyOf // refuse orders for it from now on, up to its epoch; it fails if the VM is there, whatever its epoch
+	Undefine *CopyOf // remove the definition that is left of it; it fails if it is not off
+	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
+}
+
+// CopyOf is a VM on a node, under one epoch.
+type CopyOf struct {
+	VM    string // ID
+	Epoch uint64 // 0: without Berth's mark
+}
+
+// GrowVolume makes a volume larger, to the capacity of the order.
+type GrowVolume struct {
+	Volume model.VolumeOrder
+	VM     string // ID of the VM that runs there with it; empty: none does
+}
+
+// FetchVolume makes a volume of a file that the agent reads from a tunnel.
+type FetchVolume struct {
+	Volume   model.VolumeOrder
+	Size     units.Bytes // of the file
+	Checksum string      // SHA-256 of the file, hex
+	Content  io.Reader   // of the file
+}
+
+// OpenConsole joins the console of a VM with a stream, until either ends.
+type OpenConsole struct {
+	VM     string // ID
+	Epoch  uint64
+	Force  bool // take it from whoever has it
+	Stream io.ReadWriteCloser
+}
+
+// TaskDone is what a task gave.
+type TaskDone struct {
+	Allocated units.Bytes // of Fetch: what the volume takes in its pool
+	DomainXML string      // of Describe
+}
+
+// TaskError is an agent's answer that a task could not be done. Nothing of it is left.
+type TaskError struct {
+	Code    operation.ErrorCode
+	Message string
+}
+
+func (e *TaskError) Error() string { return e.Message }
+
+// Inventory knows the soft facts. Package inventory implements it.
+type Inventory interface {
+	// View joins the hard facts of a snapshot with what the agents reported, as of now.
+	View(snapshot *state.Snapshot, now time.Time) *view.View
+	// Facts are those of one node.
+	Facts(node string, now time.Time) model.NodeFacts
+	// Settled tells whether every node has reported to this leader, or has had the time to.
+	Settled(snapshot *state.Snapshot, now time.Time) bool
+	// Shown are the IDs of the nodes that show a domain of a UUID which holds memory, ascending. What a migration has paused
+	// does not count.
+	Shown(uuid string) []string
+	// Copied are the UUIDs that more than one node has shown like this for a moment, ascending.
+	Copied() []string
+}

@@ -1,0 +1,194 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/control/lead"
+	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+)
+
+// startable is the VM to start: a new record, or the one that exists.
+func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (model.VM, error) {
+	subject := "vm/" + request.Name
+	vm, exists := snapshot.VMByName(request.Name)
+	if !exists {
+		if request.VM == nil {
+			return model.VM{}, &lead.Error{
+				Code: lead.NotFound, Subject: subject, Message: fmt.Sprintf("there is no VM %q", request.Name),
+				NextStep: "give --memory and --vcpus, or --xml, to make it; 'berth vm list' shows the VMs there are",
+			}
+		}
+		return l.newVM(snapshot, request.StartVM)
+	}
+	if vm.Operation != "" {
+		return vm, lead.VMBusy(snapshot, vm)
+	}
+	if due, _ := evidence.Discardable(l.Moment(snapshot), &vm); len(due) > 0 {
+		return vm, &lead.Error{
+			Code: lead.Busy, Subject: subject, Message: fmt.Sprintf(
+				"%s discards the paused copy first that a migration has left there", lead.NodeName(snapshot, due[0].Node),
+			),
+			NextStep: "try again in some seconds; the log of its agent says what is in the way",
+		}
+	}
+	elsewhere, err := l.elsewhere(snapshot, vm, request.last)
+	if err != nil {
+		return vm, err
+	}
+	if elsewhere != "" {
+		return vm, &lead.Error{
+			Code: lead.Conflict, Subject: subject,
+			Message: fmt.Sprintf(
+				"a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, lead.NodeName(snapshot, elsewhere),
+			),
+			NextStep: fmt.Sprintf(
+				"see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy'", vm.Name,
+				vm.Name,
+			),
+		}
+	}
+	if moment := l.Moment(snapshot); vm.Holder != "" && !moment.Lacks(vm) {
+		if facts := moment.Facts(vm.Holder); facts.Liveness == model.Up && facts.Inventory && facts.DomainsKnown && facts.Domain(vm.ID) == nil {
+			return vm, &lead.Error{
+				Code: lead.Busy, Subject: subject,
+				Message: fmt.Sprintf(
+					"%s does not show VM %q, but has not listed its domains since the VM came there", lead.NodeName(snapshot, vm.Holder), vm.Name,
+				),
+				NextStep: "try again in half a minute",
+			}
+		}
+		return vm, &lead.Error{
+			Code: lead.Exists, Subject: subject,
+			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, lead.NodeName(snapshot, vm.Holder)),
+			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
+		}
+	}
+	if lying := l.fencing.Showing(snapshot, vm.ID, true); lying != "" {
+		return vm, &lead.Error{
+			Code: lead.Conflict, Subject: subject,
+			Message:  fmt.Sprintf("VM %q may run still: node %s, which was proven to be off, answers and shows it", vm.Name, lying),
+			NextStep: "boot that machine anew, or stop the copy there by hand, and start the VM then",
+		}
+	}
+	if request.VM != nil {
+		return vm, &lead.Error{
+			Code: lead.Exists, Subject: subject, Message: fmt.Sprintf("VM %q exists already, stopped", vm.Name),
+			NextStep: fmt.Sprintf("start it as it is with 'berth vm start %s', or delete it first with 'berth vm delete %s'",
+				vm.Name, vm.Name),
+		}
+	}
+	return vm, nil
+}
+
+// newVM completes the record of a VM that is not there yet. Whether its links lead to what they should shows when it inherits.
+func (l *Lifecycle) newVM(snapshot *state.Snapshot, request StartVM) (model.VM, error) {
+	invalid := func(err error, next string) error {
+		return &lead.Error{Code: lead.Invalid, Subject: "vm/" + request.Name, Message: err.Error(), NextStep: next}
+	}
+	vm := *request.VM
+	vm.Name = request.Name
+	if err := model.ValidateName("VM", vm.Name); err != nil {
+		return model.VM{}, invalid(err, "choose another name")
+	}
+	if err := model.ValidateSpec(vm.Spec); err != nil {
+		return model.VM{}, invalid(err, "see 'berth vm start --help'")
+	}
+	for _, key := range vm.Keys {
+		if err := model.ValidateKey(model.KindVM, key); err != nil {
+			return model.VM{}, invalid(err, "see 'berth key --help'")
+		}
+	}
+	if vm.ID == "" {
+		vm.ID = model.NewUUID(l.Random(), l.Random())
+	}
+	if other, taken := snapshot.VM(vm.ID); taken {
+		return model.VM{}, &lead.Error{
+			Code: lead.Exists, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("UUID %s belongs to VM %q", vm.ID, other.Name),
+			NextStep: "remove <uuid> from the XML, or start that VM",
+		}
+	}
+	if request.Root != nil {
+		vm.Disks = append([]string{request.Root.ID}, vm.Disks...)
+	}
+	// A VM of this UUID may have been here before: agents remember its epochs.
+	last := snapshot.LastEpoch(vm.ID)
+	vm.Epoch, vm.LastEpoch, vm.CreatedAt = last, last, l.Now()
+	return vm, nil
+}
+
+// errAskFirst says that the node which had a VM last shows it, and was not asked yet.
+var errAskFirst = errors.New("the node that had the VM last is to be asked")
+
+// elsewhere is the ID of a node that shows a VM which it does not hold; empty: none does. One that has refused the VM for good does
+// not count. The error is errAskFirst if nobody has asked it.
+func (l *Lifecycle) elsewhere(snapshot *state.Snapshot, vm model.VM, last lastWord) (string, error) {
+	for _, node := range l.fencing.Strangers(snapshot, vm) {
+		switch {
+		case node != vm.LastNode || vm.Epoch == 0:
+			return node, nil
+		case last.node != node || last.epoch != vm.Epoch:
+			return "", errAskFirst
+		case !last.refuses:
+			return node, nil
+		}
+	}
+	return "", nil
+}
+
+// lastWordLimit is how long the node that had a VM last has to answer.
+const lastWordLimit = 500 * time.Millisecond
+
+// askLastNode has the node that had a VM last refuse it for good, if that node still shows it: it may only not have told yet that
+// it has stopped the VM. The answer can take half a second, so it is waited for before the turn, and others decide meanwhile. It
+// holds for as long as the VM has the same epoch: what a node has refused it refuses for ever.
+func (l *Lifecycle) askLastNode(ctx context.Context, name string) lastWord {
+	snapshot := l.Store.Snapshot()
+	vm, exists := snapshot.VMByName(name)
+	if !exists || vm.Operation != "" || vm.Epoch == 0 || !l.Leading() || lead.Quarantined(snapshot) != nil {
+		return lastWord{}
+	}
+	if due, _ := evidence.Discardable(l.Moment(snapshot), &vm); len(due) > 0 {
+		return lastWord{}
+	}
+	if !slices.Contains(l.fencing.Strangers(snapshot, vm), vm.LastNode) {
+		return lastWord{}
+	}
+	limited, cancel := context.WithTimeout(ctx, lastWordLimit)
+	defer cancel()
+	_, err := l.Agents.Perform(limited, vm.LastNode, lead.Task{Refuse: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	return lastWord{node: vm.LastNode, epoch: vm.Epoch, refuses: err == nil}
+}
+
+// MetaRestored is the key of the replicated time at which a restored state was last compared with the nodes.
+const MetaRestored = "restored_at"
+
+// untold refuses to make a disk that may have been made after the backup that the state was restored from: what its guest has
+// written there would be gone.
+func untold(snapshot *state.Snapshot, vm model.VM) error {
+	restored, err := time.Parse(time.RFC3339Nano, snapshot.Meta(MetaRestored))
+	if err != nil {
+		return nil // never
+	}
+	for _, id := range vm.Disks {
+		disk, known := snapshot.Resource(id)
+		if !known || disk.Volume != nil || !estate.IsVolume(&disk) || disk.CreatedAt.After(restored) {
+			continue
+		}
+		return &lead.Error{
+			Code: lead.Conflict, Subject: "vm/" + vm.Name,
+			Message: fmt.Sprintf("disk %q of VM %q was not made yet when the backup was taken that the state comes from, and may have been "+
+				"since: a start would make it anew",
+				disk.Name, vm.Name),
+			NextStep: fmt.Sprintf("look for a volume %s* on the nodes with 'virsh vol-list'; then give the VM another disk, and copy what is there",
+				model.VolumeName(disk.ID, "")),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package plans
+
+import (
+	"slices"
+
+	"berth/coordinator/balance"
+	"berth/coordinator/control/lead"
+	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+)
+
+// fleet is a cluster as the engines for moves look at it. The caller holds balancing while an engine reads its history.
+func (p *Plans) fleet(snapshot *state.Snapshot, clusterName string) (*balance.Fleet, error) {
+	plans := slices.DeleteFunc(snapshot.Plans(), func(plan model.Plan) bool { return plan.Cluster != clusterName })
+	fleet, err := estate.FleetOf(snapshot, p.Inventory.View(snapshot, p.Now()), clusterName, plans)
+	if err != nil {
+		return nil, &lead.Error{
+			Code: lead.Invalid, Subject: "cluster/" + clusterName, Message: err.Error(),
+			NextStep: "link it to what there is, see 'berth cluster --help'",
+		}
+	}
+	p.balancing.Lock()
+	defer p.balancing.Unlock()
+	if p.histories[clusterName] == nil {
+		p.histories[clusterName] = &balance.History{}
+	}
+	fleet.Seed, fleet.History = p.Random, p.histories[clusterName]
+	return fleet, nil
+}
+
+// nodesReported tells whether every node has reported to this leader, except those that are proven to be off, or had until the end of
+// FenceGrace to do so. Moves wait for that. Starts do not wait as long, because people wait for them.
+func (p *Plans) nodesReported(snapshot *state.Snapshot) bool {
+	at := p.Now()
+	return p.ViewComplete(snapshot) &&
+		(p.LedFor(at) >= evidence.FenceGrace || !slices.ContainsFunc(snapshot.Nodes(), func(node model.Node) bool {
+			facts := p.Inventory.Facts(node.ID, at)
+			return !node.Fenced() && (!facts.Inventory || !facts.Telemetry)
+		}))
+}
+
+// callsWait tells whether people wait for the leader.
+func (p *Plans) callsWait() bool { return p.config.CallsWait != nil && p.config.CallsWait() }

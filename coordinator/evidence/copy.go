@@ -1,0 +1,62 @@
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/coordinator/model"
+)
+
+// Copy is a domain with a VM's UUID on a node.
+type Copy struct {
+	Node   string // ID
+	Name   string // of the node
+	Domain model.Domain
+}
+
+// Living are the copies that may run or hold memory.
+func Living(copies []Copy) []Copy {
+	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return !c.Domain.State.Holds() })
+}
+
+// renamed says how a copy gets its VM's name back: libvirt gives no other name to what runs.
+func (c *Copy) renamed(name string) string {
+	return fmt.Sprintf("it is called %s on %s: shut it down, name it back with 'virsh domrename %s %s', and start it with 'berth vm start %s'",
+		c.Domain.Name, c.Name, c.Domain.Name, name, name)
+}
+
+// takenBy says how a copy becomes the VM. One that has its epoch is followed as soon as it runs.
+func (c *Copy) takenBy(vm *model.VM) string {
+	var steps []string
+	if c.Domain.State != model.DomainRunning {
+		steps = append(steps, fmt.Sprintf("'virsh resume %s' there", c.Domain.Name))
+	}
+	if !c.Is(vm) || vm.Desired != model.Running {
+		steps = append(steps, fmt.Sprintf("'berth vm adopt %s'", vm.Name))
+	}
+	if len(steps) > 1 {
+		return strings.Join(steps, " and then ") + " take it over"
+	}
+	return steps[0] + " takes it over"
+}
+
+// mark says whose a copy is.
+func (c *Copy) mark() string {
+	if !c.Domain.Managed {
+		return "without Berth's mark"
+	}
+	return fmt.Sprintf("epoch %d", c.Domain.Epoch)
+}
+
+// Is tells whether a copy is the VM: orders to its node carry that epoch, and are refused by any other copy.
+func (c *Copy) Is(vm *model.VM) bool { return c.Domain.Managed && c.Domain.Epoch == vm.Epoch }
+
+// Places names where copies are, and how.
+func Places(copies []Copy) string {
+	texts := make([]string, 0, len(copies))
+	for i := range copies {
+		texts = append(texts, fmt.Sprintf("%s on %s (%s)", copies[i].Domain.State, copies[i].Name, copies[i].mark()))
+	}
+	return strings.Join(texts, " and ")
+}

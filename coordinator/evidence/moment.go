@@ -1,0 +1,54 @@
+// Package evidence judges what is known about where a VM may run: which nodes are proven to be off, what has become of a VM
+// that somebody else has touched, which copies are too many, which VMs may be started again, and which nodes must be proven off
+// first.
+//
+// It is pure: records, reports of nodes and spans of time go in, verdicts come out. Nothing in it waits, sends, commits or reads
+// a clock, so that the leader and the simulator judge alike. Absence is never evidence by itself: a node that is silent, or that
+// has not listed its domains, proves nothing.
+package evidence
+
+import (
+	"time"
+
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/shared/units"
+)
+
+// Records are the hard facts of one moment. A snapshot of the state has them.
+type Records interface {
+	Node(id string) (model.Node, bool)
+	Nodes() []model.Node
+	Clusters() []model.Resource
+	Resource(id string) (model.Resource, bool)
+	VM(id string) (model.VM, bool)
+	VMs() []model.VM
+	VMsOn(node string) []model.VM
+	LiveOperations() []operation.Operation
+}
+
+// Moment is all that a leader knows at one time: the records, and what the nodes have told it.
+type Moment struct {
+	Records
+	At    time.Time
+	Facts func(node string) model.NodeFacts // as of At
+}
+
+// NodeName is how people are told of a node; its ID if it is no member any more.
+func (m Moment) NodeName(id string) string {
+	if node, known := m.Node(id); known {
+		return node.Name
+	}
+	return id
+}
+
+// Size is how large a VM is that runs. Its record may have been given another size for the next start, and the larger one counts, as
+// it does in the ledgers.
+func (m Moment) Size(vm *model.VM) (memory units.Bytes, vcpus int) {
+	memory, vcpus = vm.Spec.Memory, vm.Spec.VCPUs
+	facts := m.Facts(vm.Holder)
+	if domain := facts.Domain(vm.ID); domain != nil {
+		memory, vcpus = max(memory, domain.Memory), max(vcpus, domain.VCPUs)
+	}
+	return memory, vcpus
+}

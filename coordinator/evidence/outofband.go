@@ -1,0 +1,168 @@
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/coordinator/model"
+)
+
+// Sighting is what the nodes show of a VM that nothing is being done to, at one moment.
+type Sighting struct {
+	Copies []Copy // of nodes that are heard and could list their domains, what is off included; by the nodes' names
+	// HolderLacks tells that the VM's holder has listed its domains since it got the VM, and none of them is the VM.
+	HolderLacks bool
+	Holder      string   // name of the holder
+	Unheard     []string // names of nodes that do not tell what they have, those left out that are proven to be off
+	Astray      string   // why its disks are not where it is; empty: they are
+}
+
+// Verdict is what has become of a VM beside Berth.
+type Verdict string
+
+// What may have become of a VM beside Berth.
+const (
+	AsRecorded  Verdict = "as recorded"
+	Undecided   Verdict = "undecided"   // what is shown does not tell, or is in the middle of something
+	OutOfBand   Verdict = "out of band" // people are told; nothing is done
+	StoppedHere Verdict = "stopped"     // it runs nowhere any more
+	MovedAway   Verdict = "moved"       // its only copy runs on another node than the holder, who does not have it
+	CameBack    Verdict = "came back"   // it is held by nobody, is to run, and its only copy does
+)
+
+// Finding is a verdict with what follows.
+type Finding struct {
+	Verdict   Verdict
+	Condition model.Condition // of OutOfBand and StoppedHere, with the next step
+	Why       string          // what the condition says, as an event tells it
+	Node      string          // of MovedAway and CameBack: ID of the node that has it
+	// Leftovers are definitions of the VM on nodes that do not have it: each would be a second VM if somebody started it.
+	Leftovers []Copy
+}
+
+// Beside judges what the nodes show of a VM that no operation works on. It decides nothing by one look: whoever asks believes
+// what two looks show alike.
+func Beside(vm model.VM, seen Sighting) Finding {
+	alive := Living(seen.Copies)
+	if vm.Holder == "" {
+		return besideNobody(vm, alive)
+	}
+	if at := slices.IndexFunc(alive, func(c Copy) bool { return c.Node == vm.Holder }); at >= 0 {
+		finding := besideHolder(vm, alive[at], seen)
+		if len(alive) > 1 {
+			finding = Finding{Verdict: Undecided} // somebody migrates it, or it runs twice: that has its own watch
+		}
+		finding.Leftovers = leftovers(vm, seen.Copies)
+		return finding
+	}
+	return besideLackingHolder(vm, alive, seen)
+}
+
+// PausedOn says that a VM is paused on a node, and how it runs on.
+func PausedOn(node, reason, name string) string {
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	return fmt.Sprintf("paused on %s%s: 'virsh resume %s' there lets it run", node, reason, name)
+}
+
+func besideNobody(vm model.VM, alive []Copy) Finding {
+	switch {
+	case len(alive) == 0:
+		return Finding{Verdict: AsRecorded}
+	case len(alive) > 1:
+		return alarm("", "it is %s, where Berth has not started it: end all but one with 'virsh destroy' there", Places(alive))
+	case alive[0].Domain.Name != vm.Name:
+		return alarm(alive[0].Node, "%s", alive[0].renamed(vm.Name))
+	case alive[0].Domain.State == model.DomainRunning && alive[0].Is(&vm) && vm.Desired == model.Running:
+		return Finding{Verdict: CameBack, Node: alive[0].Node}
+	}
+	return alarm(
+		alive[0].Node, "it is %s, where Berth has not started it: %s, 'virsh destroy %s' there ends "+
+			"it", Places(alive), alive[0].takenBy(&vm), vm.Name,
+	)
+}
+
+func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
+	switch {
+	case !seen.HolderLacks:
+		return Finding{Verdict: Undecided}
+	case len(alive) > 1:
+		return alarm(vm.Holder, "%s does not run it any more, and it is %s: end all but one with 'virsh destroy' "+
+			"there", seen.Holder, Places(alive))
+	case len(alive) == 1 && alive[0].Domain.Name != vm.Name:
+		return alarm(vm.Holder, "%s does not run it any more, and %s", seen.Holder, alive[0].renamed(vm.Name))
+	case len(alive) == 1 && alive[0].Domain.State == model.DomainRunning && alive[0].Is(&vm):
+		return Finding{Verdict: MovedAway, Node: alive[0].Node}
+	case len(alive) == 1:
+		return alarm(vm.Holder, "%s does not run it any more, and it is %s, not as Berth left it: "+
+			"%s", seen.Holder, Places(alive), alive[0].takenBy(&vm))
+	case len(seen.Unheard) > 0:
+		return alarm(vm.Holder, "%s does not run it any more, and %s, where somebody may have moved it, cannot be asked: 'berth node list' "+
+			"shows why",
+			seen.Holder, strings.Join(seen.Unheard, ", "))
+	}
+	finding := alarm(vm.Holder, "it stopped on %s, and not by Berth: 'berth vm start %s' starts it, 'berth vm stop %s' leaves it off",
+		seen.Holder, vm.Name, vm.Name)
+	finding.Verdict = StoppedHere
+	return finding
+}
+
+// besideHolder judges a VM that is where it should be.
+func besideHolder(vm model.VM, here Copy, seen Sighting) Finding {
+	domain := &here.Domain
+	switch {
+	case !domain.Managed:
+		return alarm(here.Node, "Berth's mark is not in its metadata on %s, and Berth touches nothing without it: 'berth vm adopt %s' writes "+
+			"it again",
+			here.Name, vm.Name)
+	case domain.Epoch != vm.Epoch:
+		return alarm(
+			here.Node, "its metadata on %s say epoch %d, and it is %d: 'berth vm adopt %s' writes a new one", here.Name, domain.Epoch, vm.Epoch,
+			vm.Name,
+		)
+	case domain.Name != vm.Name:
+		return alarm(here.Node, "%s", here.renamed(vm.Name))
+	case domain.State == model.DomainPaused || domain.State == model.DomainPausedMigration:
+		return alarm(here.Node, "%s", PausedOn(here.Name, domain.Reason, vm.Name))
+	case domain.State == model.DomainRunning && vm.Persistent && !domain.Persistent:
+		return alarm(here.Node, "libvirt on %s has no definition of it any more: it runs, and Berth has what it is started with; 'virsh "+
+			"define' there keeps it with libvirt again",
+			here.Name)
+	case domain.Autostart:
+		return alarm(here.Node, "libvirt on %s starts it when that host boots, even if it runs elsewhere by then: 'virsh autostart --disable "+
+			"%s' there keeps it from that",
+			here.Name, vm.Name)
+	case seen.Astray != "":
+		return alarm(here.Node, "%s", seen.Astray)
+	}
+	return Finding{Verdict: AsRecorded}
+}
+
+// leftovers are the definitions that carry Berth's mark, on nodes other than the one that runs the VM as recorded.
+func leftovers(vm model.VM, copies []Copy) []Copy {
+	sure := slices.ContainsFunc(copies, func(c Copy) bool {
+		return c.Node == vm.Holder && c.Is(&vm) && c.Domain.State == model.DomainRunning
+	})
+	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool {
+		return !sure || c.Node == vm.Holder || c.Domain.State != model.DomainShutoff || !c.Domain.Managed || c.Domain.Epoch > vm.Epoch
+	})
+}
+
+// outOfBand is before the text of the conditions that the watch writes.
+const outOfBand = "out of band: "
+
+// alarm is the finding that somebody has changed a VM on a node; node is an ID, or empty when it is about more than one.
+func alarm(node, format string, args ...any) Finding {
+	why := fmt.Sprintf(format, args...)
+	return Finding{
+		Verdict: OutOfBand, Why: why, Condition: model.Condition{Kind: model.OutOfBand, About: node, Text: outOfBand + why},
+	}
+}
+
+// IsOutOfBand tells whether a VM's condition says that somebody has changed it without Berth, or that it runs twice: those the
+// watch for such changes has written, and only those it takes back.
+func IsOutOfBand(condition model.Condition) bool {
+	return condition.Is(model.OutOfBand, model.RunsTwice)
+}

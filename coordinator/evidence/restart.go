@@ -1,0 +1,76 @@
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+)
+
+// Bounds of restarts that nobody has asked for.
+const (
+	MaxRestarts   = 3 // of a VM, before it rests
+	RestartWindow = 10 * time.Minute
+
+	restartRest = 15 * time.Second // before a VM is tried again that no node had room for
+)
+
+// Restartable are the VMs that are to be started again because they are to be highly available and positively run nowhere: a
+// holder is only taken from a record by evidence. Those with most memory come first, while there is room for them: smaller ones
+// fit between. Resting are those that were restarted too often lately, with what is to be said of them.
+func Restartable(vms []model.VM, now time.Time) (ready []model.VM, resting map[string]model.Condition) {
+	resting = map[string]model.Condition{}
+	for i := range vms {
+		vm := &vms[i]
+		if !vm.HA || vm.Desired != model.Running || vm.Holder != "" || vm.Operation != "" {
+			continue
+		}
+		if since := now.Sub(vm.RestartedAt); vm.Restarts >= MaxRestarts && since < RestartWindow {
+			resting[vm.ID] = model.Condition{Kind: model.RestartRests, About: vm.LastNode, Text: fmt.Sprintf(
+				"it was restarted %d times within minutes, and is gone again: look into its guest and its nodes; it is tried again in %s, or by "+
+					"'berth vm start %s'",
+				vm.Restarts, RestartWindow, vm.Name,
+			)}
+			continue
+		}
+		ready = append(ready, *vm)
+	}
+	slices.SortFunc(ready, func(a, b model.VM) int {
+		return cmp.Or(cmp.Compare(b.Spec.Memory, a.Spec.Memory), cmp.Compare(a.ID, b.ID))
+	})
+	return ready, resting
+}
+
+// Restarted counts a restart. The count begins anew once a VM has run for long enough.
+func Restarted(vm *model.VM, now time.Time) {
+	if now.Sub(vm.RestartedAt) >= RestartWindow {
+		vm.Restarts = 0
+	}
+	vm.Restarts++
+	vm.RestartedAt = now
+}
+
+// Restarter remembers which VMs no node had room for: they are tried again after a while. It is not safe for concurrent use.
+type Restarter struct {
+	tried map[string]time.Time // by VM ID: when
+}
+
+// Due are those of the VMs that are to be started now, in their order. The others wait.
+func (r *Restarter) Due(ready []model.VM, now time.Time) []model.VM {
+	waits := map[string]time.Time{}
+	due := slices.DeleteFunc(slices.Clone(ready), func(vm model.VM) bool {
+		at, tried := r.tried[vm.ID]
+		if lately := tried && now.Sub(at) < restartRest; !lately {
+			return false
+		}
+		waits[vm.ID] = at
+		return true
+	})
+	r.tried = waits
+	return due
+}
+
+// Waits tells that a VM could not be started.
+func (r *Restarter) Waits(vm string, now time.Time) { r.tried[vm] = now }

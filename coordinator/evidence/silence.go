@@ -1,0 +1,160 @@
+package evidence
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/coordinator/model"
+)
+
+// Silence is what is known of a node when it is decided whether to prove that it is off. All times are spans, by a clock that
+// only runs forward: no jump of a clock makes a node look dead.
+type Silence struct {
+	Node     model.Node
+	Liveness model.Liveness
+	Silent   time.Duration // since this leader has heard anything of it, or has begun to lead
+	After    time.Duration // that it may be silent, by its cluster
+	HA       []string      // names of the VMs that it holds and that are to be highly available, ascending
+	Waiting  int           // live operations of such VMs that it works on
+
+	Asking bool          // its device is being asked, by this leader
+	Left   time.Duration // that the call of an earlier leader may still take
+	Rest   time.Duration // until its device is asked again, after it has given no proof
+	Leases bool          // this leader has given it one
+	Leased time.Duration // since this leader has given it a lease, or has begun to lead: any earlier lease is older
+}
+
+// FenceAct is what follows for a silent node.
+type FenceAct string
+
+// What can follow. With none, nothing is to be said of the node.
+const (
+	FenceNothing FenceAct = ""
+	FenceAsk     FenceAct = "ask"   // its device
+	FenceProven  FenceAct = "prove" // its watchdog has fired: it is off, or was
+	FenceWait    FenceAct = "wait"  // it will be decided by and by
+	FenceHeld    FenceAct = "held"  // nothing happens until somebody does something
+)
+
+// FenceVerdict is what follows for one silent node, and in words why, and what somebody can do.
+type FenceVerdict struct {
+	Node string // ID
+	Act  FenceAct
+	Why  string
+	Next string // of FenceHeld
+}
+
+// Bounds of fencing without anybody's word (FAULTS.md, fault 23).
+const (
+	FenceGrace     = time.Minute      // after a leadership has begun
+	LeaseDuration  = time.Minute      // that a node with a watchdog is kept alive by one lease
+	WatchdogMargin = 10 * time.Second // beyond the lease and the watchdog's time, for clocks that run apart
+)
+
+// Fencing decides which silent nodes are to be proven off. Leading is since when this leader leads; nodes are all nodes.
+// Silence is not death, and neither are any of these reasons: what it leads to is only that a device is asked. A node is
+// looked at if VMs that are to be highly available wait for that, because it holds them or because an operation of theirs
+// does: whoever runs others there has not asked for the power to be cut.
+func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
+	mass := massSilence(nodes)
+	var verdicts []FenceVerdict
+	for i := range nodes {
+		one := &nodes[i]
+		if one.Liveness != model.Unreachable || one.Node.Fenced() || one.Silent < one.After || len(one.HA) == 0 && one.Waiting == 0 {
+			continue
+		}
+		verdict := one.verdict(leading, mass)
+		verdict.Node = one.Node.ID
+		verdicts = append(verdicts, verdict)
+	}
+	return verdicts
+}
+
+// massSilence tells that so many nodes are silent at once that it is more likely the fault of what lies between; empty: it is
+// not so. Nodes in maintenance do not count. Those that are fenced do, as long as they are silent: or a fault that spreads
+// would take one node after the other.
+func massSilence(nodes []Silence) string {
+	silent, all := 0, 0
+	for i := range nodes {
+		if nodes[i].Node.Maintenance {
+			continue
+		}
+		all++
+		if l := nodes[i].Liveness; l == model.Unreachable || l == model.Suspect {
+			silent++
+		}
+	}
+	return model.MassSilence(silent, all)
+}
+
+func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
+	name := s.Node.Name
+	byHand := fmt.Sprintf("if the machine is off, say so with 'berth node fence %s --confirmed-off'", name)
+	held := func(next, format string, args ...any) FenceVerdict {
+		return FenceVerdict{Act: FenceHeld, Why: fmt.Sprintf(format, args...), Next: next}
+	}
+	wait := func(left time.Duration, format string, args ...any) FenceVerdict {
+		return FenceVerdict{Act: FenceWait, Why: fmt.Sprintf(format, args...) + fmt.Sprintf(", for another %s", left.Round(time.Second))}
+	}
+	method := s.Node.Fence.Method
+	switch {
+	case s.Asking:
+		return FenceVerdict{Act: FenceWait, Why: "its fence device is being asked"}
+	case s.Node.Maintenance:
+		return held(byHand, "it is in maintenance")
+	case method == model.FenceNone:
+		declare := fmt.Sprintf("; 'berth node set %s --fence METHOD' names a device that proves it", name)
+		return held(byHand+declare, "nothing can prove that it is off")
+	case method == model.FenceManual:
+		return held(byHand, "only somebody's word proves that it is off")
+	case mass != "":
+		return held("look at the network between coordinators and nodes first; "+byHand, "%s", mass)
+	case leading < FenceGrace:
+		return wait(FenceGrace-leading, "this coordinator leads since a moment, and nodes may still come")
+	case method == model.FenceWatchdog && s.Node.Watchdog == 0:
+		return held(byHand, "its watchdog was not armed")
+	case method == model.FenceWatchdog:
+		if left := LeaseDuration + s.Node.Watchdog + WatchdogMargin - s.Leased; left > 0 {
+			return wait(left, "its watchdog has time to reset it")
+		}
+		return FenceVerdict{
+			Act: FenceProven,
+			Why: fmt.Sprintf("its watchdog has fired: its last lease ended %s ago", (s.Leased - LeaseDuration).Round(time.Second)),
+		}
+	case s.Left > 0:
+		return wait(s.Left, "an earlier leader may still be asking its device")
+	case s.Rest > 0:
+		return wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
+	}
+	return FenceVerdict{Act: FenceAsk, Why: waiting(s.HA, s.Waiting)}
+}
+
+// waiting says what waits for the proof that a node is off.
+func waiting(ha []string, operations int) string {
+	var parts []string
+	switch len(ha) {
+	case 0:
+	case 1:
+		parts = append(parts, "VM "+ha[0]+" is to be highly available")
+	default:
+		parts = append(parts, fmt.Sprintf("%d VMs are to be highly available (%s)", len(ha), SomeOf(ha)))
+	}
+	switch operations {
+	case 0:
+	case 1:
+		parts = append(parts, "1 operation waits for it")
+	default:
+		parts = append(parts, fmt.Sprintf("%d operations wait for it", operations))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// SomeOf names some of them.
+func SomeOf(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " and more"
+	}
+	return strings.Join(names, ", ")
+}

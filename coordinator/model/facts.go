@@ -1,0 +1,178 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"berth/shared/units"
+)
+
+// How often agents report in a small fleet, and how long silence is borne there. The coordinator tells the intervals to every
+// agent. See PaceOf for larger fleets.
+const (
+	TelemetryInterval = 2 * time.Second
+	InventoryInterval = 30 * time.Second
+	SuspectAfter      = missed * TelemetryInterval // also the oldest telemetry that a placement trusts
+	UnreachableAfter  = 30 * time.Second
+	SessionGrace      = 10 * time.Second // without any session
+)
+
+const (
+	missed = 3 // samples that are missing before a node counts as silent
+
+	// samplesASecond are how many the leader is to get of all nodes together.
+	samplesASecond = 100
+	// slowestSample bounds how old a figure may be that a decision rests on. Beyond 1,500 nodes the leader gets more samples
+	// rather than older ones: thousands a second are little to it.
+	slowestSample = 15 * time.Second
+)
+
+// Pace is how often an agent reports, and how long its silence is borne. It is told when its session opens, and holds for the
+// whole session, so that a fleet that grows or shrinks makes nobody look silent. The zero value is that of a small fleet.
+type Pace struct {
+	Sample time.Duration // between two samples; 0: TelemetryInterval
+}
+
+// PaceOf is the pace in a fleet of so many nodes: slower the more there are.
+func PaceOf(nodes int) Pace {
+	sample := min(time.Duration(nodes)*time.Second/samplesASecond, slowestSample)
+	if sample <= TelemetryInterval {
+		return Pace{}
+	}
+	return Pace{sample}
+}
+
+// Telemetry is between two samples.
+func (p Pace) Telemetry() time.Duration { return max(p.Sample, TelemetryInterval) }
+
+// Inventory is between two whole inventories.
+func (p Pace) Inventory() time.Duration { return max(missed*p.Sample, InventoryInterval) }
+
+// Suspect is the silence after which a node is suspect, and the oldest telemetry that a placement trusts.
+func (p Pace) Suspect() time.Duration { return missed * p.Telemetry() }
+
+// Unreachable is the silence after which a node is unreachable.
+func (p Pace) Unreachable() time.Duration { return max(p.Suspect(), UnreachableAfter) }
+
+// Liveness is how well a node is heard.
+type Liveness string
+
+// How well a node is heard. Silence is not death: none of these says anything about its VMs.
+const (
+	Up          Liveness = "up"
+	Suspect     Liveness = "suspect"     // silent for longer than Pace.Suspect, or its session has just ended
+	Unreachable Liveness = "unreachable" // without a session for SessionGrace, or silent for Pace.Unreachable
+	Degraded    Liveness = "degraded"    // the agent answers, libvirt does not
+)
+
+// DomainState is what a node shows of one domain.
+type DomainState string
+
+// States of a domain as its node shows it.
+const (
+	DomainAbsent          DomainState = "absent"
+	DomainRunning         DomainState = "running"
+	DomainPaused          DomainState = "paused"           // by somebody
+	DomainPausedMigration DomainState = "paused-migration" // by a migration, as source or target
+	DomainShutoff         DomainState = "shutoff"
+	DomainCrashed         DomainState = "crashed"
+	DomainUnknown         DomainState = "unknown" // the agent could not tell
+)
+
+// Holds tells whether a domain in this state has memory on its node.
+func (s DomainState) Holds() bool {
+	switch s {
+	case DomainRunning, DomainPaused, DomainPausedMigration, DomainCrashed, DomainUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// Lives tells whether a domain in this state is a guest that runs, or will as soon as it is let.
+func (s DomainState) Lives() bool { return s.Holds() && s != DomainCrashed && s != DomainUnknown }
+
+// Domain is a libvirt domain as its node's agent sees it, Berth's own or not.
+type Domain struct {
+	UUID      string
+	Name      string
+	State     DomainState
+	Reason    string // libvirt's word
+	Memory    units.Bytes
+	VCPUs     int
+	Managed   bool   // carries Berth's metadata
+	Epoch     uint64 // of that metadata
+	Operation string // of that metadata
+	JobActive bool
+	// Persistent tells that libvirt keeps a definition of it.
+	Persistent bool
+	// Autostart tells that libvirt starts it when the host boots, although another node may have the VM by then.
+	Autostart bool
+
+	Since    time.Time    // first seen in this state here; the coordinator's time
+	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
+	CPU      *float64     // CPUs that it used over the last interval; nil when that could not be read
+	Balloon  *units.Bytes // memory that its balloon leaves it now; nil when that could not be read
+}
+
+// PoolFacts are one storage pool of a node, as libvirt shows it.
+type PoolFacts struct {
+	Name      string
+	Active    bool
+	Capacity  units.Bytes
+	Available units.Bytes
+	Path      string // of its folder or device; empty: it has none
+}
+
+// NodeFacts are what is known of a node without Raft, at one moment. Times are the coordinator's.
+type NodeFacts struct {
+	Liveness       Liveness
+	LivenessReason string // in words, when not up
+	Pace           Pace   // of its session
+
+	// HeardAt is when this leader last heard anything of the node; zero: never. Boot is that of the host whose agent was
+	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.
+	HeardAt  time.Time
+	Boot     string
+	Watchdog time.Duration
+
+	Inventory     bool // an inventory has arrived; without it the next fields mean nothing
+	InventoryAt   time.Time
+	Memory        units.Bytes // physical
+	CPUs          int
+	DomainTypes   []string
+	MigrationURI  string
+	MigrationHost string   // where guests' memory is to be sent; empty: the host of MigrationURI
+	Domains       []Domain // sorted by UUID; shared between readers, never changed
+	DomainsKnown  bool     // the last listing succeeded
+	InventoryFrom string   // incarnation that sent it
+	// Working are the operations that the agent was at work on when its session began, and has not told the end of since;
+	// ascending. What they come to is not in the inventory yet.
+	Working []string
+
+	Pools         []PoolFacts // libvirt's storage pools, by name
+	PoolsKnown    bool        // the last listing of pools succeeded
+	Networks      []string    // libvirt's networks that are active, ascending
+	Bridges       []string    // the host's own bridges, ascending
+	NetworksKnown bool        // the last listings of both succeeded
+	CPUModels     []string    // named CPU models that guests here can have, ascending; none: not known
+	HostCPU       string      // fingerprint of the CPU that host-passthrough would show; empty: not known
+	MachineTypes  []string    // ascending
+
+	Telemetry   bool // a sample has arrived; without it the next fields mean nothing
+	TelemetryAt time.Time
+	Available   *units.Bytes // memory really free now; nil when it could not be read
+	KSMSaved    *units.Bytes
+	Load1       *float64
+	CPUBusy     *float64 // 0 to 1
+}
+
+// Domain finds a domain by UUID. It is nil when the node shows none.
+func (f *NodeFacts) Domain(uuid string) *Domain {
+	at, found := slices.BinarySearchFunc(f.Domains, uuid, func(d Domain, id string) int { return cmp.Compare(d.UUID, id) })
+	if !found {
+		return nil
+	}
+	return &f.Domains[at]
+}

@@ -1,0 +1,150 @@
+package model
+
+import (
+	"time"
+
+	"berth/shared/units"
+)
+
+// RunState is what somebody wants of a VM.
+type RunState string
+
+// The two wanted run states.
+const (
+	Running RunState = "running"
+	Stopped RunState = "stopped"
+)
+
+// VM is the replicated record of a guest.
+type VM struct {
+	ID        string    `json:"id"` // the libvirt UUID
+	Name      string    `json:"name"`
+	Spec      VMSpec    `json:"spec"`
+	Desired   RunState  `json:"desired"`
+	Holder    string    `json:"holder,omitempty"` // node ID that may run it; empty: none may
+	Epoch     uint64    `json:"epoch"`            // of the holder; grows with every start and every new holder
+	LastEpoch uint64    `json:"last_epoch"`       // highest ever given out, also to an attempt that failed
+	Operation string    `json:"operation,omitempty"`
+	LastNode  string    `json:"last_node,omitempty"`     // node ID of the last holder
+	Decision  string    `json:"last_decision,omitempty"` // ID of the decision that placed it last
+	Condition           // what is wrong with it
+	CreatedAt time.Time `json:"created_at"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+
+	// Links into the estate: IDs of resources, all optional. The first disk and the first NIC count for key compilation.
+	VDC   string   `json:"vdc,omitempty"`
+	Offer string   `json:"offer,omitempty"`
+	Image string   `json:"image,omitempty"`
+	Disks []string `json:"disks,omitempty"`
+	NICs  []string `json:"nics,omitempty"`
+
+	Keys   []Key `json:"keys,omitempty"`   // set on the VM itself, by class and name
+	Sticky []Key `json:"sticky,omitempty"` // copied from the node of the last start; weaker than Keys
+	// Resident are the compiled customer keys as they were when the VM was last started, and Owner whose they are: edits
+	// change nothing for others until the VM starts again. They count while a node holds the VM or has a reservation for it.
+	Resident []ResidentKey `json:"resident,omitempty"`
+	Owner    Owner         `json:"owner,omitzero"`
+	// Home is the node ID that has the VM's disk, in a cluster with local storage: it starts nowhere else.
+	Home string `json:"home,omitempty"`
+
+	Revision uint64 `json:"revision"`
+
+	Labels    []string  `json:"labels,omitempty"`    // by which groups take it in, ascending
+	Migration Migration `json:"migration,omitempty"` // who may move it while it runs; empty: Berth and people
+	Preferred []string  `json:"preferred,omitempty"` // node IDs that it had better start on
+	MovedAt   time.Time `json:"moved_at,omitzero"`   // when it last came to another node while it ran, by whomever
+
+	// Within is the ID of the zone, pod or cluster that the VM is placed in when no VDC says where; empty: the default cluster.
+	Within string `json:"within,omitempty"`
+	// CPU is the CPU model that the VM was last started with: one that every node of its cluster can run, or
+	// CPUHostPassthrough; empty: as its node chose, by a release that chose there. PassedCPU is the node's own CPU
+	// (NodeFacts.HostCPU) of a VM that has it passed through.
+	CPU       string `json:"cpu,omitempty"`
+	PassedCPU string `json:"passed_cpu,omitempty"`
+
+	// HA lets Berth start the VM elsewhere once it is proven that it runs nowhere. Restarts counts that since somebody last
+	// started it, and RestartedAt is when it last was.
+	HA          bool      `json:"ha,omitempty"`
+	Restarts    int       `json:"restarts,omitempty"`
+	RestartedAt time.Time `json:"restarted_at,omitzero"`
+	// Adopted tells that the domain was not made by Berth.
+	Adopted bool `json:"adopted,omitempty"`
+	// Discards are paused copies that an operation had to leave behind, because their nodes did not answer. Nobody resumes
+	// them, and each goes when its node answers again.
+	Discards []Discard `json:"discards,omitempty"`
+	// Persistent tells that libvirt keeps a definition of the VM on the node that has it, as it did before it was adopted.
+	Persistent bool `json:"persistent,omitempty"`
+}
+
+// Discard is a paused copy of a VM that is to be discarded.
+type Discard struct {
+	Node  string `json:"node"` // ID
+	Epoch uint64 `json:"epoch"`
+}
+
+// Migration says who may move a running VM.
+type Migration string
+
+// Who may move a running VM.
+const (
+	MigrateAutomatic Migration = ""       // Berth by itself, and people
+	MigrateManual    Migration = "manual" // people only; a drain, which somebody asked for, takes it along
+	MigrateNever     Migration = "never"  // nobody: it is immovable
+)
+
+// VMSpec is what a VM is made of. Either XML is set (with Memory and VCPUs read from it) or the other fields are.
+type VMSpec struct {
+	Memory   units.Bytes `json:"memory"`
+	VCPUs    int         `json:"vcpus"`
+	Kernel   string      `json:"kernel,omitempty"`
+	Initrd   string      `json:"initrd,omitempty"`
+	Cmdline  string      `json:"cmdline,omitempty"`
+	Disks    []Disk      `json:"disks,omitempty"`
+	Networks []string    `json:"networks,omitempty"` // libvirt network names, or bridge:NAME
+	XML      string      `json:"xml,omitempty"`
+
+	Machine  string `json:"machine,omitempty"`   // q35, pc, virt ...; empty: as the node has it by default
+	Firmware string `json:"firmware,omitempty"`  // FirmwareBIOS or FirmwareEFI; empty: what the machine type has by default
+	CPU      string `json:"cpu,omitempty"`       // CPUHostPassthrough, or a model by name; empty: the cluster's baseline
+	UserData string `json:"user_data,omitempty"` // of cloud-init: the guest gets it on a seed image
+}
+
+// Words of a VM's firmware and CPU.
+const (
+	FirmwareBIOS       = "bios"
+	FirmwareEFI        = "efi"
+	CPUHostPassthrough = "host-passthrough" // the VM then moves only to nodes with the very same CPU
+)
+
+// Disk is one block device of a VM: a file on the nodes or a volume of one of their pools.
+type Disk struct {
+	Path     string `json:"path"`
+	Format   string `json:"format"` // raw or qcow2; explicit, never probed
+	Bus      string `json:"bus"`    // virtio, sata or scsi
+	ReadOnly bool   `json:"read_only,omitempty"`
+
+	// Pool and Volume are libvirt's names of a volume; then there is no path.
+	Pool   string `json:"pool,omitempty"`
+	Volume string `json:"volume,omitempty"`
+}
+
+// Ranges of a VM's size. libvirt and QEMU have their own; these refuse what can only be a slip.
+const (
+	MinVMMemory = units.MiB
+	MaxVMMemory = 24 * units.TiB
+	MaxVCPUs    = 4096
+)
+
+// More ranges of a VM's description, so that one record stays small in the replicated log.
+const (
+	MaxNameLength    = 64
+	MaxPathLength    = 4096
+	MaxCmdlineLength = 4096
+	MaxDisks         = 64
+	MaxNetworks      = 32
+	MaxXMLLength     = 256 << 10
+	MaxUserData      = 64 << 10
+)
+
+// EpochsGiven is the highest epoch that the VM was ever given. The next one has to be above it.
+func (v *VM) EpochsGiven() uint64 { return max(v.Epoch, v.LastEpoch) }

@@ -1,0 +1,107 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"berth/coordinator/balance"
+	"berth/coordinator/model"
+	"berth/coordinator/placement"
+	"berth/coordinator/placement/constraint"
+	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/selector"
+	"berth/coordinator/placement/weigher"
+)
+
+// Setting and list names of policies.
+const (
+	SettingGate         = "gate"                   // bands or off
+	SettingPlanner      = "planner"                // what orders the nodes before they are weighed
+	SettingSelector     = "selector"               // how several weighers are combined
+	SettingBalancer     = "balancer"               // or none
+	SettingDrainIgnores = "drain_ignores_vm_rules" // true or false
+	SettingDisperse     = "disperse_accounts"      // true or false
+
+	ListConstraints = "constraints"
+	ListWeighers    = "weighers"   // NAME=FACTOR
+	ListParameters  = "parameters" // NAME=NUMBER, of the balancer
+)
+
+// PolicyForm is a scheduling policy: what a cluster switches on of the engine's rules, and how it evens itself out.
+var PolicyForm = Form{
+	Kind: model.KindPolicy, Plural: "policies",
+	Doc: "a scheduling policy: how the clusters that link to it choose nodes and even VMs out",
+	Settings: []Setting{
+		{
+			Name: SettingGate, Doc: "bands: the rounds of system keys leave the nodes that count as equal; or off",
+			Default: string(placement.GateBands), Words: []string{string(placement.GateBands), string(placement.GateOff)},
+		},
+		{Name: SettingPlanner, Doc: "what orders nodes before they are weighed: " + AnyOf(Planners()), Default: "first-fit", Words: Planners()},
+		{
+			Name: SettingSelector, Doc: "how several weighers are combined: " + AnyOf(Selectors()), Default: placement.SelectRank,
+			Words: Selectors(),
+		},
+		{Name: SettingBalancer, Doc: "what evens the cluster out: " + AnyOf(Balancers()), Default: balance.None, Words: Balancers()},
+		{
+			Name: SettingDrainIgnores, Doc: "true: a drain may part VMs that a hard rule keeps together, and enforcement repairs it",
+			Default: "true", Words: truth,
+		},
+		{
+			Name: SettingDisperse,
+			Doc: "true: balancing keeps the VMs of each customer spread over the nodes, whatever the balancer; " +
+				"those of an offer with user-concentrated stay",
+			Default: "false", Words: truth,
+		},
+	},
+	Lists: []List{
+		{
+			Name: ListConstraints, Doc: "what a node has to pass; all of them if left out: " + strings.Join(Constraints(), ", "),
+			Default: Constraints(), Words: Constraints(),
+		},
+		{
+			Name:  ListWeighers,
+			Doc:   "what is weighed, with factors: {NAME: FACTOR}; none if left out, then a node is drawn: " + strings.Join(Weighers(), ", "),
+			Words: Weighers(), Pairs: true,
+		},
+		{Name: ListParameters, Doc: "of the balancer, instead of its defaults: {NAME: NUMBER}", Pairs: true},
+	},
+}
+
+func namesOf[T any](all []T, name func(*T) string) []string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = name(&all[i])
+	}
+	return names
+}
+
+// Constraints are the names of all constraints.
+func Constraints() []string {
+	return namesOf(constraint.All(), func(c *constraint.Constraint) string { return c.Name })
+}
+
+// Weighers are the names of all weighers.
+func Weighers() []string {
+	return namesOf(weigher.All(), func(w *weigher.Weigher) string { return w.Name })
+}
+
+// Planners are the names of all planners.
+func Planners() []string {
+	return namesOf(planner.All(), func(p *planner.Planner) string { return p.Name })
+}
+
+// Selectors are the names of all selectors.
+func Selectors() []string {
+	return namesOf(selector.All(), func(s *selector.Selector) string { return s.Name })
+}
+
+// Balancers are the names of all balancers, with the one that does nothing first.
+func Balancers() []string {
+	return append([]string{balance.None}, namesOf(balance.Balancers(), func(b *balance.Balancer) string { return b.Name })...)
+}
+
+// Setting is the setting of that name. The form has to have it.
+func (f Form) Setting(name string) Setting {
+	at := slices.IndexFunc(f.Settings, func(s Setting) bool { return s.Name == name })
+	return f.Settings[at]
+}

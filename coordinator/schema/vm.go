@@ -1,0 +1,95 @@
+package schema
+
+import "berth/coordinator/model"
+
+// VM has what people declare of a VM, in the order of documents.
+var VM = []Field[model.VM]{
+	{
+		Name: "vdc", To: model.KindVDC, Doc: "whose it is and where it runs; in the default cluster if left out",
+		At: func(v *model.VM) any { return &v.VDC },
+	},
+	{
+		Name: "offer", To: model.KindOffer, Doc: "product offer, one for vms",
+		At: func(v *model.VM) any { return &v.Offer },
+	},
+	{
+		Name: "image", To: model.KindImage, Doc: "what it is made from",
+		At: func(v *model.VM) any { return &v.Image },
+	},
+	{
+		Name: "within", Doc: "one of them, where it runs if its VDC does not say that, or inside what that says",
+		At: func(v *model.VM) any { return (*Place)(&v.Within) },
+	},
+	{
+		Name: "memory", Spec: true, Required: true, Doc: "how much it has, for instance 2G",
+		At: func(v *model.VM) any { return &v.Spec.Memory },
+	},
+	{
+		Name: "vcpus", Spec: true, Required: true, Doc: "how many it has",
+		At: func(v *model.VM) any { return &v.Spec.VCPUs },
+	},
+	{
+		Name: "machine", Spec: true, Doc: "machine type, for instance q35; the node's default if left out",
+		At: func(v *model.VM) any { return &v.Spec.Machine },
+	},
+	{
+		Name: "firmware", Spec: true, Doc: "bios or efi; what the machine type has if left out",
+		Words: []string{model.FirmwareBIOS, model.FirmwareEFI},
+		At:    func(v *model.VM) any { return &v.Spec.Firmware },
+	},
+	{
+		Name: "cpu", Spec: true, Doc: "host-passthrough, or a CPU model; one that all nodes of its cluster can run if left out",
+		At: func(v *model.VM) any { return &v.Spec.CPU },
+	},
+	{
+		Name: "disks", Doc: "names of disks, then plain files {path, format, bus, read_only}",
+		At: func(v *model.VM) any { return Disks{&v.Disks, &v.Spec.Disks} },
+	},
+	{
+		Name: "nics", To: model.KindNIC, Doc: "names of NICs",
+		At: func(v *model.VM) any { return &v.NICs },
+	},
+	{
+		Name: "networks", Spec: true, Doc: "plain NICs: a libvirt network's name, or bridge:NAME",
+		At: func(v *model.VM) any { return &v.Spec.Networks },
+	},
+	{
+		Name: "kernel", Spec: true, Doc: "file on the nodes to boot, with initrd and cmdline",
+		At: func(v *model.VM) any { return &v.Spec.Kernel },
+	},
+	{
+		Name: "initrd", Spec: true, Doc: "initial RAM disk for the kernel",
+		At: func(v *model.VM) any { return &v.Spec.Initrd },
+	},
+	{
+		Name: "cmdline", Spec: true, Doc: "command line of the kernel",
+		At: func(v *model.VM) any { return &v.Spec.Cmdline },
+	},
+	{
+		Name: "user_data", Spec: true, Long: "user data", Doc: "of cloud-init; it needs a disk that is a volume",
+		At: func(v *model.VM) any { return &v.Spec.UserData },
+	},
+	{
+		Name: "xml", Spec: true, Long: "XML",
+		Doc: "instead of memory, vcpus and what else is in it: a libvirt domain; linked disks and NICs then only give keys",
+		At:  func(v *model.VM) any { return &v.Spec.XML },
+	},
+	{Name: "keys", Doc: "see below", At: func(v *model.VM) any { return &v.Keys }},
+	{
+		Name: "labels", Live: true, Doc: "by which groups take it in", Check: model.ValidateLabels,
+		At: func(v *model.VM) any { return &v.Labels },
+	},
+	{
+		Name: "migration", Live: true, Words: []string{"automatic", string(model.MigrateManual), string(model.MigrateNever)}, Defaults: true,
+		Doc: "who may move it while it runs: automatic (left out), manual (people, and a drain that they ask for), or never",
+		At:  func(v *model.VM) any { return (*string)(&v.Migration) },
+	},
+	{
+		Name: "ha", Live: true, Doc: "true: it is restarted elsewhere once its node is proven to be off, or when it is gone",
+		At: func(v *model.VM) any { return &v.HA },
+	},
+	{
+		Name: "preferred", To: model.KindNode, Doc: "names of nodes that it had better start on",
+		At: func(v *model.VM) any { return &v.Preferred },
+	},
+}

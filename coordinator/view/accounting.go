@@ -1,0 +1,296 @@
+package view
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+	"berth/shared/units"
+)
+
+// Records are the hard facts that a view is made of.
+type Records struct {
+	Clusters     []model.Resource // of KindCluster; the default cluster need not be among them
+	Nodes        []model.Node
+	VMs          []model.VM
+	Reservations []model.Reservation
+	Groups       []model.Resource // of KindGroup
+	Pools        []model.Resource // of KindPool
+	Pods         []model.Resource // of KindPod
+	Disks        []model.Resource // of KindDisk and KindImage, those with a Volume
+}
+
+// New joins the records with the facts and does all accounting. Times in facts and at are the coordinator's; facts
+// has an entry for every node that anything is known of, by node ID.
+//
+// A node is charged, once per VM and with the largest size that anybody claims, for every domain that holds memory there
+// (Berth's own or not), for every VM whose record names it as holder, and for every reservation.
+func New(at time.Time, index uint64, records Records, facts map[string]model.NodeFacts) *View {
+	view := &View{
+		At: at, Index: index, Nodes: make([]*NodeView, 0, len(records.Nodes)),
+		clusters: map[string]*clusterView{model.DefaultCluster: newClusterView(model.DefaultClusterRecord())},
+		gathered: newGathered(), storage: newStorage(&records),
+	}
+	for i := range records.Clusters {
+		view.clusters[records.Clusters[i].Name] = newClusterView(records.Clusters[i])
+	}
+	charges := make(map[string][]charge, len(records.Nodes))
+	for i := range records.Nodes { // room for each VM twice: its record and its domain both claim
+		id := records.Nodes[i].ID
+		charges[id] = make([]charge, 0, 2*len(facts[id].Domains))
+	}
+	reserved := make(map[string]string, len(records.Reservations)) // node by VM
+	for _, held := range records.Reservations {
+		reserved[held.VM] = held.Node
+	}
+	vms := make(map[string]*model.VM, len(records.VMs))
+	view.roster = newRoster(&records, vms)
+	for i := range records.VMs {
+		vm := &records.VMs[i]
+		vms[vm.ID] = vm
+		if vm.Holder != "" {
+			claim := charge{
+				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs}, since: vm.StartedAt,
+			}
+			claim.know(vm)
+			target, taken := reserved[vm.ID]
+			claim.Leaving = taken && target != vm.Holder
+			charges[vm.Holder] = append(charges[vm.Holder], claim)
+		}
+	}
+	for _, held := range records.Reservations {
+		view.roster.comes(vms[held.VM], held.Node)
+		charges[held.Node] = append(charges[held.Node], chargeOfReservation(held, vms[held.VM]))
+	}
+	for _, node := range records.Nodes {
+		known := facts[node.ID]
+		claimed := charges[node.ID]
+		for i := range known.Domains {
+			if domain := &known.Domains[i]; domain.State.Holds() {
+				record := vms[domain.UUID]
+				claimed = append(claimed, chargeOf(domain, record, node.ID))
+				if domain.State.Lives() {
+					view.roster.comes(record, node.ID)
+				}
+			}
+		}
+		view.Nodes = append(view.Nodes, newNodeView(node, view.clusterOf(node).Settings, known, claimed))
+	}
+	slices.SortFunc(view.Nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+	return view
+}
+
+// charge is one claim on a node, before those of one VM are merged.
+type charge struct {
+	Allocation
+	since    time.Time     // when it began to take memory
+	arriving bool          // a migration is filling it
+	domain   *model.Domain // nil: it is not of a domain
+}
+
+// know takes over what the VM's record says of it.
+func (c *charge) know(record *model.VM) {
+	c.Resident, c.Owner = record.Resident, record.Owner
+	c.Fixed, c.Labels, c.HA = record.Migration == model.MigrateNever, record.Labels, record.HA
+}
+
+// chargeOfReservation is the claim of a live operation; the VM's record may be nil.
+func chargeOfReservation(held model.Reservation, record *model.VM) charge {
+	one := charge{Allocation: Allocation{
+		VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: true,
+	}}
+	if record != nil {
+		one.know(record)
+	}
+	return one
+}
+
+// chargeOf is a domain's claim. A domain that is paused by a migration on a node that does not hold the VM is its
+// incoming copy, which grows while it is copied.
+func chargeOf(domain *model.Domain, record *model.VM, node string) charge {
+	claim := charge{
+		Allocation: Allocation{
+			VM: domain.UUID, Name: domain.Name, Memory: max(domain.Memory, 0), VCPUs: max(domain.VCPUs, 0),
+			Foreign: record == nil,
+		},
+		since:    domain.Since,
+		arriving: domain.State == model.DomainPausedMigration && (record == nil || record.Holder != node),
+		domain:   domain,
+	}
+	if record != nil {
+		claim.know(record)
+	}
+	return claim
+}
+
+func newNodeView(node model.Node, defaults model.Settings, facts model.NodeFacts, claimed []charge) *NodeView {
+	view := &NodeView{Node: node, Settings: node.Settings.Over(defaults.Nodes), Facts: facts}
+	if facts.Inventory {
+		view.PromisedLimit = scale(facts.Memory, view.Settings.RAMRatio)
+		view.VCPULimit = float64(facts.CPUs) * view.Settings.CPURatio
+	}
+	if facts.Telemetry && facts.Available != nil {
+		view.PhysicalFree, view.PhysicalKnown = *facts.Available, true
+		if defaults.PhysicalLedger == model.Pessimistic {
+			view.Borrowed = borrowed(facts)
+			view.PhysicalFree = add(view.PhysicalFree, -view.Borrowed)
+		}
+	}
+	view.Allocations = merge(claimed, facts, defaults.PhysicalLedger)
+	for i := range view.Allocations {
+		view.PromisedUsed = add(view.PromisedUsed, view.Allocations[i].Memory)
+		view.VCPUsUsed += view.Allocations[i].VCPUs
+		view.PhysicalFree = add(view.PhysicalFree, -view.Allocations[i].physicalCharge())
+	}
+	if !view.PhysicalKnown {
+		view.PhysicalFree = 0
+	}
+	return view
+}
+
+// borrowed is the memory that looks free only because KSM shares pages and balloons hold memory back. Either can end in a
+// moment: a guest writes to a shared page, a balloon deflates.
+func borrowed(facts model.NodeFacts) units.Bytes {
+	var sum units.Bytes
+	if facts.KSMSaved != nil {
+		sum = add(sum, *facts.KSMSaved)
+	}
+	for i := range facts.Domains {
+		sum = add(sum, ballooned(&facts.Domains[i]))
+	}
+	return sum
+}
+
+// ballooned is the memory that a domain's balloon holds back.
+func ballooned(domain *model.Domain) units.Bytes {
+	if !domain.State.Holds() || domain.Balloon == nil {
+		return 0
+	}
+	return max(0, domain.Memory-*domain.Balloon)
+}
+
+// merge makes one allocation a VM out of its claims: the largest size, the latest start.
+func merge(claimed []charge, facts model.NodeFacts, ledger model.Ledger) []Allocation {
+	if len(claimed) == 0 {
+		return nil
+	}
+	sorted := make([]*charge, len(claimed)) // claims are too large to be moved about
+	for i := range claimed {
+		sorted[i] = &claimed[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *charge) int { return cmp.Compare(a.VM, b.VM) })
+	merged := make([]Allocation, 0, len(claimed))
+	for first := 0; first < len(sorted); {
+		one := *sorted[first]
+		next := first + 1
+		for ; next < len(sorted) && sorted[next].VM == one.VM; next++ {
+			other := sorted[next]
+			one.Memory = max(one.Memory, other.Memory)
+			one.VCPUs = max(one.VCPUs, other.VCPUs)
+			one.InFlight, one.Leaving = one.InFlight || other.InFlight, one.Leaving || other.Leaving
+			one.arriving = one.arriving || other.arriving
+			if one.domain == nil {
+				one.domain = other.domain
+			}
+			if other.since.After(one.since) {
+				one.since = other.since
+			}
+		}
+		one.Young = one.arriving || !facts.Telemetry || !one.since.Before(facts.TelemetryAt)
+		one.measure(ledger)
+		merged = append(merged, one.Allocation)
+		first = next
+	}
+	return merged
+}
+
+// measure works out what of the node's figures is the VM's. With the pessimistic ledger, what its balloon holds back is taken
+// for used, and free again once it is gone.
+func (c *charge) measure(ledger model.Ledger) {
+	switch {
+	case c.Young || c.InFlight:
+		c.Frees = c.Memory
+	case c.domain != nil && c.domain.Resident != nil:
+		c.Frees = max(0, min(*c.domain.Resident, c.Memory))
+	}
+	if c.domain == nil {
+		return
+	}
+	if ledger == model.Pessimistic {
+		c.Frees = add(c.Frees, ballooned(c.domain))
+	}
+	if c.domain.CPU != nil {
+		c.CPU = max(0, *c.domain.CPU)
+	}
+}
+
+// physicalCharge is what the allocation takes off the physical ledger: nothing once the telemetry has seen it.
+func (a *Allocation) physicalCharge() units.Bytes {
+	if a.Young || a.InFlight {
+		return a.Memory
+	}
+	return 0
+}
+
+// unseen tells whether the node's load cannot show yet what the VM uses.
+func (a *Allocation) unseen() bool { return a.CPU == 0 && (a.Young || a.InFlight) }
+
+// coming are the vCPUs of the VMs whose use the node's load cannot show yet.
+func (n *NodeView) coming() int {
+	sum := 0
+	for i := range n.Allocations {
+		if one := &n.Allocations[i]; one.unseen() {
+			sum += one.VCPUs
+		}
+	}
+	return sum
+}
+
+// PromisedFree is what is left to promise. It is negative on a node that is promised beyond its limit.
+func (n *NodeView) PromisedFree() units.Bytes { return add(n.PromisedLimit, -n.PromisedUsed) }
+
+// TelemetryAge is how old the node's telemetry is at the view's time; false if there is none.
+func (n *NodeView) TelemetryAge(at time.Time) (time.Duration, bool) {
+	if !n.Facts.Telemetry {
+		return 0, false
+	}
+	return max(at.Sub(n.Facts.TelemetryAt), 0), true
+}
+
+// Holds finds what a VM takes of the node.
+func (n *NodeView) Holds(vm string) (Allocation, bool) {
+	at, found := slices.BinarySearchFunc(n.Allocations, vm, func(a Allocation, id string) int {
+		return cmp.Compare(a.VM, id)
+	})
+	if !found {
+		return Allocation{}, false
+	}
+	return n.Allocations[at], true
+}
+
+// add saturates instead of wrapping around: an absurd figure from outside must not turn a full node into an empty one.
+func add(a, b units.Bytes) units.Bytes {
+	sum := a + b
+	switch {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+func scale(amount units.Bytes, ratio float64) units.Bytes {
+	product := float64(amount) * ratio
+	switch {
+	case product >= math.MaxInt64:
+		return math.MaxInt64
+	case product > 0:
+		return units.Bytes(product)
+	default: // not a number included
+		return 0
+	}
+}

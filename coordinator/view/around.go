@@ -1,0 +1,179 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Needs is what a request asks for that most columns do without, because no other request looks at it.
+type Needs struct {
+	Customer string   // ID: whose VMs are counted by node, and volumes by pool; empty: nobody's
+	Pools    bool     // storage pools
+	Networks []string // libvirt networks, or bridge:NAME
+	CPU      string   // a CPU model; empty: any
+	HostCPU  bool     // what CPU the host has
+}
+
+// Any tells whether anything is asked for.
+func (n *Needs) Any() bool {
+	return n.Customer != "" || n.Pools || len(n.Networks) > 0 || n.CPU != "" || n.HostCPU
+}
+
+// Has is whether a node has something.
+type Has uint8
+
+// The answers. The zero value stands for a node that has told nothing of it.
+const (
+	HasUnknown Has = iota
+	HasNot
+	HasInactive // it is there and not in use
+	HasIt
+)
+
+// NetworkColumn is one network that a request needs.
+type NetworkColumn struct {
+	Name string `json:"name"` // of a libvirt network, or bridge:NAME
+	Has  []Has  `json:"has"`  // by node
+}
+
+// CPUColumn is what a request asks of the nodes' CPUs.
+type CPUColumn struct {
+	Model string   `json:"model,omitempty"`
+	Has   []Has    `json:"has,omitempty"`   // by node: whether guests there can have the model
+	Hosts []string `json:"hosts,omitempty"` // by node: its own CPU (NodeFacts.HostCPU); empty: not known
+}
+
+// BridgePrefix begins the name of a network that is a bridge of the host and none of libvirt's.
+const BridgePrefix = "bridge:"
+
+// around is what columns get for requests with needs. What is worked out once stays: nothing that is charged changes it.
+type around struct {
+	view    *View
+	cluster string
+	nodes   []*NodeView // by index into the columns
+
+	mu       sync.Mutex
+	networks map[string][]Has // by name
+	models   map[string][]Has // by CPU model
+	hosts    []string
+	pools    []PoolColumn
+}
+
+// Around are the columns with what a request needs in addition. They share everything else, so that charging them is charging
+// these. Columns that are not of a view, as those that a decision kept, are given back as they are.
+func (c *Columns) Around(needs Needs) *Columns {
+	if c.around == nil || !needs.Any() {
+		return c
+	}
+	with, a := *c, c.around
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	with.Networks, with.Models, with.Pools = nil, nil, nil
+	for _, name := range needs.Networks {
+		with.Networks = append(with.Networks, NetworkColumn{Name: name, Has: a.network(name)})
+	}
+	if needs.CPU != "" || needs.HostCPU {
+		with.Models = &CPUColumn{Model: needs.CPU}
+		if needs.CPU != "" {
+			with.Models.Has = a.model(needs.CPU)
+		}
+		if needs.HostCPU {
+			with.Models.Hosts = a.hostCPUs()
+		}
+	}
+	if needs.Pools {
+		with.Pools = a.poolsOf(needs.Customer)
+	}
+	with.AccountVMs = c.Accounts.VMs(needs.Customer)
+	return &with
+}
+
+// network tells which nodes have a network. What could not be listed is not known.
+func (a *around) network(name string) []Has {
+	if column, there := a.networks[name]; there {
+		return column
+	}
+	column := make([]Has, len(a.nodes))
+	for i, node := range a.nodes {
+		facts := &node.Facts
+		bridge, isBridge := strings.CutPrefix(name, BridgePrefix)
+		switch {
+		case !facts.Inventory || !facts.NetworksKnown:
+		case isBridge && slices.Contains(facts.Bridges, bridge), !isBridge && slices.Contains(facts.Networks, name):
+			column[i] = HasIt
+		default:
+			column[i] = HasNot
+		}
+	}
+	if a.networks == nil {
+		a.networks = make(map[string][]Has)
+	}
+	a.networks[name] = column
+	return column
+}
+
+// model tells on which nodes guests can have a CPU model.
+func (a *around) model(name string) []Has {
+	if column, there := a.models[name]; there {
+		return column
+	}
+	column := make([]Has, len(a.nodes))
+	for i, node := range a.nodes {
+		switch facts := &node.Facts; {
+		case !facts.Inventory || len(facts.CPUModels) == 0:
+		case slices.Contains(facts.CPUModels, name):
+			column[i] = HasIt
+		default:
+			column[i] = HasNot
+		}
+	}
+	if a.models == nil {
+		a.models = make(map[string][]Has)
+	}
+	a.models[name] = column
+	return column
+}
+
+func (a *around) hostCPUs() []string {
+	if a.hosts == nil {
+		a.hosts = make([]string, len(a.nodes))
+		for i, node := range a.nodes {
+			if node.Facts.Inventory {
+				a.hosts[i] = node.Facts.HostCPU
+			}
+		}
+	}
+	return a.hosts
+}
+
+// selectAround copies the columns of needs for some nodes.
+func (f *Figures) selectAround(picked *Figures, nodes []int) {
+	for _, network := range f.Networks {
+		picked.Networks = append(picked.Networks, NetworkColumn{Name: network.Name, Has: pick(network.Has, nodes)})
+	}
+	if f.Models != nil {
+		picked.Models = &CPUColumn{
+			Model: f.Models.Model, Has: pickGiven(f.Models.Has, nodes), Hosts: pickGiven(f.Models.Hosts, nodes),
+		}
+	}
+	for i := range f.Pools {
+		picked.Pools = append(picked.Pools, f.Pools[i].of(nodes))
+	}
+}
+
+// cloneAround copies the columns of needs.
+func (f *Figures) cloneAround(copied *Figures) {
+	copied.Pools, copied.Networks = slices.Clone(f.Pools), slices.Clone(f.Networks)
+	for i := range copied.Pools {
+		copied.Pools[i].Has, copied.Pools[i].Shares = slices.Clone(copied.Pools[i].Has), slices.Clone(copied.Pools[i].Shares)
+	}
+	for i := range copied.Networks {
+		copied.Networks[i].Has = slices.Clone(copied.Networks[i].Has)
+	}
+	if f.Models != nil {
+		models := *f.Models
+		models.Has, models.Hosts = slices.Clone(models.Has), slices.Clone(models.Hosts)
+		copied.Models = &models
+	}
+}

@@ -1,0 +1,205 @@
+package view
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+	"berth/shared/units"
+)
+
+// Figures are the columns that nothing else says: what a decision keeps of its nodes.
+type Figures struct {
+	Cluster string   `json:"cluster"`
+	IDs     []string `json:"ids"`
+	Names   []string `json:"names"`
+
+	Standing []Standing `json:"standing"`
+	Reasons  []string   `json:"reasons,omitempty"` // why a node does not stand well, in words; nil: nothing is said of any
+
+	Known       []Known         `json:"known"`
+	InventoryAt []int64         `json:"inventory_at"` // nanoseconds since 1970, the coordinator's
+	TelemetryAt []int64         `json:"telemetry_at"`
+	Memory      []units.Bytes   `json:"memory"` // physical
+	RAMRatio    []float64       `json:"ram_ratio"`
+	Overhead    []units.Bytes   `json:"overhead"`
+	Promised    []units.Bytes   `json:"promised"` // limit of the promised ledger
+	Used        []units.Bytes   `json:"used"`     // of it
+	Free        []units.Bytes   `json:"free"`     // of the physical ledger; may be negative
+	VCPULimit   []float64       `json:"vcpu_limit"`
+	VCPUs       []int           `json:"vcpus"` // used
+	Load        []float64       `json:"load"`  // 0 to 1
+	NodeKeys    []NodeKeyColumn `json:"node_keys,omitempty"`
+
+	// Count is how many VMs are on the node or on their way to it, foreign ones included; Management tells which nodes carry
+	// the site's management; Coming are the vCPUs of the VMs whose use Load cannot show yet, of the node's CPUs. All are nil in
+	// decisions of releases that did not look at them.
+	Count      []int  `json:"count,omitempty"`
+	Management []bool `json:"management,omitempty"`
+	CPUs       []int  `json:"cpus,omitempty"`
+	Coming     []int  `json:"coming,omitempty"`
+
+	// What only some requests need (see Around); nil where nobody asked for it. AccountVMs are the VMs of the request's
+	// customer by node. Pools are those of the cluster, by ID.
+	AccountVMs []int           `json:"account_vms,omitempty"`
+	Pools      []PoolColumn    `json:"pools,omitempty"`
+	Networks   []NetworkColumn `json:"networks,omitempty"`
+	Models     *CPUColumn      `json:"models,omitempty"`
+
+	// Oldest is how old telemetry may be, of nodes that report more slowly because the fleet is large; 0: SuspectAfter.
+	Oldest time.Duration `json:"oldest,omitempty"`
+}
+
+// NodeKeyColumn is one declared node key: the value of each node.
+type NodeKeyColumn struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"`
+	Sticky bool      `json:"sticky,omitempty"`
+	Weight float64   `json:"weight,omitempty"`
+}
+
+// Standing is whether a node can be a candidate at all.
+type Standing uint8
+
+// The standings. Only Stands passes.
+const (
+	StandsUnheard Standing = iota // nothing has been heard of the node
+	Stands
+	StandsInMaintenance
+	StandsSuspect
+	StandsUnreachable
+	StandsDegraded
+	StandsDownInMaintenance // in maintenance, and it would not stand well without
+	StandsFenced            // proven to be off
+)
+
+// Known says which figures of a node are known.
+type Known uint8
+
+// What can be known of a node.
+const (
+	KnowsInventory Known = 1 << iota
+	KnowsDomains
+	KnowsTelemetry
+	KnowsFree
+	KnowsLoad
+)
+
+// Unknown stands for a special key that could not be measured. It is far from every value, so it contributes nothing.
+const Unknown = math.MaxFloat64 / 4
+
+// OldestTelemetry is how old telemetry may be for a placement to trust it.
+func (f *Figures) OldestTelemetry() time.Duration { return max(f.Oldest, model.SuspectAfter) }
+
+// Reason says in words why a node does not stand well; empty when nothing is said of it.
+func (f *Figures) Reason(i int) string {
+	if f.Reasons == nil {
+		return ""
+	}
+	return f.Reasons[i]
+}
+
+// Len is how many nodes there are.
+func (f *Figures) Len() int { return len(f.IDs) }
+
+// PromisedFree is what is left to promise on a node. It is negative on one that is promised beyond its limit.
+func (f *Figures) PromisedFree(i int) units.Bytes { return add(f.Promised[i], -f.Used[i]) }
+
+// Index finds a node by ID; false if it is not in the cluster.
+func (f *Figures) Index(id string) (int, bool) { return slices.BinarySearch(f.IDs, id) }
+
+// column is one list of figures, whatever they are of: gathering, choosing and copying go over all.
+type column struct {
+	gather func(into *Figures, nodes []*NodeView)
+	choose func(into, from *Figures, nodes []int)
+	copy   func(figures *Figures)
+}
+
+// columns has the lists of figures that are gathered node by node. A nil list stays nil, because older decisions do not have
+// all of them. What needs more than its node is gathered by ColumnsOf.
+var columns = []column{
+	columnOf(func(f *Figures) *[]string { return &f.IDs }, func(n *NodeView) string { return n.Node.ID }),
+	columnOf(func(f *Figures) *[]string { return &f.Names }, func(n *NodeView) string { return n.Node.Name }),
+	columnOf(func(f *Figures) *[]Standing { return &f.Standing }, standingOf),
+	columnOf(func(f *Figures) *[]string { return &f.Reasons }, nil),
+	columnOf(func(f *Figures) *[]Known { return &f.Known }, knownOf),
+	columnOf(func(f *Figures) *[]int64 { return &f.InventoryAt }, func(n *NodeView) int64 { return nanos(n.Facts.InventoryAt) }),
+	columnOf(func(f *Figures) *[]int64 { return &f.TelemetryAt }, func(n *NodeView) int64 { return nanos(n.Facts.TelemetryAt) }),
+	columnOf(func(f *Figures) *[]units.Bytes { return &f.Memory }, func(n *NodeView) units.Bytes { return n.Facts.Memory }),
+	columnOf(func(f *Figures) *[]float64 { return &f.RAMRatio }, func(n *NodeView) float64 { return n.Settings.RAMRatio }),
+	columnOf(func(f *Figures) *[]units.Bytes { return &f.Overhead }, func(n *NodeView) units.Bytes { return n.Settings.Overhead }),
+	columnOf(func(f *Figures) *[]units.Bytes { return &f.Promised }, func(n *NodeView) units.Bytes { return n.PromisedLimit }),
+	columnOf(func(f *Figures) *[]units.Bytes { return &f.Used }, func(n *NodeView) units.Bytes { return n.PromisedUsed }),
+	columnOf(func(f *Figures) *[]units.Bytes { return &f.Free }, func(n *NodeView) units.Bytes { return n.PhysicalFree }),
+	columnOf(func(f *Figures) *[]float64 { return &f.VCPULimit }, func(n *NodeView) float64 { return n.VCPULimit }),
+	columnOf(func(f *Figures) *[]int { return &f.VCPUs }, func(n *NodeView) int { return n.VCPUsUsed }),
+	columnOf(func(f *Figures) *[]float64 { return &f.Load }, nil),
+	columnOf(func(f *Figures) *[]int { return &f.Count }, func(n *NodeView) int { return len(n.Allocations) }),
+	columnOf(func(f *Figures) *[]bool { return &f.Management }, func(n *NodeView) bool { return n.Node.Management }),
+	columnOf(func(f *Figures) *[]int { return &f.CPUs }, func(n *NodeView) int { return n.Facts.CPUs }),
+	columnOf(func(f *Figures) *[]int { return &f.Coming }, (*NodeView).coming),
+	columnOf(func(f *Figures) *[]int { return &f.AccountVMs }, nil),
+}
+
+// columnOf describes a list of figures: where it is, and what a node has there; nil where a node alone does not say.
+func columnOf[T any](at func(*Figures) *[]T, of func(*NodeView) T) column {
+	return column{
+		gather: func(into *Figures, nodes []*NodeView) {
+			if of == nil {
+				return
+			}
+			values := make([]T, len(nodes))
+			for i, node := range nodes {
+				values[i] = of(node)
+			}
+			*at(into) = values
+		},
+		choose: func(into, from *Figures, nodes []int) { *at(into) = pickGiven(*at(from), nodes) },
+		copy:   func(figures *Figures) { *at(figures) = slices.Clone(*at(figures)) },
+	}
+}
+
+// Select copies the figures of some nodes, given by index in ascending order.
+func (f *Figures) Select(nodes []int) Figures {
+	picked := Figures{Oldest: f.Oldest, Cluster: f.Cluster}
+	for _, column := range columns {
+		column.choose(&picked, f, nodes)
+	}
+	for _, key := range f.NodeKeys {
+		key.Values = pick(key.Values, nodes)
+		picked.NodeKeys = append(picked.NodeKeys, key)
+	}
+	f.selectAround(&picked, nodes)
+	return picked
+}
+
+// Clone copies the figures so that they share no memory with the original.
+func (f *Figures) Clone() Figures {
+	copied := *f
+	for _, column := range columns {
+		column.copy(&copied)
+	}
+	copied.NodeKeys = slices.Clone(f.NodeKeys)
+	for i := range copied.NodeKeys {
+		copied.NodeKeys[i].Values = slices.Clone(copied.NodeKeys[i].Values)
+	}
+	f.cloneAround(&copied)
+	return copied
+}
+
+// pickGiven is pick of a list that older decisions do not have.
+func pickGiven[T any](list []T, nodes []int) []T {
+	if list == nil {
+		return nil
+	}
+	return pick(list, nodes)
+}
+
+func pick[T any](list []T, nodes []int) []T {
+	picked := make([]T, len(nodes))
+	for to, from := range nodes {
+		picked[to] = list[from]
+	}
+	return picked
+}

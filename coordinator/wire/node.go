@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"berth/coordinator/model"
+	"berth/coordinator/view"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// NodeReport is all that one node's message is made of.
+type NodeReport struct {
+	View      *view.NodeView
+	Inventory *berthv1.NodeInventory // as its agent last sent it; nil if it never did
+	Telemetry *berthv1.NodeTelemetry // nil if it never sent any
+	VMs       []string               // names of the VMs that the node holds, sorted
+	Declared  []model.NodeKey        // keys that all nodes of its cluster have
+	Drain     string                 // ID of the drain that runs; empty: none does
+	At        time.Time              // now, for ages
+}
+
+// Node makes the message of one node.
+func Node(report NodeReport) *berthv1.Node {
+	view := report.View
+	record := view.Node
+	message := &berthv1.Node{
+		Id:                record.ID,
+		Name:              record.Name,
+		Cluster:           record.Cluster,
+		State:             liveness(view.Facts.Liveness),
+		StateReason:       view.Facts.LivenessReason,
+		Maintenance:       record.Maintenance,
+		MaintenanceReason: record.MaintenanceReason,
+		Settings:          effective(view.Settings),
+		OwnSettings:       settings(record.Settings),
+		Inventory:         report.Inventory,
+		Telemetry:         report.Telemetry,
+		Vms:               report.VMs,
+		EnrolledAt:        timestamp(record.EnrolledAt),
+		Revision:          record.Revision,
+		Keys:              KeyValues(record, report.Declared),
+		OwnKeys:           OwnKeys(record),
+		Labels:            record.Labels,
+		Management:        record.Management,
+		Unbalanced:        record.Unbalanced,
+		PlanId:            report.Drain,
+		Fence:             fenceDevice(record.Fence),
+		Fencing:           fencing(record.Fencing),
+	}
+	if record.Fenced() {
+		message.State = berthv1.NodeState_NODE_STATE_FENCED
+		message.StateReason = record.Fencing.Message
+	}
+	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
+		message.Ledgers = ledgers(view)
+	}
+	if view.Facts.Telemetry {
+		message.TelemetryAgeSeconds = new(max(0, report.At.Sub(view.Facts.TelemetryAt).Seconds()))
+	}
+	return message
+}
+
+// fenceDevice makes the message of a device, without its secrets; nil when there is none.
+func fenceDevice(device model.FenceDevice) *berthv1.FenceDevice {
+	if device.IsZero() {
+		return nil
+	}
+	shown := device.Masked()
+	return &berthv1.FenceDevice{
+		Method: string(shown.Method), Program: shown.Program, Arguments: shown.Arguments, TimeoutSeconds: shown.Timeout.Seconds(),
+	}
+}
+
+// FenceDeviceFrom reads the device that a request carries, unchecked.
+func FenceDeviceFrom(message *berthv1.FenceDevice) model.FenceDevice {
+	return model.FenceDevice{
+		Method: model.FenceMethod(message.GetMethod()), Program: message.GetProgram(), Arguments: message.GetArguments(),
+		Timeout: time.Duration(message.GetTimeoutSeconds() * float64(time.Second)),
+	}
+}
+
+func fencing(f model.Fencing) *berthv1.Fencing {
+	if f == (model.Fencing{}) {
+		return nil
+	}
+	return &berthv1.Fencing{
+		Id: f.ID, Phase: string(f.Phase), Method: string(f.Method), Attempt: int32(f.Attempt), Caller: f.Caller, Message: f.Message,
+		AskedAt: timestamp(f.AskedAt), EndedAt: timestamp(f.EndedAt),
+	}
+}
+
+func liveness(l model.Liveness) berthv1.NodeState {
+	switch l {
+	case model.Up:
+		return berthv1.NodeState_NODE_STATE_UP
+	case model.Suspect:
+		return berthv1.NodeState_NODE_STATE_SUSPECT
+	case model.Unreachable:
+		return berthv1.NodeState_NODE_STATE_UNREACHABLE
+	case model.Degraded:
+		return berthv1.NodeState_NODE_STATE_DEGRADED
+	default:
+		return berthv1.NodeState_NODE_STATE_UNSPECIFIED
+	}
+}
+
+func effective(s model.EffectiveSettings) *berthv1.NodeSettings {
+	return settings(model.NodeSettings{RAMRatio: &s.RAMRatio, CPURatio: &s.CPURatio, Overhead: &s.Overhead})
+}
+
+func settings(s model.NodeSettings) *berthv1.NodeSettings {
+	return &berthv1.NodeSettings{RamRatio: s.RAMRatio, CpuRatio: s.CPURatio, OverheadBytes: (*int64)(s.Overhead)}
+}
+
+// SettingsFrom reads the settings that a request carries. Nil carries none.
+func SettingsFrom(message *berthv1.NodeSettings) model.NodeSettings {
+	if message == nil {
+		return model.NodeSettings{}
+	}
+	return model.NodeSettings{
+		RAMRatio: message.RamRatio,
+		CPURatio: message.CpuRatio,
+		Overhead: (*units.Bytes)(message.OverheadBytes),
+	}
+}
+
+func ledgers(view *view.NodeView) *berthv1.NodeLedgers {
+	message := &berthv1.NodeLedgers{
+		PromisedLimitBytes: int64(view.PromisedLimit),
+		PromisedUsedBytes:  int64(view.PromisedUsed),
+		PromisedFreeBytes:  int64(view.PromisedLimit - view.PromisedUsed),
+		VcpusLimit:         int64(math.Floor(view.VCPULimit)),
+		VcpusUsed:          int64(view.VCPUsUsed),
+		Vms:                int64(len(view.Allocations)),
+		BorrowedBytes:      int64(view.Borrowed),
+	}
+	if view.PhysicalKnown {
+		message.PhysicalFreeBytes = new(int64(view.PhysicalFree))
+	}
+	return message
+}
+
+// KeyValues are a node's values of the keys that its cluster declares.
+func KeyValues(node model.Node, declared []model.NodeKey) map[string]float64 {
+	values := make(map[string]float64, len(declared))
+	for _, k := range declared {
+		values[k.Name] = node.KeyValue(k)
+	}
+	return values
+}
+
+// OwnKeys are the names of the keys whose value was set on the node itself, sorted.
+func OwnKeys(node model.Node) []string { return slices.Sorted(maps.Keys(node.Keys)) }
+
+// timestamp is nil for the zero time, which stands for "not yet" and "unknown".
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// Brief leaves out of a node's message what is long and of little use in a list: the capabilities document, the CPU's
+// features and the telemetry of single domains. It changes copies only.
+func Brief(node *berthv1.Node) *berthv1.Node {
+	if node.Inventory != nil {
+		node.Inventory = proto.CloneOf(node.Inventory)
+		node.Inventory.CapabilitiesXml = ""
+		node.Inventory.CpuFeatures = nil
+	}
+	if node.Telemetry != nil {
+		node.Telemetry = proto.CloneOf(node.Telemetry)
+		node.Telemetry.Domains = nil
+	}
+	return node
+}

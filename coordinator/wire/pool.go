@@ -1,0 +1,36 @@
+package wire
+
+import (
+	"slices"
+
+	"berth/coordinator/view"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Pool makes the message of one storage pool, without what is in it. Name tells what people call a node.
+func Pool(pool view.PoolView, name func(node string) string) *berthv1.Pool {
+	message := &berthv1.Pool{
+		Name: pool.Record.Name, Cluster: pool.Cluster, Scope: string(pool.Settings.Scope), Source: pool.Settings.Source,
+		OverProvisioning: pool.Settings.OverProvisioning,
+	}
+	for _, share := range pool.Shares {
+		m := &berthv1.PoolShare{
+			CapacityBytes: int64(share.Capacity), AvailableBytes: int64(share.Available), PromisedBytes: int64(share.Promised),
+			LimitBytes: int64(share.Limit), Disks: int32(share.Disks),
+		}
+		for _, node := range share.Nodes {
+			m.Nodes = append(m.Nodes, name(node))
+		}
+		for _, lacks := range share.Missing {
+			m.Missing = append(m.Missing, name(lacks.Node)+": "+lacks.String())
+		}
+		slices.Sort(m.Nodes)
+		slices.Sort(m.Missing)
+		message.Shares = append(message.Shares, m)
+	}
+	// A share of a local pool is one node's: they come by name, as nodes do elsewhere.
+	slices.SortStableFunc(message.Shares, func(a, b *berthv1.PoolShare) int {
+		return slices.Compare(slices.Concat(a.GetNodes(), a.GetMissing()), slices.Concat(b.GetNodes(), b.GetMissing()))
+	})
+	return message
+}

@@ -1,0 +1,147 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"berth/agent/jobs"
+)
+
+// armed says that the agent dies at its next journal entry, and whether that one is on the disk then.
+type armed int
+
+const (
+	unarmed armed = iota
+	beforeEntry
+	afterEntry
+)
+
+// disk is what is left of a journal when its agent dies: everything that was synced.
+type disk struct {
+	world   *World
+	host    *host
+	buckets map[string]map[string][]byte
+}
+
+// journal is the disk as one life of the agent has it open.
+type journal struct {
+	*disk
+	life *life
+}
+
+var errDead = errors.New("the agent is dead")
+
+// View implements jobs.Storage.
+func (j journal) View(read func(jobs.Tx) error) error {
+	if j.life.dead {
+		return errDead
+	}
+	return read(&tx{disk: j.disk})
+}
+
+// Update implements jobs.Storage.
+func (j journal) Update(change func(jobs.Tx) error) error {
+	w, h := j.world, j.host
+	if j.life.dead {
+		return errDead
+	}
+	if h.armed == beforeEntry {
+		h.armed = unarmed
+		w.kill(j.life, w.between(w.mix.AgentBack/4, w.mix.AgentBack))
+		return errDead
+	}
+	t := &tx{disk: j.disk}
+	if err := change(t); err != nil {
+		t.undo()
+		return err
+	}
+	if w.chance(w.mix.JournalFails) {
+		t.undo()
+		return errors.New("no space left on device")
+	}
+	if h.armed == afterEntry && t.changed() {
+		h.armed = unarmed
+		w.kill(j.life, w.between(w.mix.AgentBack/4, w.mix.AgentBack))
+		return errDead
+	}
+	return nil
+}
+
+// Close implements jobs.Storage.
+func (j journal) Close() error { return nil }
+
+type tx struct {
+	*disk
+	before []before
+}
+
+type before struct {
+	bucket, key string
+	value       []byte // nil: there was none
+}
+
+func (t *tx) changed() bool { return len(t.before) > 0 }
+
+func (t *tx) undo() {
+	for _, was := range slices.Backward(t.before) {
+		if was.value == nil {
+			delete(t.buckets[was.bucket], was.key)
+		} else {
+			t.buckets[was.bucket][was.key] = was.value
+		}
+	}
+}
+
+// Bucket implements jobs.Tx.
+func (t *tx) Bucket(name string) jobs.Bucket {
+	if t.buckets[name] == nil {
+		t.buckets[name] = map[string][]byte{}
+	}
+	return bucket{t, name}
+}
+
+type bucket struct {
+	tx   *tx
+	name string
+}
+
+// Get implements jobs.Bucket.
+func (b bucket) Get(key []byte) []byte { return b.tx.buckets[b.name][string(key)] }
+
+// Put implements jobs.Bucket. What orders are compared with only grows (I3).
+func (b bucket) Put(key, value []byte) error {
+	was := b.Get(key)
+	if w := b.tx.world; b.name != "intents" && b.name != "answers" && len(was) == 8 &&
+		binary.BigEndian.Uint64(value) < binary.BigEndian.Uint64(was) {
+		w.broken("I3", string(key), "%s goes back from %x to %x in the journal of %s", b.name, was, value, b.tx.host.id)
+	}
+	b.tx.before = append(b.tx.before, before{b.name, string(key), was})
+	b.tx.buckets[b.name][string(key)] = bytes.Clone(value)
+	return nil
+}
+
+// Delete implements jobs.Bucket.
+func (b bucket) Delete(key []byte) error {
+	if was := b.Get(key); was != nil {
+		b.tx.before = append(b.tx.before, before{b.name, string(key), was})
+		delete(b.tx.buckets[b.name], string(key))
+	}
+	return nil
+}
+
+// ForEach implements jobs.Bucket.
+func (b bucket) ForEach(visit func(key, value []byte) error) error {
+	keys := make([]string, 0, len(b.tx.buckets[b.name]))
+	for key := range b.tx.buckets[b.name] {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if err := visit([]byte(key), b.tx.buckets[b.name][key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+)
+
+// How long libvirt's calls take at most, as the real one's do.
+const (
+	queryLimit = 5 * time.Second
+	busyLimit  = 30 * time.Second // row "a call on a VM with a running job"
+)
+
+// libvirt is a host's libvirt as one life of its agent sees it. Storage and consoles are not simulated.
+type libvirt struct {
+	hypervisor.Hypervisor
+	host *host
+	life *life
+}
+
+var (
+	errGone  = fmt.Errorf("%w: the daemon is away", hypervisor.ErrUnavailable)
+	errStuck = fmt.Errorf("%w: no answer in time", hypervisor.ErrUnavailable)
+	errLost  = fmt.Errorf("%w: the connection broke", hypervisor.ErrAmbiguous)
+)
+
+func (l *libvirt) clock() scheduler { return scheduler{world: l.host.world, life: l.life} }
+
+// Connected implements hypervisor.Hypervisor.
+func (l *libvirt) Connected() (bool, error) {
+	if l.host.up {
+		return true, nil
+	}
+	return false, errGone
+}
+
+// query waits until the daemon can be asked.
+func (l *libvirt) query(ctx context.Context) error {
+	w, h := l.host.world, l.host
+	limited, cancel := l.clock().Limit(ctx, queryLimit)
+	defer cancel()
+	if l.life.dead {
+		return errGone
+	}
+	if w.chance(200) {
+		if _, err := l.clock().Wait(limited, nil, w.between(time.Millisecond, 20*time.Millisecond)); err != nil {
+			return errGone
+		}
+	}
+	daemon := h.daemon
+	for h.up && h.hung && h.daemon == daemon {
+		if _, err := l.clock().Wait(limited, h.moment, 0); err != nil {
+			return errStuck
+		}
+	}
+	if !h.up || h.daemon != daemon {
+		return errGone
+	}
+	return nil
+}
+
+// change asks the daemon for something that changes a domain.
+func (l *libvirt) change(ctx context.Context, kind, uuid string, effect func() error) error {
+	w, h := l.host.world, l.host
+	if l.life.dead || ctx.Err() != nil {
+		return errGone // it was not asked
+	}
+	if !h.up {
+		return errGone
+	}
+	w.note("call "+kind, h.id, uuid, "")
+	daemon := h.daemon
+	if _, err := l.clock().Wait(ctx, nil, w.between(time.Millisecond, 50*time.Millisecond)); err != nil {
+		if h.daemon == daemon && h.up && w.chance(500) { // the call had left, the caller is dead
+			_ = effect()
+		}
+		return errLost
+	}
+	for h.up && h.hung && h.daemon == daemon {
+		if _, err := l.clock().Wait(ctx, h.moment, 0); err != nil {
+			if w.chance(w.mix.LateCalls) {
+				h.queue = append(h.queue, func() { _ = effect() })
+			}
+			return errLost
+		}
+	}
+	switch {
+	case h.daemon != daemon || !h.up:
+		return errLost
+	case w.chance(w.mix.CallFails):
+		return errors.New("internal error: unable to execute QEMU command")
+	}
+	err := effect()
+	switch {
+	case w.chance(w.mix.AnswersLost):
+		return errLost
+	case err == nil && w.chance(200): // the answer takes its time
+		if _, waited := l.clock().Wait(ctx, nil, w.between(time.Millisecond, 100*time.Millisecond)); waited != nil {
+			return errLost
+		}
+	}
+	return err
+}
+
+// Host implements hypervisor.Hypervisor.
+func (l *libvirt) Host(ctx context.Context) (hypervisor.HostInfo, error) {
+	if err := l.query(ctx); err != nil {
+		return hypervisor.HostInfo{}, err
+	}
+	return hypervisor.HostInfo{HostName: l.host.id, CapabilitiesXML: capabilities, MemoryBytes: l.host.memory, CPUs: 64}, nil
+}
+
+const capabilities = `<capabilities><host><uuid>11111111-2222-4333-8444-555555555555</uuid><cpu><arch>x86_64</arch>` +
+	`<topology sockets='1' cores='64' threads='1'/></cpu></host><guest><os_type>hvm</os_type><arch name='x86_64'>` +
+	`<machine>q35</machine><domain type='kvm'/></arch></guest></capabilities>`
+
+// Lookup implements hypervisor.Hypervisor.
+func (l *libvirt) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	if err := l.query(ctx); err != nil {
+		return hypervisor.Domain{}, err
+	}
+	if d := l.host.domains[uuid]; d != nil {
+		return d.Domain, nil
+	}
+	return hypervisor.Domain{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+}
+
+// Domains implements hypervisor.Hypervisor.
+func (l *libvirt) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+	if err := l.query(ctx); err != nil {
+		return nil, err
+	}
+	var all []hypervisor.Domain
+	for _, d := range l.host.sorted() {
+		all = append(all, d.Domain)
+	}
+	return all, nil
+}
+
+// XML implements hypervisor.Hypervisor.
+func (l *libvirt) XML(ctx context.Context, uuid string) (string, error) {
+	if err := l.query(ctx); err != nil {
+		return "", err
+	}
+	if d := l.host.domains[uuid]; d != nil {
+		return d.xml, nil
+	}
+	return "", fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+}
+
+// Start implements hypervisor.Hypervisor.
+func (l *libvirt) Start(ctx context.Context, xml string) error {
+	w, h := l.host.world, l.host
+	read, err := readXML(xml)
+	if err != nil {
+		return err
+	}
+	var launched *domain
+	err = l.change(ctx, "start", read.UUID, func() error {
+		switch {
+		case h.domains[read.UUID] != nil:
+			return fmt.Errorf("%w: %s", hypervisor.ErrExists, read.UUID)
+		case h.free() < read.MemoryBytes || w.chance(w.mix.StartFails):
+			return fmt.Errorf("%w: %d bytes", hypervisor.ErrNoMemory, read.MemoryBytes)
+		}
+		w.ordered(h, read.UUID, read.Epoch, "start")
+		launched = h.launch(read, xml)
+		begun := launched
+		w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
+			if h.domains[read.UUID] == begun && begun.State == hypervisor.Starting {
+				h.set(begun, hypervisor.Running, "booted")
+				h.stir()
+			}
+		})
+		return nil
+	})
+	for daemon := h.daemon; err == nil && h.domains[read.UUID] == launched && launched.State == hypervisor.Starting; {
+		if _, waited := l.clock().Wait(ctx, h.moment, 0); waited != nil || h.daemon != daemon {
+			return errLost
+		}
+	}
+	return err
+}
+
+// Shutdown implements hypervisor.Hypervisor.
+func (l *libvirt) Shutdown(ctx context.Context, uuid string) error {
+	w, h := l.host.world, l.host
+	return l.change(ctx, "shutdown", uuid, func() error {
+		d := h.domains[uuid]
+		switch {
+		case d == nil:
+			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+		case d.State != hypervisor.Running:
+			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+		}
+		w.ends(d, "shutdown")
+		if w.chance(700) { // others do not listen
+			w.after(w.between(100*time.Millisecond, 20*time.Second), func() {
+				if h.domains[uuid] == d && d.State == hypervisor.Running {
+					w.excuse(uuid) // whatever the stop has come to
+					h.remove(d, "shut down")
+				}
+			})
+		}
+		return nil
+	})
+}
+
+func (h *host) find(uuid string, epoch uint64) (*domain, error) {
+	d := h.domains[uuid]
+	switch {
+	case d == nil:
+		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+	case d.Epoch != epoch:
+		return nil, fmt.Errorf("%w: it has %d, not %d", hypervisor.ErrOtherEpoch, d.Epoch, epoch)
+	}
+	return d, nil
+}
+
+// Destroy implements hypervisor.Hypervisor.
+func (l *libvirt) Destroy(ctx context.Context, uuid string, epoch uint64) error {
+	w, h := l.host.world, l.host
+	stops := w.isStopping(uuid, h)
+	return l.change(ctx, "destroy", uuid, func() error {
+		d, err := h.find(uuid, epoch)
+		if err != nil {
+			return err
+		}
+		if stops {
+			w.excuse(uuid) // whatever the stop has come to, when a daemon that hung carries it out
+		}
+		w.ends(d, "destroy")
+		h.remove(d, "destroyed")
+		return nil
+	})
+}
+
+// Resume implements hypervisor.Hypervisor.
+func (l *libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
+	w, h := l.host.world, l.host
+	if d := h.domains[uuid]; d != nil && d.move != nil {
+		if over, err := l.clock().Wait(ctx, d.move.ended, busyLimit); err != nil || !over {
+			return fmt.Errorf("%w: a migration", hypervisor.ErrBusy)
+		}
+	}
+	return l.change(ctx, "resume", uuid, func() error {
+		d, err := h.find(uuid, epoch)
+		switch {
+		case err != nil:
+			return err
+		case d.move != nil:
+			return fmt.Errorf("%w: a migration", hypervisor.ErrBusy)
+		case d.State != hypervisor.Paused && d.State != hypervisor.PausedMigration:
+			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+		}
+		w.ordered(h, uuid, epoch, "resume")
+		if d.byOwner {
+			w.broken("I9", uuid, "%s resumes the guest that its owner has paused", h.id)
+		}
+		h.set(d, hypervisor.Running, "unpaused")
+		return nil
+	})
+}
+
+// Mark implements hypervisor.Hypervisor.
+func (l *libvirt) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
+	return l.change(ctx, "mark", uuid, func() error {
+		d := l.host.domains[uuid]
+		if d == nil {
+			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+		}
+		d.Managed, d.Epoch, d.OperationID = true, mark.Epoch, mark.Operation
+		l.host.changed(d)
+		return nil
+	})
+}
+
+// Migrate implements hypervisor.Hypervisor.
+func (l *libvirt) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
+	h := l.host
+	var m *move
+	err := l.change(ctx, "migrate", uuid, func() (err error) {
+		m, err = h.migrate(uuid, options)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for daemon := h.daemon; !m.over; {
+		if h.daemon != daemon {
+			return errLost
+		}
+		if _, err := l.clock().Wait(ctx, h.moment, 0); err != nil {
+			return errLost
+		}
+	}
+	return m.err
+}
+
+// Job implements hypervisor.Hypervisor.
+func (l *libvirt) Job(ctx context.Context, uuid string, completed bool) (hypervisor.Job, error) {
+	if err := l.query(ctx); err != nil {
+		return hypervisor.Job{}, err
+	}
+	h := l.host
+	if completed {
+		if job, known := h.completed[uuid]; known {
+			return job, nil
+		}
+		return hypervisor.Job{}, fmt.Errorf("%w: no completed job", hypervisor.ErrNotFound)
+	}
+	d := h.domains[uuid]
+	switch {
+	case d == nil:
+		return hypervisor.Job{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
+	case d.move == nil:
+		return hypervisor.Job{}, nil
+	}
+	m, total := d.move, d.MemoryBytes
+	elapsed := h.world.now.Sub(m.began)
+	left := max(total-int64(float64(total)*float64(elapsed)/float64(m.copying+1)), 0)
+	return hypervisor.Job{Active: true, Elapsed: elapsed, DataTotal: total, DataProcessed: total - left, DataRemaining: left}, nil
+}
+
+// AbortJob implements hypervisor.Hypervisor.
+func (l *libvirt) AbortJob(ctx context.Context, uuid string) error {
+	return l.change(ctx, "abort", uuid, func() error {
+		d := l.host.domains[uuid]
+		if d == nil || d.move == nil || d.move.source != l.host {
+			return fmt.Errorf("%w: no job to abort", hypervisor.ErrInvalidState)
+		}
+		return d.move.abort()
+	})
+}
+
+// readXML reads what matters of a domain's document.
+func readXML(xml string) (hypervisor.Domain, error) {
+	info, err := domxml.Parse(xml)
+	if err != nil {
+		return hypervisor.Domain{}, fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
+	}
+	mark, managed := domxml.Metadata(xml)
+	return hypervisor.Domain{
+		UUID: strings.ToLower(info.UUID), Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
+		Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation,
+	}, nil
+}

@@ -1,0 +1,425 @@
+package faults
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/evidence"
+	"berth/coordinator/inventory"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// member is a coordinator. Of all that take themselves for the leader, one can commit.
+type member struct {
+	world    *World
+	id       string
+	alive    bool
+	frozen   bool
+	later    []func()
+	term     uint64 // of its leadership; 0: it follows
+	since    time.Time
+	stale    *state.Snapshot // what it still sees, when it was deposed and does not know
+	sessions map[string]*session
+	runners  map[string]*runner
+	pending  []*proposal
+	offset   time.Duration // of its wall clock
+
+	// What a leader knows and does where nodes are fenced.
+	facts     *inventory.Store
+	heard     map[string]time.Time // by node: when it heard it last
+	fencer    *fencing.Fencer
+	restarter evidence.Restarter
+	follower  evidence.Follower
+	asking    map[string]bool // tasks about VMs that agents are asked for, by what, node and VM
+	open      int             // commands of its loops that are under way
+}
+
+func (m *member) leads() bool { return m.alive && m.term != 0 }
+
+// now is the wall clock, which jumps.
+func (m *member) now() time.Time { return m.world.now.Add(m.offset) }
+
+func (m *member) view() *state.Snapshot {
+	if m.stale != nil {
+		return m.stale
+	}
+	return m.world.store.Snapshot()
+}
+
+// awake lets something happen at a member when it runs.
+func (w *World) awake(m *member, what func()) {
+	switch {
+	case !m.alive:
+	case m.frozen:
+		m.later = append(m.later, what)
+	default:
+		what()
+	}
+}
+
+// proposal is a command on its way into the log.
+type proposal struct {
+	command state.Command
+	done    func(state.Result, error)
+	settled bool
+}
+
+// propose replicates a command. Done hears what came of it, if the member lives and leads to hear it.
+func (m *member) propose(command state.Command, done func(state.Result, error)) {
+	w := m.world
+	p := &proposal{command: command, done: done}
+	m.pending = append(m.pending, p)
+	term := m.term
+	w.after(w.between(500*time.Microsecond, 20*time.Millisecond), func() {
+		if p.settled || w.leader != m || m.stale != nil || m.term != term {
+			return // lost with the leadership, or it hangs until the member notices
+		}
+		p.settled = true
+		m.pending = slices.DeleteFunc(m.pending, func(other *proposal) bool { return other == p })
+		result := w.apply(command)
+		if w.chance(20) { // the outcome was not known, and the same command came again
+			if again := w.apply(command); again != result && (again.Refusal == nil) != (result.Refusal == nil) {
+				w.broken("key", command.Key, "the same command gave %+v, then %+v", result, again)
+			}
+		}
+		w.after(w.between(100*time.Microsecond, 10*time.Millisecond), func() {
+			w.awake(m, func() {
+				if m.term == term {
+					done(result, nil)
+				}
+			})
+		})
+	})
+}
+
+// elect finds a leader in a while.
+func (w *World) elect(least, most time.Duration) {
+	w.after(w.between(least, most), func() {
+		if w.leader != nil {
+			return
+		}
+		var able []*member
+		for _, m := range w.members {
+			if m.alive && !m.frozen && m.term == 0 {
+				able = append(able, m)
+			}
+		}
+		if len(able)*2 <= len(w.members) {
+			w.elect(least, most)
+			return
+		}
+		w.lead(able[w.random.IntN(len(able))])
+	})
+}
+
+func (w *World) lead(m *member) {
+	w.term++
+	w.leader = m
+	m.term, m.stale, m.since = w.term, nil, w.now
+	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
+	w.note("leads", m.id, "", "")
+	if w.fencing {
+		m.listen()
+		m.watch()
+	}
+	m.takeUp()
+}
+
+// takeUp drives what the records say is at work.
+func (m *member) takeUp() {
+	for _, op := range m.view().LiveOperations() {
+		if op.Result != operation.Parked {
+			m.drive(op.ID)
+		}
+	}
+}
+
+// depose takes the leadership away. What it has proposed is in the log or not; it does not know that it leads no more until it
+// notices.
+func (w *World) depose(m *member) {
+	if w.leader != m {
+		return
+	}
+	w.note("deposed", m.id, "", "")
+	for _, p := range m.pending {
+		if !p.settled && w.chance(500) {
+			w.apply(p.command)
+		}
+		p.settled = true
+	}
+	m.pending = nil
+	m.stale = w.store.Snapshot()
+	w.leader = nil
+}
+
+// stepDown is the moment at which a member notices.
+func (w *World) stepDown(m *member) {
+	if m.term == 0 {
+		return
+	}
+	w.depose(m)
+	w.note("steps down", m.id, "", "")
+	m.term, m.stale = 0, nil
+	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
+		s := m.sessions[id]
+		w.after(w.between(time.Millisecond, 200*time.Millisecond), func() { w.hangUp(s) })
+	}
+	m.sessions, m.runners = map[string]*session{}, map[string]*runner{}
+}
+
+func (w *World) crashMember(m *member) {
+	if !m.alive {
+		return
+	}
+	w.note("coordinator dies", m.id, "", "")
+	led := w.leader == m
+	w.stepDown(m)
+	m.alive, m.frozen, m.later = false, false, nil
+	if led {
+		w.elect(time.Second, 3*time.Second)
+	}
+}
+
+func (w *World) freezeMember(m *member) {
+	if !m.alive || m.frozen {
+		return
+	}
+	w.note("coordinator freezes", m.id, "", "")
+	m.frozen = true
+	if w.leader == m {
+		w.depose(m)
+		w.elect(time.Second, 3*time.Second)
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
+		s := m.sessions[id]
+		w.after(w.between(2*time.Second, 25*time.Second), func() {
+			if m.frozen {
+				w.hangUp(s)
+			}
+		})
+	}
+}
+
+// thawMember lets it go on where it was: an old leader works for a moment before it notices.
+func (w *World) thawMember(m *member) {
+	if !m.alive || !m.frozen {
+		return
+	}
+	w.note("coordinator thaws", m.id, "", "")
+	m.frozen = false
+	for _, what := range m.later {
+		w.after(0, func() { w.awake(m, what) })
+	}
+	m.later = nil
+	if m.stale != nil {
+		w.after(w.between(0, 3*time.Second), func() { w.stepDown(m) })
+	}
+}
+
+// isolate cuts a leader off from the other coordinators, not from the agents.
+func (w *World) isolate(m *member) {
+	if w.leader != m || len(w.members) == 1 {
+		return
+	}
+	w.depose(m)
+	term := m.term
+	w.after(w.between(500*time.Millisecond, 5*time.Second), func() {
+		if m.term == term {
+			w.stepDown(m)
+		}
+	})
+	w.elect(time.Second, 3*time.Second)
+}
+
+// connected is an agent's hello.
+func (m *member) connected(s *session, hello *berthv1.Hello, sequence uint64) {
+	if !s.open || m.term != s.term {
+		m.world.hangUp(s)
+		return
+	}
+	s.served = true
+	m.sessions[s.life.host.id] = s
+	if w := m.world; w.fencing {
+		if m.welcome(s, hello, sequence); !s.open {
+			return
+		}
+		w.after(w.between(100*time.Microsecond, w.mix.Delay), func() { w.report(s) })
+	}
+	m.wakeAll()
+}
+
+func (m *member) answered(s *session, answer operation.Answer) {
+	if m.term != s.term || m.sessions[s.life.host.id] != s && !m.world.mix.Wild {
+		return
+	}
+	if r := m.runners[answer.Operation]; r != nil {
+		r.take(m.world.heard(answer))
+	}
+}
+
+// runner drives one operation, as control's does.
+type runner struct {
+	member  *member
+	id      string
+	driver  *operation.Driver
+	turn    uint64 // of waiting
+	busy    bool   // a step is being committed
+	kicked  bool   // meanwhile something has happened
+	answers []operation.Answer
+}
+
+func (m *member) drive(id string) {
+	if m.term == 0 || m.runners[id] != nil {
+		return
+	}
+	r := &runner{member: m, id: id, driver: operation.NewDriver(uint16(m.world.random.Uint32()))}
+	m.runners[id] = r
+	m.world.after(0, func() { m.world.awake(m, r.look) })
+}
+
+func (r *runner) isVoid() bool { return r.member.runners[r.id] != r }
+
+func (r *runner) wake() {
+	if r.busy {
+		r.kicked = true
+		return
+	}
+	r.look()
+}
+
+func (r *runner) look() {
+	m := r.member
+	w := m.world
+	if r.isVoid() || r.busy {
+		return
+	}
+	r.turn++
+	snapshot := m.view()
+	op, known := snapshot.Operation(r.id)
+	if !known {
+		delete(m.runners, r.id)
+		return
+	}
+	vm, _ := snapshot.VM(op.VM)
+	todo := r.driver.Look(m.inputOf(snapshot, op, vm), m.now())
+	switch {
+	case todo.Over:
+		delete(m.runners, r.id)
+	case todo.Place:
+		r.place(snapshot, op, vm)
+	case todo.Commit != nil:
+		r.commit(op, vm, *todo.Commit)
+	default:
+		for _, order := range todo.Orders {
+			// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
+			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
+				continue
+			}
+			if s := m.sessions[order.Node]; s != nil {
+				s.order(w, m.term, order)
+			}
+		}
+		for _, order := range todo.Cancels {
+			if s := m.sessions[order.Node]; s != nil {
+				w.down(s, func() { s.life.jobs.Cancel(order.Operation, order.Step) })
+			}
+		}
+		r.lookAgain(todo.Pause)
+	}
+}
+
+func (r *runner) lookAgain(after time.Duration) {
+	m, turn := r.member, r.turn
+	m.world.after(after, func() {
+		m.world.awake(m, func() {
+			if r.turn == turn {
+				r.look()
+			}
+		})
+	})
+}
+
+// take feeds an answer to the driver; while a step is being committed it waits.
+func (r *runner) take(answer operation.Answer) {
+	if r.busy {
+		if len(r.answers) < 16 {
+			r.answers = append(r.answers, answer)
+		}
+		return
+	}
+	if next, moved := r.driver.Answer(answer, r.member.now()); moved {
+		r.commit(next.Operation, next.VM, next)
+	}
+}
+
+// commit makes a step durable and goes on. Op and VM are those that it was decided on: their revisions are expected.
+func (r *runner) commit(op operation.Operation, vm model.VM, next operation.Next, read ...state.Expectation) {
+	m := r.member
+	r.busy = true
+	r.turn++
+	command := state.Command{
+		Key: m.world.newKey(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
+		Expect: append([]state.Expectation{
+			{Table: state.Operations, ID: op.ID, Revision: op.Revision}, {Table: state.VMs, ID: vm.ID, Revision: vm.Revision},
+		}, read...),
+		Operations: []operation.Operation{next.Operation},
+	}
+	if next.DeleteVM {
+		command.Delete = []state.Record{{Table: state.VMs, ID: vm.ID}}
+	} else {
+		command.VMs = []model.VM{next.VM}
+	}
+	m.propose(command, func(result state.Result, err error) {
+		if r.isVoid() {
+			return
+		}
+		r.busy = false
+		switch {
+		case err != nil:
+			r.lookAgain(operation.LookEvery)
+			return
+		case result.Refusal != nil && result.Refusal.Code != state.Stale:
+			m.world.broken("refused", op.ID, "a step was refused: %s", result.Refusal.Message)
+		}
+		r.look()
+		waiting := r.answers
+		r.answers = nil
+		for _, answer := range waiting {
+			if !r.isVoid() {
+				r.take(answer)
+			}
+		}
+		if r.kicked && !r.isVoid() {
+			r.kicked = false
+			r.wake()
+		}
+	})
+}
+
+// place finds the next node for a start.
+func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm model.VM) {
+	m := r.member
+	if op.Cancel {
+		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; not placed again because it was cancelled", m.now()))
+		return
+	}
+	node := m.choose(snapshot, vm, op.Pinned, op.Excluded)
+	switch {
+	case node == nil && m.world.now.Sub(m.since) < model.SessionGrace:
+		r.lookAgain(time.Second)
+	case node == nil:
+		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))
+	default:
+		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, node), m.now()), unmoved(node))
+	}
+}
+
+// unmoved expects a node to be as it was when it was chosen.
+func unmoved(node *model.Node) state.Expectation {
+	return state.Expectation{Table: state.Nodes, ID: node.ID, Revision: node.Revision}
+}

@@ -1,0 +1,207 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+// choose is a simple placement: any node that is heard and has room.
+func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, excluded []string) *model.Node {
+	var fit []model.Node
+	used := usage(snapshot)
+	for _, p := range m.pending { // decisions see the ones before them, as control's do
+		for i := range p.command.Operations {
+			op := &p.command.Operations[i]
+			was, _ := snapshot.Operation(op.ID)
+			if reservation, holds := op.Reservation(); holds && was.Target != op.Target {
+				used[reservation.Node] += reservation.Memory
+			}
+		}
+	}
+	for _, node := range snapshot.Nodes() {
+		h := m.world.host(node.ID)
+		heard := m.sessions[node.ID] != nil || m.world.chance(20)
+		if m.world.fencing {
+			heard = m.placeable(&node)
+		}
+		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
+			used[node.ID]+vm.Spec.Memory > h.capacity() {
+			continue
+		}
+		fit = append(fit, node)
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return &fit[m.world.random.IntN(len(fit))]
+}
+
+// parallelStarts is how many starts a host works on at a time: few, so that many runs have a queue.
+const parallelStarts = 2
+
+// target is a node for a start, with how many starts come before it there.
+func (m *member) target(snapshot *state.Snapshot, node *model.Node) operation.Target {
+	working, queue := snapshot.StartsOn(node.ID)
+	waiting := len(queue) + m.startsUnderWay(snapshot, node.ID, "")
+	return operation.Target{Node: node.ID, Name: node.Name, Behind: operation.Behind(working, waiting, parallelStarts)}
+}
+
+// startsUnderWay is how many starts on a node are decided and not in the log yet, of those that come to this phase; empty: any.
+func (m *member) startsUnderWay(snapshot *state.Snapshot, node string, phase operation.Phase) (n int) {
+	for _, p := range m.pending {
+		for i := range p.command.Operations {
+			op := &p.command.Operations[i]
+			was, _ := snapshot.Operation(op.ID)
+			if op.Kind == operation.Start && op.Live() && op.Target == node && was.Target != node && (phase == "" || op.Phase == phase) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// usage is the memory that is promised on each node.
+func usage(snapshot *state.Snapshot) map[string]units.Bytes {
+	used := map[string]units.Bytes{}
+	for _, vm := range snapshot.VMs() {
+		if vm.Holder != "" {
+			used[vm.Holder] += vm.Spec.Memory
+		}
+	}
+	for _, op := range snapshot.LiveOperations() {
+		if reservation, holds := op.Reservation(); holds {
+			if vm, _ := snapshot.VM(op.VM); vm.Holder != reservation.Node {
+				used[reservation.Node] += reservation.Memory
+			}
+		}
+	}
+	return used
+}
+
+// start, stop, migrate and cancel are what operators ask for, with the checks that control makes.
+
+func (m *member) start(name string, memory units.Bytes) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists {
+		id := w.uuid(name)
+		last := snapshot.LastEpoch(id)
+		vm = model.VM{
+			ID: id, Name: name, Spec: model.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
+			HA: w.available[id],
+		}
+	}
+	if vm.Operation != "" || vm.Holder != "" || w.fencing && m.showing(snapshot, vm) {
+		return
+	}
+	if node := m.choose(snapshot, vm, "", nil); node != nil {
+		vm.Restarts, vm.RestartedAt = 0, time.Time{}
+		m.beginStart(vm, vm.Revision, node, false)
+	}
+}
+
+// beginStart begins a start that was decided, of a VM whose record has the revision.
+func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, restart bool) {
+	at := m.now()
+	op := operation.Operation{
+		ID: m.world.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: revision == 0,
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Restart: restart, CreatedAt: at,
+	}
+	next := operation.Place(op, vm, m.target(m.view(), node), at)
+	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = model.Running, op.ID, "", model.Condition{}
+	m.begin(next, revision, unmoved(node))
+}
+
+func (m *member) stop(name string, force bool) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists || vm.Operation != "" || vm.Holder == "" {
+		return
+	}
+	at := m.now()
+	op := operation.Operation{
+		ID: w.newID("stop"), Kind: operation.Stop, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
+		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, Grace: 10 * time.Second, CreatedAt: at, UpdatedAt: at,
+	}
+	before := vm.Revision
+	vm.Operation = op.ID
+	m.begin(operation.Next{Operation: op, VM: vm}, before)
+}
+
+func (m *member) migrate(name string) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil {
+		return
+	}
+	node := m.choose(snapshot, vm, "", nil)
+	if node == nil {
+		return
+	}
+	at := m.now()
+	vm.LastEpoch++
+	op := operation.Operation{
+		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
+		SourceBoot: m.sessions[vm.Holder].life.boot,
+		Target:     node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).uri(), CreatedAt: at, UpdatedAt: at,
+	}
+	before := vm.Revision
+	vm.Operation = op.ID
+	m.begin(operation.Next{Operation: op, VM: vm}, before, unmoved(node))
+}
+
+func (m *member) cancel(name string) {
+	snapshot := m.view()
+	vm, _ := snapshot.VMByName(name)
+	op, known := snapshot.Operation(vm.Operation)
+	if !known || !op.Live() || op.Kind == operation.Stop || op.Result == operation.Parked {
+		return
+	}
+	before := op.Revision
+	op.Cancel, op.UpdatedAt = true, m.now()
+	m.propose(state.Command{
+		Key: m.world.newKey(), Kind: "cancel operation", Caller: "sim", At: op.UpdatedAt,
+		Expect:     []state.Expectation{{Table: state.Operations, ID: op.ID, Revision: before}},
+		Operations: []operation.Operation{op},
+	}, func(result state.Result, err error) {
+		if r := m.runners[op.ID]; r != nil && err == nil && result.Refusal == nil {
+			r.wake()
+		}
+	})
+}
+
+func (m *member) begin(next operation.Next, vmRevision uint64, read ...state.Expectation) {
+	op := next.Operation
+	m.propose(state.Command{
+		Key: op.ID, Kind: string(op.Kind) + " vm", Caller: op.Caller, At: op.UpdatedAt,
+		Expect: append([]state.Expectation{
+			{Table: state.VMs, ID: op.VM, Revision: vmRevision}, {Table: state.Operations, ID: op.ID},
+		}, read...),
+		VMs: []model.VM{next.VM}, Operations: []operation.Operation{op},
+	}, func(result state.Result, err error) {
+		switch {
+		case err != nil || result.Refusal != nil && result.Refusal.Code == state.Stale:
+		case result.Refusal != nil:
+			m.world.broken("refused", op.ID, "an operation was refused: %s", result.Refusal.Message)
+		default:
+			m.drive(op.ID)
+		}
+	})
+}
+
+func (w *World) newID(kind string) string {
+	w.ids++
+	return fmt.Sprintf("%s-%04d", kind, w.ids)
+}
+
+func (w *World) newKey() string {
+	w.ids++
+	return fmt.Sprintf("key-%06d", w.ids)
+}
