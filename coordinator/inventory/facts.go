@@ -44,6 +44,9 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		facts.KSMSaved = amount(n.telemetry.KsmSavedBytes)
 		facts.Load1 = figure(n.telemetry.Load1)
 		facts.CPUBusy = figure(n.telemetry.CpuBusyRatio)
+		if pressure := n.telemetry.GetCpuPressure(); pressure != nil {
+			facts.CPUPressure = figure(&pressure.SomeAvg10)
+		}
 	}
 	return facts
 }

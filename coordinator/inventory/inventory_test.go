@@ -341,7 +341,7 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 			CollectSeconds: 1.5,
 		})
 		facts := store.Facts("n1", time.Now())
-		if facts.Available != nil || facts.Load1 != nil || facts.CPUBusy != nil {
+		if facts.Available != nil || facts.Load1 != nil || facts.CPUBusy != nil || facts.CPUPressure != nil {
 			t.Errorf("facts are %+v, want available, load, busy share and pressure unknown", facts)
 		}
 		if facts.KSMSaved == nil || *facts.KSMSaved != 5 {

@@ -166,6 +166,7 @@ type NodeFacts struct {
 	KSMSaved    *units.Bytes
 	Load1       *float64
 	CPUBusy     *float64 // 0 to 1
+	CPUPressure *float64 // percent of the last ten seconds in which a task waited for a CPU; nil where the kernel has no PSI
 }
 
 // Domain finds a domain by UUID. It is nil when the node shows none.

@@ -85,6 +85,7 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 			TelemetryAt: noon.Add(-time.Duration(rapid.IntRange(0, 8).Draw(t, "age")) * time.Second),
 			Available:   ptr(gib("available", 64)),
 			Load1:       ptr(rapid.Float64Range(0, 80).Draw(t, "load")),
+			CPUPressure: maybePressure(t),
 		}
 	}
 	some := func(label string) string { return fmt.Sprint("n", rapid.IntRange(0, nodes-1).Draw(t, label)) }
@@ -234,4 +235,12 @@ func except(names []string, name string) []string {
 		}
 	}
 	return kept
+}
+
+// maybePressure is that of CPUs, which some kernels do not measure.
+func maybePressure(t *rapid.T) *float64 {
+	if rapid.IntRange(0, 4).Draw(t, "pressure unknown") == 0 {
+		return nil
+	}
+	return ptr(float64(rapid.IntRange(0, 200).Draw(t, "pressure")) / 2)
 }

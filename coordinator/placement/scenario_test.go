@@ -268,6 +268,7 @@ func (s *scenario) addNode(name string, w words) {
 		}
 		facts.Telemetry, facts.TelemetryAt = true, noon.Add(-age)
 		facts.Available, facts.Load1, facts.CPUBusy = w.optionalSize("available"), w.optional("load"), w.optional("busy")
+		facts.CPUPressure = w.optional("pressure")
 	}
 	knowAround(&facts, w)
 	s.facts[name] = facts

@@ -184,6 +184,7 @@ func (l *live) drawNodes(t *rapid.T) {
 			facts.Telemetry, facts.TelemetryAt = true, age("telemetry age")
 			facts.Available, facts.KSMSaved = maybe(t, size(t, "available", 64*units.GiB)), maybe(t, size(t, "ksm", units.GiB))
 			facts.Load1, facts.CPUBusy = maybe(t, rapid.Float64Range(0, 20).Draw(t, "load")), maybe(t, rapid.Float64Range(0, 1).Draw(t, "busy"))
+			facts.CPUPressure = maybe(t, rapid.Float64Range(0, 100).Draw(t, "pressure"))
 		}
 		l.facts[node.ID] = facts
 	}

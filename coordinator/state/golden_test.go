@@ -326,7 +326,7 @@ func goldenCommands() []Command {
 			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
 			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
 			NodeKeys: []view.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
-			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10},
+			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10}, CPUPressure: []float64{12.5},
 			AccountVMs: []int{11}, Networks: []view.NetworkColumn{{Name: "bridge:br0", Has: []view.Has{1}}},
 			Models: &view.CPUColumn{Model: "EPYC-Rome", Has: []view.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
 			Oldest: 30 * time.Second,

@@ -40,6 +40,10 @@ type Figures struct {
 	CPUs       []int  `json:"cpus,omitempty"`
 	Coming     []int  `json:"coming,omitempty"`
 
+	// CPUPressure is the percent of time in which a task waited for a CPU; Unknown where that could not be measured. It is nil in
+	// decisions of releases that did not look at it.
+	CPUPressure []float64 `json:"cpu_pressure,omitempty"`
+
 	// What only some requests need (see Around); nil where nobody asked for it. AccountVMs are the VMs of the request's
 	// customer by node. Pools are those of the cluster, by ID.
 	AccountVMs []int           `json:"account_vms,omitempty"`
@@ -139,7 +143,16 @@ var columns = []column{
 	columnOf(func(f *Figures) *[]bool { return &f.Management }, func(n *NodeView) bool { return n.Node.Management }),
 	columnOf(func(f *Figures) *[]int { return &f.CPUs }, func(n *NodeView) int { return n.Facts.CPUs }),
 	columnOf(func(f *Figures) *[]int { return &f.Coming }, (*NodeView).coming),
+	columnOf(func(f *Figures) *[]float64 { return &f.CPUPressure }, (*NodeView).cpuPressure),
 	columnOf(func(f *Figures) *[]int { return &f.AccountVMs }, nil),
+}
+
+// cpuPressure is Unknown where nothing was measured, or no sample has come.
+func (n *NodeView) cpuPressure() float64 {
+	if !n.Facts.Telemetry || n.Facts.CPUPressure == nil {
+		return Unknown
+	}
+	return *n.Facts.CPUPressure
 }
 
 // columnOf describes a list of figures: where it is, and what a node has there; nil where a node alone does not say.

@@ -10,6 +10,7 @@ var all = []Weigher{
 	vmAffinity,
 	preferredNodes,
 	cpuLoad,
+	cpuPressure,
 	memoryFree,
 	vmCount,
 }

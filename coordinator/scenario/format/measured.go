@@ -22,6 +22,10 @@ var Measurements = []Measurement{
 		"busy", "0.15", "busy share of the CPUs, for a node whose load is unknown",
 		func(f *model.NodeFacts) **float64 { return &f.CPUBusy },
 	},
+	{
+		"cpu_pressure", "3", "percent of time in which work waits for a CPU",
+		func(f *model.NodeFacts) **float64 { return &f.CPUPressure },
+	},
 }
 
 // measure writes what was measured of a node.
