@@ -42,6 +42,8 @@ func TestGoldenOutput(t *testing.T) {
 		"image-show":               {"image", "show", "debian"},
 		"zone-show":                {"zone", "show", "fra"},
 		"zone-list":                {"zone", "list"},
+		"vm-history":               {"vm", "history", "web1"},
+		"vm-history-wide":          {"vm", "history", "web1", "-o", "wide"},
 		"vm-show-json":             {"vm", "show", "web1", "-o", "json"},
 		"vm-start":                 {"vm", "start", "web1", "--memory", "512M"},
 		"vm-start-name":            {"vm", "start", "web1", "-o", "name", "-q"},

@@ -212,6 +212,17 @@ func cannedEstate() estateFake {
 				Answer: []string{"vm/web1 runs on node2 because its key Group1 keeps it away from node1"},
 			}, nil
 		},
+		vmHistory: func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error) {
+			return &berthv1.VMHistoryResponse{SchemaVersion: "1", Vm: "web1", Trimmed: true, Stays: []*berthv1.VMStay{
+				{
+					Node: "node2", Since: Ago(2 * time.Minute), CameBy: "drain", From: "node1", Caller: "operator/admin",
+					OperationId: "3nqk7d2m0d1ac", DecisionId: "3nqk7d2m0d1ab", PlanId: "3nqk7d2m0d1aa",
+					Reason: "node1 is drained; node2 scores 40 by rank, 10 more than node3",
+				},
+				{Node: "node1", Since: Ago(2 * time.Hour), Until: Ago(2 * time.Minute)},
+				{Node: "node3", Since: Ago(5 * time.Hour), CameBy: "start", Reason: "decision 3nqk7d2m0d1a0 is no longer kept"},
+			}}, nil
+		},
 		whyNot: func(*berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error) {
 			return &berthv1.WhyNotResponse{
 				SchemaVersion: "1", DecisionId: "3nqk7d2m0d1ab", Node: CannedDecision().GetNodes()[1],

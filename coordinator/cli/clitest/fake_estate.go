@@ -26,6 +26,7 @@ type estateFake struct {
 	OnAddVM          func(*berthv1.AddVMRequest) (*berthv1.AddVMResponse, error)
 	changeVM         func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error)
 	OnReplay         func(*berthv1.ReplayDecisionRequest) (*berthv1.ReplayDecisionResponse, error)
+	vmHistory        func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error)
 	whyVM            func(*berthv1.WhyVMRequest) (*berthv1.WhyVMResponse, error)
 	whyNot           func(*berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error)
 	OnRoomFor        func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error)
@@ -142,6 +143,13 @@ func (f *Fake) ReplayDecision(
 // WhyVM records the request and gives the canned answer.
 func (f *Fake) WhyVM(_ context.Context, r *connect.Request[berthv1.WhyVMRequest]) (*connect.Response[berthv1.WhyVMResponse], error) {
 	return answer(f, r, f.whyVM)
+}
+
+// VMHistory records the request and gives the canned answer.
+func (f *Fake) VMHistory(
+	_ context.Context, r *connect.Request[berthv1.VMHistoryRequest],
+) (*connect.Response[berthv1.VMHistoryResponse], error) {
+	return answer(f, r, f.vmHistory)
 }
 
 // WhyNot records the request and gives the canned answer.

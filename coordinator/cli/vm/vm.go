@@ -25,7 +25,7 @@ A VM is a guest that Berth places, starts and moves. Domains that others run on 
 'berth vm why-not' tell why a VM is where it is.`,
 		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), listCommand(a), showCommand(a),
 		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), whyCommand(a),
-		whyNotCommand(a))
+		whyNotCommand(a), historyCommand(a))
 }
 
 func listCommand(a *term.App) *cobra.Command {

@@ -6889,6 +6889,235 @@ func (x *WhyVMResponse) GetAnswer() []string {
 	return nil
 }
 
+type VMHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VMHistoryRequest) Reset() {
+	*x = VMHistoryRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VMHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VMHistoryRequest) ProtoMessage() {}
+
+func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
+func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *VMHistoryRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+type VMHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Stays         []*VMStay              `protobuf:"bytes,3,rep,name=stays,proto3" json:"stays,omitempty"`      // newest first
+	Trimmed       bool                   `protobuf:"varint,4,opt,name=trimmed,proto3" json:"trimmed,omitempty"` // it was somewhere before the oldest of them, and the records of that are no longer kept
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VMHistoryResponse) Reset() {
+	*x = VMHistoryResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VMHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VMHistoryResponse) ProtoMessage() {}
+
+func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
+func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+}
+
+func (x *VMHistoryResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *VMHistoryResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *VMHistoryResponse) GetStays() []*VMStay {
+	if x != nil {
+		return x.Stays
+	}
+	return nil
+}
+
+func (x *VMHistoryResponse) GetTrimmed() bool {
+	if x != nil {
+		return x.Trimmed
+	}
+	return false
+}
+
+// VMStay is a time that a VM spent on one node. What the records no longer tell is not set.
+type VMStay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`                 // not set while it is there
+	CameBy        string                 `protobuf:"bytes,4,opt,name=came_by,json=cameBy,proto3" json:"came_by,omitempty"` // start, restart, migrate, drain, return, repair, balance, adopt, out-of-band
+	From          string                 `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`                   // node that it ran on just before
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`               // in words: why it came, and why to this node
+	Caller        string                 `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
+	OperationId   string                 `protobuf:"bytes,8,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
+	DecisionId    string                 `protobuf:"bytes,9,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	PlanId        string                 `protobuf:"bytes,10,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VMStay) Reset() {
+	*x = VMStay{}
+	mi := &file_berth_v1_api_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VMStay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VMStay) ProtoMessage() {}
+
+func (x *VMStay) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
+func (*VMStay) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *VMStay) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *VMStay) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *VMStay) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *VMStay) GetCameBy() string {
+	if x != nil {
+		return x.CameBy
+	}
+	return ""
+}
+
+func (x *VMStay) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *VMStay) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *VMStay) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *VMStay) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
+func (x *VMStay) GetDecisionId() string {
+	if x != nil {
+		return x.DecisionId
+	}
+	return ""
+}
+
+func (x *VMStay) GetPlanId() string {
+	if x != nil {
+		return x.PlanId
+	}
+	return ""
+}
+
 type WhyNotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // may be empty beside a decision
@@ -6900,7 +7129,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6912,7 +7141,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6925,7 +7154,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -6962,7 +7191,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6974,7 +7203,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6987,7 +7216,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -7038,7 +7267,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7050,7 +7279,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7063,7 +7292,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -7116,7 +7345,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7128,7 +7357,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7141,7 +7370,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -7206,7 +7435,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7218,7 +7447,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7231,7 +7460,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -7279,7 +7508,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7291,7 +7520,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7304,7 +7533,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -7330,7 +7559,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7342,7 +7571,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7355,7 +7584,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -7373,7 +7602,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7385,7 +7614,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7398,7 +7627,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 type ListMembersResponse struct {
@@ -7412,7 +7641,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7424,7 +7653,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7437,7 +7666,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -7471,7 +7700,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7483,7 +7712,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7496,7 +7725,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -7522,7 +7751,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7534,7 +7763,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7547,7 +7776,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -7565,7 +7794,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7577,7 +7806,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7590,7 +7819,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 type SaveSnapshotResponse struct {
@@ -7602,7 +7831,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7614,7 +7843,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7627,7 +7856,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -7646,7 +7875,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7658,7 +7887,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7671,7 +7900,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -7693,7 +7922,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7705,7 +7934,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7718,7 +7947,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -7760,7 +7989,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7772,7 +8001,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7785,7 +8014,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -7821,7 +8050,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7833,7 +8062,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7846,7 +8075,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -7894,7 +8123,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7906,7 +8135,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7919,7 +8148,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -8000,7 +8229,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8012,7 +8241,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8025,7 +8254,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -8090,7 +8319,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8102,7 +8331,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8115,7 +8344,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -8162,7 +8391,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8174,7 +8403,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8187,7 +8416,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -8213,7 +8442,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8225,7 +8454,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8238,7 +8467,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -8305,7 +8534,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8317,7 +8546,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8330,7 +8559,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 type ImportImageRequest struct {
@@ -8343,7 +8572,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8355,7 +8584,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8368,7 +8597,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -8400,7 +8629,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8412,7 +8641,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8425,7 +8654,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -8487,7 +8716,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8499,7 +8728,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8512,7 +8741,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -8540,7 +8769,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8552,7 +8781,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8565,7 +8794,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -8599,7 +8828,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8611,7 +8840,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8624,7 +8853,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -8653,7 +8882,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8665,7 +8894,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8678,7 +8907,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -8720,7 +8949,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8732,7 +8961,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8745,7 +8974,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -8786,7 +9015,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8798,7 +9027,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8811,7 +9040,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *Pool) GetName() string {
@@ -8886,7 +9115,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8898,7 +9127,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8911,7 +9140,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -8972,7 +9201,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8984,7 +9213,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8997,7 +9226,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9022,7 +9251,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9034,7 +9263,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9047,7 +9276,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9112,7 +9341,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9124,7 +9353,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9137,7 +9366,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -9179,7 +9408,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9191,7 +9420,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9204,7 +9433,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -9237,7 +9466,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9249,7 +9478,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9262,7 +9491,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -9839,7 +10068,27 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rWhyVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
 	"\bdecision\x18\x02 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x16\n" +
-	"\x06answer\x18\x03 \x03(\tR\x06answer\"T\n" +
+	"\x06answer\x18\x03 \x03(\tR\x06answer\"\"\n" +
+	"\x10VMHistoryRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"\x8c\x01\n" +
+	"\x11VMHistoryResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12&\n" +
+	"\x05stays\x18\x03 \x03(\v2\x10.berth.v1.VMStayR\x05stays\x12\x18\n" +
+	"\atrimmed\x18\x04 \x01(\bR\atrimmed\"\xba\x02\n" +
+	"\x06VMStay\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x17\n" +
+	"\acame_by\x18\x04 \x01(\tR\x06cameBy\x12\x12\n" +
+	"\x04from\x18\x05 \x01(\tR\x04from\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06caller\x18\a \x01(\tR\x06caller\x12!\n" +
+	"\foperation_id\x18\b \x01(\tR\voperationId\x12\x1f\n" +
+	"\vdecision_id\x18\t \x01(\tR\n" +
+	"decisionId\x12\x17\n" +
+	"\aplan_id\x18\n" +
+	" \x01(\tR\x06planId\"T\n" +
 	"\rWhyNotRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1f\n" +
@@ -10025,7 +10274,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\x93.\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\xe5.\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -10166,6 +10415,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x01\x12D\n" +
 	"\x05WhyVM\x12\x16.berth.v1.WhyVMRequest\x1a\x17.berth.v1.WhyVMResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12P\n" +
+	"\tVMHistory\x12\x1a.berth.v1.VMHistoryRequest\x1a\x1b.berth.v1.VMHistoryResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12G\n" +
 	"\x06WhyNot\x12\x17.berth.v1.WhyNotRequest\x1a\x18.berth.v1.WhyNotResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
@@ -10223,7 +10475,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 157)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 160)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -10337,337 +10589,345 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*ReplayDecisionResponse)(nil),     // 109: berth.v1.ReplayDecisionResponse
 	(*WhyVMRequest)(nil),               // 110: berth.v1.WhyVMRequest
 	(*WhyVMResponse)(nil),              // 111: berth.v1.WhyVMResponse
-	(*WhyNotRequest)(nil),              // 112: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 113: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 114: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 115: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 116: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 117: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 118: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 119: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 120: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 121: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 122: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 123: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 124: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 125: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 126: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 127: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 128: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 129: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 130: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 131: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 132: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 133: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 134: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 135: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 136: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 137: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 138: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 139: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 140: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 141: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 142: berth.v1.Pool
-	(*PoolShare)(nil),                  // 143: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 144: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 145: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 146: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 147: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 148: berth.v1.ConsoleResponse
-	nil,                                // 149: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 150: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 151: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 152: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 153: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 154: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 155: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 156: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 157: berth.v1.Member
-	(*Node)(nil),                       // 158: berth.v1.Node
-	(*Domain)(nil),                     // 159: berth.v1.Domain
-	(*NodeSettings)(nil),               // 160: berth.v1.NodeSettings
-	(*Names)(nil),                      // 161: berth.v1.Names
-	(*FenceDevice)(nil),                // 162: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 163: berth.v1.Resource
-	(*Key)(nil),                        // 164: berth.v1.Key
-	(*NodeKey)(nil),                    // 165: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 166: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 167: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 168: berth.v1.Conflict
-	(*VM)(nil),                         // 169: berth.v1.VM
-	(*Operation)(nil),                  // 170: berth.v1.Operation
-	(*NewVM)(nil),                      // 171: berth.v1.NewVM
-	(*Decision)(nil),                   // 172: berth.v1.Decision
-	(*VMChange)(nil),                   // 173: berth.v1.VMChange
-	(*FieldChange)(nil),                // 174: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 175: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 176: berth.v1.Group
-	(*AffinityRule)(nil),               // 177: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 178: berth.v1.Plan
-	(*MigrationStats)(nil),             // 179: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 180: berth.v1.DecisionNode
-	(*Event)(nil),                      // 181: berth.v1.Event
-	(*timestamppb.Timestamp)(nil),      // 182: google.protobuf.Timestamp
+	(*VMHistoryRequest)(nil),           // 112: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 113: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 114: berth.v1.VMStay
+	(*WhyNotRequest)(nil),              // 115: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 116: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 117: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 118: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 119: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 120: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 121: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 122: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 123: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 124: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 125: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 126: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 127: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 128: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 129: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 130: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 131: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 132: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 133: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 134: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 135: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 136: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 137: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 138: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 139: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 140: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 141: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 142: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 143: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 144: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 145: berth.v1.Pool
+	(*PoolShare)(nil),                  // 146: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 147: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 148: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 149: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 150: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 151: berth.v1.ConsoleResponse
+	nil,                                // 152: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 153: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 154: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 155: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 156: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 157: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 158: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 159: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 160: berth.v1.Member
+	(*Node)(nil),                       // 161: berth.v1.Node
+	(*Domain)(nil),                     // 162: berth.v1.Domain
+	(*NodeSettings)(nil),               // 163: berth.v1.NodeSettings
+	(*Names)(nil),                      // 164: berth.v1.Names
+	(*FenceDevice)(nil),                // 165: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 166: berth.v1.Resource
+	(*Key)(nil),                        // 167: berth.v1.Key
+	(*NodeKey)(nil),                    // 168: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 169: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 170: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 171: berth.v1.Conflict
+	(*VM)(nil),                         // 172: berth.v1.VM
+	(*Operation)(nil),                  // 173: berth.v1.Operation
+	(*NewVM)(nil),                      // 174: berth.v1.NewVM
+	(*Decision)(nil),                   // 175: berth.v1.Decision
+	(*VMChange)(nil),                   // 176: berth.v1.VMChange
+	(*FieldChange)(nil),                // 177: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 178: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 179: berth.v1.Group
+	(*AffinityRule)(nil),               // 180: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 181: berth.v1.Plan
+	(*MigrationStats)(nil),             // 182: berth.v1.MigrationStats
+	(*timestamppb.Timestamp)(nil),      // 183: google.protobuf.Timestamp
+	(*DecisionNode)(nil),               // 184: berth.v1.DecisionNode
+	(*Event)(nil),                      // 185: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	157, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	158, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	158, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	159, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	160, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	149, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	161, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	162, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	158, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	158, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	158, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	163, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	163, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	150, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	151, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	152, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	163, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	153, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	154, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	155, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	163, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	164, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	164, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	164, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	164, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	164, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	165, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	156, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	166, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	166, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	165, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	163, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	163, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	167, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	168, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	169, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	169, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	170, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	171, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	170, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	172, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	169, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	171, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	169, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	172, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	173, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	169, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	174, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	170, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	170, // 49: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	172, // 50: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	170, // 51: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	160, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	161, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	161, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	162, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	163, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	152, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	164, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	165, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	161, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	161, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	161, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	166, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	166, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	153, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	154, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	155, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	166, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	156, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	157, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	158, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	166, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	167, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	167, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	167, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	167, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	167, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	168, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	159, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	169, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	169, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	168, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	166, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	166, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	170, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	171, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	172, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	172, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	173, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	174, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	173, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	175, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	172, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	174, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	172, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	175, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	176, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	172, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	177, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	173, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	173, // 49: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	175, // 50: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	173, // 51: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	58,  // 52: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	170, // 53: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	172, // 54: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	175, // 55: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	176, // 56: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	176, // 57: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	176, // 58: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	176, // 59: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	168, // 60: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	161, // 61: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	161, // 62: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	161, // 63: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	161, // 64: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	177, // 65: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	177, // 66: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	176, // 67: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	168, // 68: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	174, // 69: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	168, // 70: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	178, // 71: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	158, // 72: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	178, // 73: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	178, // 74: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	178, // 75: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 76: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 77: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 78: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 79: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 80: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	170, // 81: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	170, // 82: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	170, // 83: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	179, // 84: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	170, // 85: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	173, // 53: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	175, // 54: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	178, // 55: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	179, // 56: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	179, // 57: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	179, // 58: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	179, // 59: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	171, // 60: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	164, // 61: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	164, // 62: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	164, // 63: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	164, // 64: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	180, // 65: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	180, // 66: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	179, // 67: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	171, // 68: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	177, // 69: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	171, // 70: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	181, // 71: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	161, // 72: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	181, // 73: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	181, // 74: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	181, // 75: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	181, // 76: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	181, // 77: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	181, // 78: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	181, // 79: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	181, // 80: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	173, // 81: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	173, // 82: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	173, // 83: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	182, // 84: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	173, // 85: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	99,  // 86: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	170, // 87: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	170, // 88: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	170, // 89: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	172, // 90: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	172, // 91: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	172, // 92: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	172, // 93: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	180, // 94: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	116, // 95: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	181, // 96: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	157, // 97: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	182, // 98: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	182, // 99: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	136, // 100: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	163, // 101: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	163, // 102: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	142, // 103: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	143, // 104: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	146, // 105: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	146, // 106: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	146, // 107: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	146, // 108: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	161, // 109: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	161, // 110: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 111: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 112: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 113: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 114: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 115: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 116: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 117: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 118: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 119: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 120: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 121: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 122: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 123: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 124: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 125: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 126: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 127: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 128: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 129: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 130: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 131: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 132: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	46,  // 133: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	48,  // 134: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 135: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	50,  // 136: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	52,  // 137: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	54,  // 138: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	97,  // 139: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	100, // 140: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	56,  // 141: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	59,  // 142: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	61,  // 143: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	63,  // 144: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	65,  // 145: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	67,  // 146: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	69,  // 147: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	71,  // 148: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	73,  // 149: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	75,  // 150: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	77,  // 151: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	79,  // 152: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	81,  // 153: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	83,  // 154: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	85,  // 155: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	87,  // 156: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	89,  // 157: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	91,  // 158: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	93,  // 159: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	102, // 160: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	95,  // 161: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	104, // 162: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	106, // 163: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	108, // 164: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	110, // 165: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	112, // 166: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	114, // 167: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	135, // 168: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	138, // 169: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	140, // 170: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	144, // 171: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	147, // 172: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	117, // 173: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	119, // 174: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	121, // 175: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	123, // 176: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	125, // 177: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	127, // 178: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	129, // 179: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	131, // 180: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	133, // 181: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 182: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 183: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 184: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 185: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 186: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 187: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 188: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 189: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 190: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 191: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 192: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 193: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 194: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 195: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 196: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 197: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 198: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 199: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 200: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 201: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 202: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 203: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	47,  // 204: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	49,  // 205: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	45,  // 206: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	51,  // 207: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	53,  // 208: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	55,  // 209: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	98,  // 210: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	101, // 211: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	57,  // 212: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	60,  // 213: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	62,  // 214: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	64,  // 215: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	66,  // 216: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	68,  // 217: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	70,  // 218: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	72,  // 219: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	74,  // 220: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	76,  // 221: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	78,  // 222: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	80,  // 223: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	82,  // 224: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	84,  // 225: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	86,  // 226: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	88,  // 227: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	90,  // 228: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	92,  // 229: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	94,  // 230: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	103, // 231: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	96,  // 232: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	105, // 233: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	107, // 234: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	109, // 235: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	111, // 236: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	113, // 237: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	115, // 238: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	137, // 239: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	139, // 240: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	141, // 241: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	145, // 242: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	148, // 243: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	118, // 244: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	120, // 245: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	122, // 246: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	124, // 247: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	126, // 248: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	128, // 249: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	130, // 250: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	132, // 251: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	134, // 252: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	182, // [182:253] is the sub-list for method output_type
-	111, // [111:182] is the sub-list for method input_type
-	111, // [111:111] is the sub-list for extension type_name
-	111, // [111:111] is the sub-list for extension extendee
-	0,   // [0:111] is the sub-list for field type_name
+	173, // 87: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	173, // 88: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	173, // 89: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	175, // 90: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	175, // 91: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	175, // 92: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	175, // 93: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	114, // 94: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	183, // 95: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	183, // 96: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	184, // 97: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	119, // 98: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	185, // 99: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	160, // 100: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	183, // 101: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	183, // 102: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	139, // 103: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	166, // 104: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	166, // 105: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	145, // 106: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	146, // 107: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	149, // 108: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	149, // 109: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	149, // 110: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	149, // 111: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	164, // 112: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	164, // 113: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 114: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 115: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 116: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 117: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 118: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 119: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 120: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 121: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 122: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 123: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 124: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 125: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 126: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 127: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 128: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 129: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 130: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 131: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 132: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 133: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 134: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 135: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	46,  // 136: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	48,  // 137: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 138: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	50,  // 139: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	52,  // 140: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	54,  // 141: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	97,  // 142: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	100, // 143: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	56,  // 144: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	59,  // 145: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	61,  // 146: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	63,  // 147: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	65,  // 148: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	67,  // 149: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	69,  // 150: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	71,  // 151: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	73,  // 152: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	75,  // 153: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	77,  // 154: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	79,  // 155: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	81,  // 156: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	83,  // 157: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	85,  // 158: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	87,  // 159: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	89,  // 160: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	91,  // 161: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	93,  // 162: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	102, // 163: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	95,  // 164: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	104, // 165: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	106, // 166: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	108, // 167: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	110, // 168: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	112, // 169: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	115, // 170: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	117, // 171: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	138, // 172: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	141, // 173: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	143, // 174: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	147, // 175: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	150, // 176: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	120, // 177: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	122, // 178: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	124, // 179: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	126, // 180: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	128, // 181: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	130, // 182: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	132, // 183: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	134, // 184: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	136, // 185: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 186: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 187: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 188: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 189: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 190: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 191: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 192: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 193: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 194: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 195: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 196: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 197: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 198: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 199: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 200: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 201: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 202: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 203: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 204: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 205: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 206: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 207: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	47,  // 208: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	49,  // 209: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	45,  // 210: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	51,  // 211: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	53,  // 212: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	55,  // 213: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	98,  // 214: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	101, // 215: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	57,  // 216: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	60,  // 217: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	62,  // 218: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	64,  // 219: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	66,  // 220: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	68,  // 221: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	70,  // 222: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	72,  // 223: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	74,  // 224: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	76,  // 225: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	78,  // 226: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	80,  // 227: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	82,  // 228: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	84,  // 229: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	86,  // 230: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	88,  // 231: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	90,  // 232: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	92,  // 233: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	94,  // 234: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	103, // 235: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	96,  // 236: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	105, // 237: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	107, // 238: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	109, // 239: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	111, // 240: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	113, // 241: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	116, // 242: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	118, // 243: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	140, // 244: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	142, // 245: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	144, // 246: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	148, // 247: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	151, // 248: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	121, // 249: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	123, // 250: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	125, // 251: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	127, // 252: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	129, // 253: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	131, // 254: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	133, // 255: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	135, // 256: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	137, // 257: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	186, // [186:258] is the sub-list for method output_type
+	114, // [114:186] is the sub-list for method input_type
+	114, // [114:114] is the sub-list for extension type_name
+	114, // [114:114] is the sub-list for extension extendee
+	0,   // [0:114] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -10687,7 +10947,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   157,
+			NumMessages:   160,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

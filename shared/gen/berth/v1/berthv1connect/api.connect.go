@@ -173,6 +173,8 @@ const (
 	BerthServiceReplayDecisionProcedure = "/berth.v1.BerthService/ReplayDecision"
 	// BerthServiceWhyVMProcedure is the fully-qualified name of the BerthService's WhyVM RPC.
 	BerthServiceWhyVMProcedure = "/berth.v1.BerthService/WhyVM"
+	// BerthServiceVMHistoryProcedure is the fully-qualified name of the BerthService's VMHistory RPC.
+	BerthServiceVMHistoryProcedure = "/berth.v1.BerthService/VMHistory"
 	// BerthServiceWhyNotProcedure is the fully-qualified name of the BerthService's WhyNot RPC.
 	BerthServiceWhyNotProcedure = "/berth.v1.BerthService/WhyNot"
 	// BerthServiceCapacityProcedure is the fully-qualified name of the BerthService's Capacity RPC.
@@ -298,6 +300,8 @@ type BerthServiceClient interface {
 	ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error)
 	// WhyVM explains the decision that placed a VM last.
 	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
+	// VMHistory tells where a VM was, since when, and why it came there.
+	VMHistory(context.Context, *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error)
 	// WhyNot explains why a decision did not choose a certain node.
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
@@ -662,6 +666,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("WhyVM")),
 			connect.WithClientOptions(opts...),
 		),
+		vMHistory: connect.NewClient[v1.VMHistoryRequest, v1.VMHistoryResponse](
+			httpClient,
+			baseURL+BerthServiceVMHistoryProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("VMHistory")),
+			connect.WithClientOptions(opts...),
+		),
 		whyNot: connect.NewClient[v1.WhyNotRequest, v1.WhyNotResponse](
 			httpClient,
 			baseURL+BerthServiceWhyNotProcedure,
@@ -800,6 +810,7 @@ type berthServiceClient struct {
 	getDecision        *connect.Client[v1.GetDecisionRequest, v1.GetDecisionResponse]
 	replayDecision     *connect.Client[v1.ReplayDecisionRequest, v1.ReplayDecisionResponse]
 	whyVM              *connect.Client[v1.WhyVMRequest, v1.WhyVMResponse]
+	vMHistory          *connect.Client[v1.VMHistoryRequest, v1.VMHistoryResponse]
 	whyNot             *connect.Client[v1.WhyNotRequest, v1.WhyNotResponse]
 	capacity           *connect.Client[v1.CapacityRequest, v1.CapacityResponse]
 	importImage        *connect.Client[v1.ImportImageRequest, v1.ImportImageResponse]
@@ -1090,6 +1101,11 @@ func (c *berthServiceClient) WhyVM(ctx context.Context, req *connect.Request[v1.
 	return c.whyVM.CallUnary(ctx, req)
 }
 
+// VMHistory calls berth.v1.BerthService.VMHistory.
+func (c *berthServiceClient) VMHistory(ctx context.Context, req *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error) {
+	return c.vMHistory.CallUnary(ctx, req)
+}
+
 // WhyNot calls berth.v1.BerthService.WhyNot.
 func (c *berthServiceClient) WhyNot(ctx context.Context, req *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error) {
 	return c.whyNot.CallUnary(ctx, req)
@@ -1239,6 +1255,8 @@ type BerthServiceHandler interface {
 	ReplayDecision(context.Context, *connect.Request[v1.ReplayDecisionRequest]) (*connect.Response[v1.ReplayDecisionResponse], error)
 	// WhyVM explains the decision that placed a VM last.
 	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
+	// VMHistory tells where a VM was, since when, and why it came there.
+	VMHistory(context.Context, *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error)
 	// WhyNot explains why a decision did not choose a certain node.
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
@@ -1599,6 +1617,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("WhyVM")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceVMHistoryHandler := connect.NewUnaryHandler(
+		BerthServiceVMHistoryProcedure,
+		svc.VMHistory,
+		connect.WithSchema(berthServiceMethods.ByName("VMHistory")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceWhyNotHandler := connect.NewUnaryHandler(
 		BerthServiceWhyNotProcedure,
 		svc.WhyNot,
@@ -1789,6 +1813,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceReplayDecisionHandler.ServeHTTP(w, r)
 		case BerthServiceWhyVMProcedure:
 			berthServiceWhyVMHandler.ServeHTTP(w, r)
+		case BerthServiceVMHistoryProcedure:
+			berthServiceVMHistoryHandler.ServeHTTP(w, r)
 		case BerthServiceWhyNotProcedure:
 			berthServiceWhyNotHandler.ServeHTTP(w, r)
 		case BerthServiceCapacityProcedure:
@@ -2042,6 +2068,10 @@ func (UnimplementedBerthServiceHandler) ReplayDecision(context.Context, *connect
 
 func (UnimplementedBerthServiceHandler) WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.WhyVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) VMHistory(context.Context, *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.VMHistory is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error) {
