@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +33,8 @@ type site struct {
 
 	store    *state.Store
 	index    uint64
-	silent   bool // the second node has not reported to this leader
-	waits    bool // calls wait
+	silent   atomic.Bool // the second node has not reported to this leader
+	waits    atomic.Bool // calls wait
 	asked    []string
 	recorded []placement.Decision
 	lose     context.CancelFunc
@@ -46,7 +47,7 @@ func newSite(t *testing.T) *site {
 		Store: s.store, Proposer: s, Inventory: s, Logger: hclog.NewNullLogger(), Now: time.Now,
 		Random: func() uint64 { random += 0x9e3779b97f4a7c15; return random },
 	})
-	s.Plans = New(leader, s, Config{CallsWait: func() bool { return s.waits }})
+	s.Plans = New(leader, s, Config{CallsWait: func() bool { return s.waits.Load() }})
 	result, err := s.Propose(t.Context(), state.Command{
 		Key: "site", Kind: "test", At: time.Now(),
 		Expect: []state.Expectation{{Table: state.Nodes, ID: "n1"}, {Table: state.Nodes, ID: "n2"}, {Table: state.VMs, ID: "v1"}},
@@ -84,7 +85,7 @@ func (s *site) Barrier(context.Context) error { return nil }
 func (s *site) Settled(*state.Snapshot, time.Time) bool { return true }
 
 func (s *site) Facts(node string, now time.Time) model.NodeFacts {
-	reports, available := node != "n2" || !s.silent, 8*units.GiB
+	reports, available := node != "n2" || !s.silent.Load(), 8*units.GiB
 	return model.NodeFacts{
 		Liveness: model.Up, Inventory: reports, Telemetry: reports, TelemetryAt: now, InventoryAt: now, DomainsKnown: true,
 		Memory: 8 * units.GiB, Available: &available, CPUs: 8,
@@ -139,7 +140,8 @@ func TestMovesWaitForNodesAndNotForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
 		defer s.lose()
-		s.silent, s.waits = true, true
+		s.silent.Store(true)
+		s.waits.Store(true)
 		if _, err := s.DrainNode(t.Context(), DrainNode{Node: "n1", Caller: "operator/test"}); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +150,7 @@ func TestMovesWaitForNodesAndNotForCalls(t *testing.T) {
 		if len(s.asked) > 0 {
 			t.Fatalf("asked for %q", s.asked)
 		}
-		s.silent = false
+		s.silent.Store(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if len(s.asked) == 0 {
@@ -169,12 +171,13 @@ func TestWhyAPassIsNotMade(t *testing.T) {
 			}}})
 		}
 		cases := map[string]func(){
-			"not all nodes have reported": func() { s.silent = true },
-			"what people ask for":         func() { s.waits = true },
+			"not all nodes have reported": func() { s.silent.Store(true) },
+			"what people ask for":         func() { s.waits.Store(true) },
 			"the fence device of node2":   func() { fencing(model.FencingAsked) },
 		}
 		for _, want := range slices.Sorted(maps.Keys(cases)) {
-			s.silent, s.waits = false, false
+			s.silent.Store(false)
+			s.waits.Store(false)
 			fencing(model.FencingFailed)
 			if why := s.idleBecause(s.store.Snapshot()); why != "" {
 				t.Errorf("at first: %q", why)
