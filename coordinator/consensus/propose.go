@@ -10,8 +10,8 @@ import (
 	"berth/coordinator/state"
 )
 
-// Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge or ErrDiskLow, or
-// ctx's own: then nothing was sent. Or it is ErrUnknown (together with ctx's own, when that is why): then the command may be
+// Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge, ErrDiskLow or
+// state.ErrNotYet, or ctx's own: then nothing was sent. Or it is ErrUnknown (together with ctx's own, when that is why): then the command may be
 // committed, and proposing it again with the same key tells.
 func (c *Consensus) Propose(ctx context.Context, command state.Command) (state.Result, error) {
 	answer := c.ProposeTogether(ctx, []state.Command{command})[0]
@@ -50,7 +50,11 @@ func (c *Consensus) ProposeTogether(ctx context.Context, commands []state.Comman
 // encode gives a command the form that it has in the log, if it may be sent. The level that it is written for may rise before it
 // is applied, and never falls.
 func (c *Consensus) encode(command *state.Command) ([]byte, error) {
-	data, err := command.For(c.store.Snapshot().FeatureLevel()).Encode()
+	readable, err := command.For(c.store.Snapshot().FeatureLevel())
+	if err != nil {
+		return nil, err
+	}
+	data, err := readable.Encode()
 	if err != nil {
 		return nil, err
 	}

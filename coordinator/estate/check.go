@@ -279,7 +279,7 @@ func (c *checker) vm(vm *model.VM, used map[string]string) {
 	c.within(vm, subject)
 	c.keys(model.KindVM, vm.Keys, subject)
 	c.labels(vm.Labels, subject)
-	c.words(vm, subject)
+	c.texts(vm, subject)
 	if len(c.problems) > before {
 		return // what follows looks at what it links to
 	}

@@ -99,11 +99,11 @@ func (c *checker) labels(labels []string, subject string) {
 	}
 }
 
-// words checks that the fields of a VM that have few words have one of these.
-func (c *checker) words(vm *model.VM, subject string) {
+// texts checks that the texts of a VM are among the words that their fields have, and not too long.
+func (c *checker) texts(vm *model.VM, subject string) {
 	for i := range schema.VM {
 		f := &schema.VM[i]
-		if text, is := f.At(vm).(*string); is && f.Words != nil && *text != "" {
+		if text, is := f.At(vm).(*string); is && *text != "" {
 			if _, err := f.Take(*text); err != nil {
 				c.problems = append(c.problems, schema.ProblemOf(subject, f.Name, err))
 			}

@@ -281,6 +281,18 @@ func validatePath(field, file string) error {
 	return invalid(field, quoted(file), fmt.Sprintf("an absolute path of at most %d printable characters", MaxPathLength))
 }
 
+// ValidateText checks a text for people: one line of at most so many printable characters. The error is an *InvalidError.
+func ValidateText(field, text string, most int) error {
+	want := fmt.Sprintf("one line of at most %d printable characters", most)
+	switch n := utf8.RuneCountInString(text); {
+	case n > most:
+		return invalid(field, fmt.Sprintf("of %d characters", n), want)
+	case !printable(text):
+		return invalid(field, quoted(text), want)
+	}
+	return nil
+}
+
 // printable refuses control characters and broken UTF-8: the text goes into XML and into logs.
 func printable(s string) bool {
 	for _, r := range s {

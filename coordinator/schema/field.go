@@ -27,6 +27,8 @@ type Field[R any] struct {
 	Defaults bool
 	// Long is what a text of many lines is called. Differences tell only how long it is.
 	Long string
+	// Most is how many printable characters a text may have; 0: whoever reads the text judges it.
+	Most int
 	// Unset is what differences say of a value that may be absent and is.
 	Unset string
 	// Check judges a list of words, which is kept in ascending order; nil: the list is kept as it is given.
@@ -34,6 +36,8 @@ type Field[R any] struct {
 
 	// Live tells that what runs has a change at once. Others wait for the next start.
 	Live bool
+	// Since is the feature level from which members keep the field; 0: all do.
+	Since uint32
 
 	// At is where a record keeps the value: a pointer to one of the types that Text lists, or a Disks.
 	At func(*R) any
@@ -96,6 +100,17 @@ func Same[R any](fields []Field[R], a, b *R) bool {
 	return true
 }
 
+// Level is the feature level that it takes to keep a record, and the name of a field that takes it; 0: every member keeps it.
+func Level[R any](fields []Field[R], r *R) (level uint32, field string) {
+	var none R
+	for i := range fields {
+		if f := &fields[i]; f.Since > level && !f.Same(r, &none) {
+			level, field = f.Since, f.Name
+		}
+	}
+	return level, field
+}
+
 // Copy gives one record the value that another one has.
 func (f *Field[R]) Copy(to, from *R) {
 	switch x := f.At(to).(type) {
@@ -156,9 +171,12 @@ func (f *Field[R]) Relink(r *R, final func(kind model.Kind, ref string) string) 
 	}
 }
 
-// Take reads a text of the field: one of its words where it has some, and anything else otherwise. It is for fields that are
-// kept as one text. The error is a *model.InvalidError.
+// Take reads a text of the field: one of its words where it has some, and otherwise anything that is not too long. It is for
+// fields that are kept as one text. The error is a *model.InvalidError.
 func (f *Field[R]) Take(text string) (string, error) {
+	if f.Most > 0 {
+		return text, model.ValidateText(f.Name, text, f.Most)
+	}
 	if f.Words == nil {
 		return text, nil
 	}

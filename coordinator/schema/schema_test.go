@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"berth/coordinator/model"
@@ -95,6 +97,23 @@ func TestAFieldIsComparedCopiedAndTold(t *testing.T) {
 			t.Errorf("%s: a value is the same as none", f.Name)
 		} else if f.Copy(&bare, &node); !f.Same(&node, &bare) {
 			t.Errorf("%s: a copy is not the same", f.Name)
+		}
+	}
+}
+
+func TestATextIsOneLineThatIsNotTooLong(t *testing.T) {
+	f := Field[model.VM]{Name: "note", Most: 5, At: func(v *model.VM) any { return &v.Name }}
+	for _, text := range []string{"", "a b", "üüüüü"} {
+		if taken, err := f.Take(text); err != nil || taken != text {
+			t.Errorf("%q is taken as %q, %v", text, taken, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"sixsix": "note of 6 characters is not valid: want one line of at most 5 printable characters",
+		"a\nb":   `note "a\nb" is not valid`, "a\x00": `note "a\x00" is not valid`, "\xff": `note "\xff" is not valid`,
+	} {
+		if _, err := f.Take(text); !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %s", text, err, says)
 		}
 	}
 }

@@ -40,7 +40,11 @@ func TestTheKindOfAConditionWaitsForItsFeatureLevel(t *testing.T) {
 	odd.Condition = model.Condition{Kind: model.Parked, About: "o1", Text: "parked: both nodes run it"}
 	command := putVM(0, odd)
 	encoded := func(level uint32) string {
-		data, err := command.For(level).Encode()
+		readable, err := command.For(level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := readable.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +65,11 @@ func TestTheKindOfAConditionWaitsForItsFeatureLevel(t *testing.T) {
 
 func TestACommandKeepsTheLevelThatItNames(t *testing.T) {
 	command := RaiseLevel(FeatureLevel + 1)
-	data, err := command.For(1).Encode()
+	readable, err := command.For(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := readable.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

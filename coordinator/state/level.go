@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // FeatureLevel is the highest level of commands that this release can apply. A release that puts something into the log
@@ -35,22 +36,49 @@ func (c *Command) needed() uint32 {
 			level = max(level, ConditionLevel)
 		}
 	}
-	return level
+	fields, _ := c.neededByFields()
+	return max(level, fields)
 }
 
-// For is the command in the form that every member of a feature level can read: it leaves out what a member can do without. The
-// commands that none of them can do without are those of RaiseLevel and those with a Check.
-func (c *Command) For(level uint32) *Command {
+// neededByFields is the feature level that it takes to keep what people have declared, and what takes it.
+func (c *Command) neededByFields() (level uint32, what string) {
+	for i := range c.VMs {
+		if since, field := schema.Level(schema.VM, &c.VMs[i]); since > level {
+			level, what = since, "the field "+field+" of VM "+c.VMs[i].Name
+		}
+	}
+	for i := range c.Nodes {
+		if since, field := schema.Level(schema.Node, &c.Nodes[i]); since > level {
+			level, what = since, "the field "+field+" of node "+c.Nodes[i].Name
+		}
+	}
+	return level, what
+}
+
+// For is the command in the form that every member of a feature level can read. It leaves out what a member can do without. What
+// somebody has declared is not left out: the error is ErrNotYet then. Commands with a level of their own are proposed only when the
+// members have come to it.
+func (c *Command) For(level uint32) (*Command, error) {
 	if level >= ConditionLevel {
-		return c
+		return c, c.allowed(level)
 	}
 	older := *c
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition = older.VMs[i].Condition.TextOnly()
 	}
-	return &older
+	return &older, c.allowed(level)
 }
+
+func (c *Command) allowed(level uint32) error {
+	if needs, what := c.neededByFields(); needs > level {
+		return fmt.Errorf("%w: %s takes feature level %d, and they have come to %d", ErrNotYet, what, needs, level)
+	}
+	return nil
+}
+
+// ErrNotYet reports a command with something that an earlier release would lose, while a member may still run one.
+var ErrNotYet = errors.New("not all coordinators know that")
 
 // ErrLevel reports a command or a state of a later release.
 var ErrLevel = errors.New("a feature level that this release does not have")

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"berth/coordinator/schema"
 )
 
 // A command of a release that does not exist yet: the level is the only thing in it that can be read.
@@ -103,5 +105,29 @@ func TestEveryFeatureLevelHasItsFirstRelease(t *testing.T) {
 	}
 	if FirstRelease(0) != "" || FirstRelease(FeatureLevel+1) != "" {
 		t.Error("a level that nobody knows has one")
+	}
+}
+
+// Labels stand for what this release might have added: an earlier one would lose them, and somebody has asked for them.
+func TestADeclaredFieldWaitsForItsFeatureLevel(t *testing.T) {
+	vmLabels, nodeLabels := schema.Of(schema.VM, "labels"), schema.Of(schema.Node, "labels")
+	vmLabels.Since, nodeLabels.Since = 3, 3
+	defer func() { vmLabels.Since, nodeLabels.Since = 0, 0 }()
+	labelledVM, labelledNode := vm("v1", "web", 1), node("n1", "alpha")
+	labelledVM.Labels, labelledNode.Labels = []string{"x"}, []string{"y"}
+	for says, command := range map[string]Command{
+		"the field labels of VM web takes feature level 3, and they have come to 2":     putVM(0, labelledVM),
+		"the field labels of node alpha takes feature level 3, and they have come to 2": putNode(0, labelledNode),
+	} {
+		if _, err := command.For(2); !errors.Is(err, ErrNotYet) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %s", err, says)
+		}
+		if readable, err := command.For(3); err != nil || readable.needed() != 3 {
+			t.Errorf("at its level: %v", err)
+		}
+	}
+	plain := putVM(0, vm("v1", "web", 1))
+	if readable, err := plain.For(1); err != nil || readable.needed() != 0 {
+		t.Errorf("without it: %v", err)
 	}
 }

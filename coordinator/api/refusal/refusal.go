@@ -135,6 +135,9 @@ func Of(err error) *connect.Error {
 		return New(rpc.Unavailable, "", "free some space on the leader's machine", "%w", err)
 	case errors.Is(err, consensus.ErrTooLarge):
 		return New(rpc.Invalid, "", "make it smaller", "%w", err)
+	case errors.Is(err, state.ErrNotYet):
+		const next = "install this release on every coordinator first, 'berth coordinator list' shows which have it: nothing was changed"
+		return New(rpc.Conflict, "", next, "%w", err)
 	case errors.Is(err, state.ErrLevel):
 		const next = "install the release that it names on every coordinator, and try again: nothing was changed"
 		return New(rpc.Invalid, "snapshot", next, "%w", err)
