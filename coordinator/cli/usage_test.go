@@ -81,11 +81,11 @@ func TestWrongUsage(t *testing.T) {
 		{"vm add", "NAME is missing", "usage: berth vm add [NAME] [flags]"},
 		{
 			"vm set web1",
-			"say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --ha, " +
+			"say what to set: --vdc, --offer, --from, --attach, --nic, --label, --migration, --ha, --prefer, --zone, --pod, --cluster, " +
 				"--memory, --vcpus or --unset",
 			"usage: berth vm set NAME [flags]",
 		},
-		{"vm set web1 --vdc=", "--vdc: a name is missing; --unset vdc takes the link away", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --vdc=", "--vdc: a value is missing; --unset vdc takes away what there is", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vdc a --unset vdc", "--vdc and --unset vdc exclude each other", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --zone a --pod b", "--zone and --pod exclude each other: a VM runs in one of them", "usage: berth vm set NAME [flags]"},
 		{
@@ -94,11 +94,11 @@ func TestWrongUsage(t *testing.T) {
 		},
 		{"vm start web1 --memory 1G --root-size 1K", "--root-size 1K: want 1 MiB to 1024 TiB", start},
 		{"vm start web1 --memory 1G --image debian --root-bus ide", "--root-bus ide: use virtio, sata, scsi", start},
-		{"vm start web1 --memory 1G --firmware uefi", `firmware "uefi" is not valid: want bios or efi`, start},
+		{"vm start web1 --memory 1G --firmware uefi", "--firmware uefi: use bios, efi", start},
 		{"vm start web1 --zone fra", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 web2 --root-size 1G", "--root-size describes one VM", start},
 		{
-			"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, zone, pod, cluster, prefer, label, migration",
+			"vm set web1 --unset memory", "--unset memory: use vdc, offer, from, attach, nic, label, migration, ha, prefer, zone, pod, cluster",
 			"usage: berth vm set NAME [flags]",
 		},
 		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},

@@ -39,6 +39,15 @@ type Field[R any] struct {
 	// Since is the feature level from which members keep the field; 0: all do.
 	Since uint32
 
+	// Help is of the flag that gives the field on the command line, with the word for its value in back quotes; empty: the field has no
+	// flag, or one that is read in a way of its own. Flag is its name, where that is not the field's with dashes, and Suggest what
+	// completion offers of a text that may be something else.
+	Help    string
+	Flag    string
+	Suggest []string
+	// Title is what 'berth vm show' and 'berth node show' call the field; empty: they tell it together with other things.
+	Title string
+
 	// At is where a record keeps the value: a pointer to one of the types that Text lists, or a Disks.
 	At func(*R) any
 }
@@ -188,6 +197,9 @@ func (f *Field[R]) Take(text string) (string, error) {
 	}
 	return text, nil
 }
+
+// FlagName is what the command line calls the field.
+func (f *Field[R]) FlagName() string { return cmp.Or(f.Flag, strings.ReplaceAll(f.Name, "_", "-")) }
 
 // Shown is a text as people write it: the first word for one that is kept as empty.
 func (f *Field[R]) Shown(text string) string {

@@ -27,16 +27,19 @@ var Node = []Field[model.Node]{
 	},
 	{
 		Name: "labels", Doc: "by which groups take it in", Check: model.ValidateLabels,
+		Flag: "label", Help: "`LABELS` by which groups take it in; repeat for more", Title: "labels",
 		At: func(n *model.Node) any { return &n.Labels },
 	},
 	{
 		Name: "management",
 		Doc:  "true of one that also runs the site's management: even distribution by VM count leaves it fewer VMs",
+		Help: "it carries the site's management: even distribution by number leaves it some VMs short",
 		At:   func(n *model.Node) any { return &n.Management },
 	},
 	{
 		Name: "unbalanced", Doc: "true keeps balancing away from it",
-		At: func(n *model.Node) any { return &n.Unbalanced },
+		Help: "balancing leaves it alone",
+		At:   func(n *model.Node) any { return &n.Unbalanced },
 	},
 }
 

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/coordinator/cli/fieldform"
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -18,7 +20,7 @@ import (
 // settingFlags are the settings of a node by their flags, markFlags what else is said of it. --reset takes the same words.
 var (
 	settingFlags = []string{"ram-ratio", "cpu-ratio", "overhead"}
-	markFlags    = []string{"label", "management", "unbalanced"}
+	markFlags    = fieldform.Of(schema.Node).Names()
 )
 
 func setCommand(a *term.App) *cobra.Command {
@@ -29,9 +31,9 @@ func setCommand(a *term.App) *cobra.Command {
 		keys     []string
 		unset    []string
 		toward   string
-		marks    marks
 		fence    fenceFlags
 	)
+	marks := fieldform.Of(schema.Node)
 	cmd := &cobra.Command{
 		Use: "set NODE", Short: "Change how much of a node may be promised, its keys, labels, fence device and cluster",
 		Args: term.Arguments(1, "NODE"),
@@ -76,7 +78,7 @@ minutes, also when no coordinator is left; its agent.yaml names the device.`,
 			if err := nodeKeys(cmd, request, keys, unset); err != nil {
 				return err
 			}
-			if err := marks.change(cmd, request, reset); err != nil {
+			if err := marks.Change(cmd, request, reset); err != nil {
 				return err
 			}
 			if err := fence.change(cmd, request); err != nil {
@@ -106,7 +108,7 @@ minutes, also when no coordinator is left; its agent.yaml names the device.`,
 	term.Complete(cmd, "unset-key", cobra.NoFileCompletions)
 	term.Complete(cmd, "cluster", a.ResourceNames(model.KindCluster))
 	term.Complete(cmd, "reset", term.CompleteFixed(slices.Concat(settingFlags, markFlags)...))
-	marks.flags(cmd)
+	marks.Define(a, cmd)
 	fence.flags(cmd)
 	for _, flag := range settingFlags {
 		term.Complete(cmd, flag, cobra.NoFileCompletions)
@@ -124,40 +126,9 @@ func resets(cmd *cobra.Command, request *berthv1.SetNodeRequest, reset []string)
 		case cmd.Flags().Changed(flag):
 			return term.Usagef(cmd, "--%s and --reset %s exclude each other", flag, setting)
 		case slices.Contains(markFlags, flag):
-			continue // nodeMarks takes them back
+			continue // setCommand takes them back
 		}
 		request.Reset_ = append(request.Reset_, strings.ReplaceAll(flag, "-", "_"))
-	}
-	return nil
-}
-
-// marks are what is said of a node beside its settings.
-type marks struct {
-	labels                 []string
-	management, unbalanced bool
-}
-
-func (m *marks) flags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVar(&m.labels, "label", nil, "`LABELS` by which groups take it in; repeat for more")
-	flags.BoolVar(&m.management, "management", false, "it carries the site's management: even distribution by number leaves it some VMs short")
-	flags.BoolVar(&m.unbalanced, "unbalanced", false, "balancing leaves it alone")
-	term.Complete(cmd, "label", cobra.NoFileCompletions)
-}
-
-func (m *marks) change(cmd *cobra.Command, request *berthv1.SetNodeRequest, reset []string) error {
-	if err := term.CheckNames(cmd, "label", m.labels); err != nil {
-		return err
-	}
-	wanted := func(flag string) bool { return cmd.Flags().Changed(flag) || slices.Contains(reset, flag) }
-	if wanted("label") {
-		request.Labels = &berthv1.Names{Names: m.labels}
-	}
-	if wanted("management") {
-		request.Management = &m.management
-	}
-	if wanted("unbalanced") {
-		request.Unbalanced = &m.unbalanced
 	}
 	return nil
 }

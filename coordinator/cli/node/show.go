@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/coordinator/cli/fieldform"
 	"berth/coordinator/cli/term"
+	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -50,12 +52,14 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetNodeResponse, wide bool)
 		{"cluster", node.GetCluster()},
 		{"settings", settingsPhrase(node)},
 		{"keys", keyPhrase(node)},
-		{"labels", strings.Join(node.GetLabels(), ", ")},
+	}
+	rows = append(rows, fieldform.Rows(schema.Node, node)...)
+	rows = append(rows, [][2]string{
 		{"balancing", balancingPhrase(node)},
 		{"drain", drainPhrase(node)},
 		{"fenced by", fencePhrase(node.GetFence())},
 		{"fencing", fencingPhrase(a, node.GetFencing())},
-	}
+	}...)
 	rows = append(rows, ledgerRows(node)...)
 	rows = append(rows, telemetryRows(node)...)
 	rows = append(rows, [2]string{"VMs", cmp.Or(strings.Join(node.GetVms(), ", "), "none")})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/explanation"
+	"berth/coordinator/cli/fieldform"
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -89,13 +90,13 @@ func add(a *term.App, cmd *cobra.Command, request *berthv1.AddVMRequest) error {
 
 func setCommand(a *term.App) *cobra.Command {
 	var (
-		links  linkFlags
-		moves  moveFlags
 		place  placeFlags
 		memory term.StringFlag
 		vcpus  int32
 		unset  []string
 	)
+	traits := fieldform.Of(traitFields)
+	removable := slices.Concat(traitFlagNames, placeFlagNames)
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Change what a VM links to, who may move it, and its size from the next start on",
 		Args: term.Arguments(1, "NAME"),
@@ -110,13 +111,10 @@ key set vm/NAME KEY=VALUE'.`,
   berth vm set web1 --ha=true`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := &berthv1.VMChange{}
-			if err := term.CheckUnset(cmd, unset, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)); err != nil {
+			if err := term.CheckUnset(cmd, unset, removable); err != nil {
 				return err
 			}
-			if err := links.change(cmd, change, unset); err != nil {
-				return err
-			}
-			if err := moves.change(cmd, change, unset); err != nil {
+			if err := traits.Change(cmd, change, unset); err != nil {
 				return err
 			}
 			if err := place.change(cmd, change, unset); err != nil {
@@ -135,32 +133,22 @@ key set vm/NAME KEY=VALUE'.`,
 				}
 				change.Vcpus = &vcpus
 			}
-			if len(unset)+len(
-				term.ChangedFlags(cmd, slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames, []string{"memory", "vcpus"})),
-			) == 0 {
-				return term.Usagef(
-					cmd,
-					"say what to set: --vdc, --offer, --from, --attach, --nic, --zone, --pod, --cluster, --label, --prefer, --migration, --ha, "+
-						"--memory, --vcpus or --unset",
-				)
+			if settable := slices.Concat(removable, []string{"memory", "vcpus"}); len(unset)+len(term.ChangedFlags(cmd, settable)) == 0 {
+				return term.Usagef(cmd, "say what to set: --%s or --unset", strings.Join(settable, ", --"))
 			}
 			return set(a, cmd, &berthv1.ChangeVMRequest{Vm: args[0], Change: change, RequestId: term.RequestID()})
 		},
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
 	}
-	links.flags(a, cmd)
+	traits.Define(a, cmd)
 	place.flags(a, cmd)
-	moves.flags(a, cmd)
 	memory.Word = "SIZE"
 	cmd.Flags().Var(&memory, "memory", "memory from the next start on, for instance 4G")
 	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on")
-	cmd.Flags().StringSliceVar(
-		&unset, "unset", nil,
-		"`NAMES` of what to take away: "+strings.Join(slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames), ", "),
-	)
+	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of what to take away: "+strings.Join(removable, ", "))
 	term.Complete(cmd, "memory", cobra.NoFileCompletions)
 	term.Complete(cmd, "vcpus", cobra.NoFileCompletions)
-	term.Complete(cmd, "unset", term.CompleteFixed(slices.Concat(linkFlagNames, placeFlagNames, moveFlagNames)...))
+	term.Complete(cmd, "unset", term.CompleteFixed(removable...))
 	return cmd
 }
 

@@ -22,7 +22,7 @@ func FuzzKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		read := func(text string) (*berthv1.Key, bool) {
-			flags := linkFlags{keyTexts: []string{text}}
+			flags := keyFlag{texts: []string{text}}
 			keys, err := flags.keys(&cobra.Command{Use: "start"})
 			if (err == nil) != (len(keys) == 1) {
 				t.Fatalf("%q: %d keys and error %v", text, len(keys), err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/coordinator/cli/fieldform"
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -20,29 +21,21 @@ import (
 
 // specFlags describe a new VM on the command line.
 type specFlags struct {
+	plain    *fieldform.Flags[model.VM]
 	memory   string
 	vcpus    int
 	image    string
-	kernel   string
-	initrd   string
-	cmdline  string
 	disks    []string
-	networks []string
-	xml      string
-	machine  string
-	firmware string
-	cpu      string
+	xml      string // file
 	userData string // file
 }
 
 // describing are the flags of which any one makes the VM a new one. --xml excludes all others.
-var describing = slices.Concat(
-	[]string{
-		"memory", "vcpus", "image", "kernel", "initrd", "cmdline", "disk", "network", "machine", "firmware", "cpu",
-		"user-data",
-	}, rootFlagNames)
+var describing = slices.Concat([]string{"memory", "vcpus", "image", "disk", "user-data"}, specFlagNames, rootFlagNames)
 
-func (f *specFlags) flags(cmd *cobra.Command) {
+func (f *specFlags) flags(a *term.App, cmd *cobra.Command) {
+	f.plain = fieldform.Of(specFields)
+	f.plain.Define(a, cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.memory, "memory", "", "`SIZE` of the memory, for instance 512M or 4G")
 	flags.IntVar(&f.vcpus, "vcpus", 1, "`NUMBER` of vCPUs")
@@ -50,28 +43,17 @@ func (f *specFlags) flags(cmd *cobra.Command) {
 		&f.image, "image", "",
 		"what to boot from: the `NAME` of an imported image, which its first disk is a copy of; or the first --disk, by its path",
 	)
-	flags.StringVar(&f.kernel, "kernel", "", "kernel to boot directly: a `PATH` on the nodes")
-	flags.StringVar(&f.initrd, "initrd", "", "initial RAM disk for the kernel: a `PATH` on the nodes")
-	flags.StringVar(&f.cmdline, "cmdline", "", "kernel command line `TEXT`")
 	flags.StringArrayVar(&f.disks, "disk", nil, "disk: `PATH`[,format=raw|qcow2][,bus=virtio|sata|scsi][,readonly]; repeat for more")
-	flags.StringArrayVar(&f.networks, "network", nil, "libvirt network `NAME`, or bridge:NAME; repeat for more")
-	flags.StringVar(&f.machine, "machine", "", "machine `TYPE`, for instance q35; the node's default if left out")
-	flags.StringVar(&f.firmware, "firmware", "", "firmware `WORD`: bios or efi; what the machine type has if left out")
-	flags.StringVar(&f.cpu, "cpu", "", "CPU `MODEL`, or host-passthrough; one that all nodes of its cluster can run if left out")
 	flags.StringVar(&f.userData, "user-data", "", "cloud-init user data `FILE`, - for the standard input; it needs a disk in a pool")
 	flags.StringVar(&f.xml, "xml", "", "libvirt domain XML `FILE` instead of all these, - for the standard input")
-	for _, flag := range []string{"memory", "vcpus", "cmdline", "network", "machine"} {
-		term.Complete(cmd, flag, cobra.NoFileCompletions)
-	}
-	term.Complete(cmd, "firmware", term.CompleteFixed(model.FirmwareBIOS, model.FirmwareEFI))
-	term.Complete(cmd, "cpu", term.CompleteFixed(model.CPUHostPassthrough))
+	term.Complete(cmd, "memory", cobra.NoFileCompletions)
+	term.Complete(cmd, "vcpus", cobra.NoFileCompletions)
 }
 
 // spec makes the description, or nil when the command line has none: then the VM exists already.
 func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, error) {
-	given, linking := term.ChangedFlags(cmd, describing), term.ChangedFlags(
-		cmd, slices.Concat(linkFlagNames, placeFlagNames, []string{"key"}, moveFlagNames),
-	)
+	given := term.ChangedFlags(cmd, describing)
+	linking := term.ChangedFlags(cmd, slices.Concat(traitFlagNames, placeFlagNames, []string{"key"}))
 	switch {
 	case cmd.Flags().Changed("xml") && len(given) > 0:
 		return nil, term.Usagef(cmd, "--xml and %s exclude each other: the XML says it all", given[0])
@@ -99,7 +81,7 @@ func (f *specFlags) spec(cmd *cobra.Command, name string) (*berthv1.VMSpec, erro
 	if err := model.ValidateName("VM", name); err != nil {
 		return nil, term.Usage(cmd, err)
 	}
-	if err := validate(spec); err != nil {
+	if err := f.validate(spec); err != nil {
 		return nil, term.Usage(cmd, err)
 	}
 	return spec, nil
@@ -121,16 +103,9 @@ func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
 	if f.vcpus < 1 || f.vcpus > model.MaxVCPUs {
 		return nil, term.Usagef(cmd, "--vcpus %d: want 1 to %d", f.vcpus, model.MaxVCPUs)
 	}
-	spec := &berthv1.VMSpec{
-		MemoryBytes: int64(memory),
-		Vcpus:       int32(f.vcpus), // at most model.MaxVCPUs
-		Kernel:      f.kernel,
-		Initrd:      f.initrd,
-		Cmdline:     f.cmdline,
-		Networks:    f.networks,
-		Machine:     f.machine,
-		Firmware:    f.firmware,
-		Cpu:         f.cpu,
+	spec := &berthv1.VMSpec{MemoryBytes: int64(memory), Vcpus: int32(f.vcpus)} // at most model.MaxVCPUs
+	if err := f.plain.Make(cmd, spec); err != nil {
+		return nil, err
 	}
 	if f.userData != "" {
 		if spec.UserData, err = readFile(cmd, "the user data", f.userData, model.MaxUserData); err != nil {
@@ -155,12 +130,9 @@ func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
 }
 
 // validate asks the model, so that nonsense is refused before anybody is asked. The coordinator does the same again.
-func validate(spec *berthv1.VMSpec) error {
-	described := model.VMSpec{
-		Memory: units.Bytes(spec.GetMemoryBytes()), VCPUs: int(spec.GetVcpus()),
-		Kernel: spec.GetKernel(), Initrd: spec.GetInitrd(), Cmdline: spec.GetCmdline(), Networks: spec.GetNetworks(),
-		Machine: spec.GetMachine(), Firmware: spec.GetFirmware(), CPU: spec.GetCpu(), UserData: spec.GetUserData(),
-	}
+func (f *specFlags) validate(spec *berthv1.VMSpec) error {
+	described := f.plain.Record.Spec
+	described.Memory, described.VCPUs, described.UserData = units.Bytes(spec.GetMemoryBytes()), int(spec.GetVcpus()), spec.GetUserData()
 	for _, disk := range spec.GetDisks() {
 		described.Disks = append(described.Disks, model.Disk{
 			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),

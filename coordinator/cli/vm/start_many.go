@@ -29,7 +29,7 @@ func severalNames(cmd *cobra.Command, args []string) error {
 
 // describedOne refuses, with several names, the flags that are about one VM.
 func describedOne(cmd *cobra.Command, args []string) error {
-	given := term.ChangedFlags(cmd, slices.Concat(describing, []string{"xml"}, linkFlagNames, placeFlagNames, []string{"key"}, moveFlagNames))
+	given := term.ChangedFlags(cmd, slices.Concat(describing, []string{"xml", "key"}, traitFlagNames, placeFlagNames))
 	switch {
 	case len(args) < 2:
 		return nil

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/coordinator/cli/fieldform"
 	"berth/coordinator/cli/follow"
 	"berth/coordinator/cli/keyform"
 	"berth/coordinator/cli/term"
+	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -74,11 +76,11 @@ func table(a *term.App, p *term.Page, vms []*berthv1.VM, wide bool) {
 			strconv.Itoa(int(vm.GetSpec().GetVcpus())), cpu(vm), uptime(a, vm),
 		}
 		if wide {
-			row = append(row, cmp.Or(vm.GetCluster(), term.None), cmp.Or(vm.GetVdc(), term.None), cmp.Or(
-				strings.Join(vm.GetLabels(), ","), term.None,
-			),
-				cmp.Or(vm.GetMigration(), migrations[0]), term.OptionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10),
-				cmp.Or(vm.GetOperationId(), term.None), vm.GetId())
+			migration := cmp.Or(vm.GetMigration(), schema.Of(schema.VM, "migration").Words[0])
+			row = append(
+				row, cmp.Or(vm.GetCluster(), term.None), cmp.Or(vm.GetVdc(), term.None), cmp.Or(strings.Join(vm.GetLabels(), ","), term.None),
+				migration, term.OptionalSize(rss(vm)), strconv.FormatUint(vm.GetEpoch(), 10), cmp.Or(vm.GetOperationId(), term.None), vm.GetId(),
+			)
 		}
 		if strange {
 			row = append(row, cmp.Or(vm.GetCondition(), term.None))
@@ -137,14 +139,11 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		{"left behind", leftBehind(vm)},
 		{"memory", units.Bytes(spec.GetMemoryBytes()).String()},
 		{"vCPUs", strconv.Itoa(int(spec.GetVcpus()))},
-		{"kernel", spec.GetKernel()},
-		{"initrd", spec.GetInitrd()},
-		{"cmdline", spec.GetCmdline()},
-		{"machine", spec.GetMachine()},
-		{"firmware", spec.GetFirmware()},
-		{"CPU", cmp.Or(vm.GetCpu(), spec.GetCpu())},
-		{"user data", textLength(spec.GetUserData())},
 	}
+	rows = append(rows, fieldform.Rows(specFields, spec)...)
+	rows = append(
+		rows, [2]string{"CPU", cmp.Or(vm.GetCpu(), spec.GetCpu())}, [2]string{"user data", textLength(spec.GetUserData())},
+	)
 	for _, disk := range spec.GetDisks() {
 		text := fmt.Sprintf("%s (%s, %s)", disk.GetPath(), disk.GetFormat(), disk.GetBus())
 		if disk.GetReadOnly() {
@@ -159,8 +158,7 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 	if spec.GetXml() != "" {
 		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
 	}
-	rows = append(rows, estateRows(vm)...)
-	rows = append(rows, moveRows(a, vm)...)
+	rows = append(rows, traitRows(a, vm)...)
 	if telemetry != nil {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",
 			term.Percent(telemetry.CpuRatio), term.Known(telemetry.RssBytes), term.Known(telemetry.BalloonBytes))})
