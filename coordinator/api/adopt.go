@@ -10,7 +10,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
-	"berth/coordinator/control"
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -41,7 +41,7 @@ func (s *vmCalls) AdoptVMs(
 	if err != nil {
 		return nil, err
 	}
-	wanted := control.AdoptVMs{
+	wanted := adoption.AdoptVMs{
 		Domains: message.GetDomains(), All: message.GetAll(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
 		Caller: gate.CallerOf(ctx).String(),
 	}
@@ -55,7 +55,7 @@ func (s *vmCalls) AdoptVMs(
 		}
 		wanted.VDC = vdc.ID
 	}
-	rows, err := answer.WhenLeading(ctx, s.Source, func() ([]control.AdoptedVM, error) { return s.Control.AdoptVMs(ctx, wanted) })
+	rows, err := answer.WhenLeading(ctx, s.Source, func() ([]adoption.AdoptedVM, error) { return s.Control.AdoptVMs(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}

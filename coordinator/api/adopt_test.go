@@ -8,7 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
-	"berth/coordinator/control"
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -20,10 +20,10 @@ func TestAdoptAndRelease(t *testing.T) {
 	m := newCloud(t, 1).members[0]
 	client, ctx := m.operator(), t.Context()
 	m.addNode("n1", "hv1")
-	var asked control.AdoptVMs
-	m.control.adopt = func(request control.AdoptVMs) ([]control.AdoptedVM, error) {
+	var asked adoption.AdoptVMs
+	m.control.adopt = func(request adoption.AdoptVMs) ([]adoption.AdoptedVM, error) {
 		asked = request
-		return []control.AdoptedVM{
+		return []adoption.AdoptedVM{
 			{Name: "db", ID: "u1", Node: "hv1", Operation: operation.Operation{ID: "o1", Kind: operation.Adopt}, Note: "it stays"},
 			{Name: "old", ID: "u2", Node: "hv1", Problem: "it is off", NextStep: "start it"},
 		}, nil
@@ -32,7 +32,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(control.AdoptVMs{All: true, Node: "n1", RequestID: "r1", Caller: "operator/alice"}, asked); diff != "" {
+	if diff := cmp.Diff(adoption.AdoptVMs{All: true, Node: "n1", RequestID: "r1", Caller: "operator/alice"}, asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	if vms := answer.Msg.GetVms(); len(vms) != 2 || vms[0].GetOperation().GetId() != "o1" || vms[0].GetNote() == "" ||

@@ -25,7 +25,7 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/consensus"
-	"berth/coordinator/control"
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/control/plans"
@@ -393,12 +393,12 @@ type fakeControl struct {
 	power        func(node string) (bool, error)
 	held         map[string]evidence.FenceVerdict // by node ID, as the next
 	contradicted map[string]string
-	adopt        func(control.AdoptVMs) ([]control.AdoptedVM, error)
+	adopt        func(adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
 	release      func(lifecycle.ReleaseVM) (operation.Operation, error)
 	resolve      func(lifecycle.ResolveOperation) (operation.Operation, error)
 }
 
-func (f *fakeControl) AdoptVMs(_ context.Context, request control.AdoptVMs) ([]control.AdoptedVM, error) {
+func (f *fakeControl) AdoptVMs(_ context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error) {
 	return f.adopt(request)
 }
 

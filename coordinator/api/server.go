@@ -12,7 +12,7 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
-	"berth/coordinator/control"
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/control/plans"
@@ -23,7 +23,7 @@ import (
 	"berth/shared/rpc"
 )
 
-// Control does to VMs what needs the leader. Package control implements it; its refusals are *control.Error.
+// Control does to VMs what needs the leader. Package control implements it; its refusals are *lead.Error.
 type Control interface {
 	estates.Control
 
@@ -33,7 +33,7 @@ type Control interface {
 	MigrateVM(ctx context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
 	ResolveOperation(ctx context.Context, request lifecycle.ResolveOperation) (operation.Operation, error)
-	AdoptVMs(ctx context.Context, request control.AdoptVMs) ([]control.AdoptedVM, error)
+	AdoptVMs(ctx context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
 	ReleaseVM(ctx context.Context, request lifecycle.ReleaseVM) (operation.Operation, error)
 
 	StartVMs(ctx context.Context, request lifecycle.StartVMs) ([]lifecycle.StartedVM, error)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
@@ -57,11 +58,11 @@ func TestAdoptVMs(t *testing.T) {
 		mine := w.on("n2", "mine", 1)
 		w.foreign("n1", uuidA, "db")
 		w.foreign("n3", uuidB, "web", func(d *model.Domain) { d.Autostart = true })
-		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, DryRun: true, Caller: "operator/test"})
+		rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, DryRun: true, Caller: "operator/test"})
 		if err != nil || len(rows) != 2 || rows[0].Problem != "" || rows[0].Operation.ID != "" || len(w.Store.Snapshot().VMs()) != 1 {
 			t.Fatalf("dry run: %+v, %v", rows, err)
 		}
-		rows, err = w.AdoptVMs(t.Context(), AdoptVMs{All: true, RequestID: "all", Caller: "operator/test"})
+		rows, err = w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, RequestID: "all", Caller: "operator/test"})
 		if err != nil || len(rows) != 2 || rows[0].Name != "db" || rows[0].Node != "node1" || rows[1].Name != "web" || rows[1].Node != "node3" {
 			t.Fatalf("%+v, %v", rows, err)
 		}
@@ -88,11 +89,11 @@ func TestAdoptVMs(t *testing.T) {
 				t.Errorf("a guest was touched: %+v", order)
 			}
 		}
-		again, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"db"}, Caller: "operator/test"})
+		again, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"db"}, Caller: "operator/test"})
 		if err != nil || len(again) != 1 || again[0].Problem != "it is VM db already" {
 			t.Errorf("again: %+v, %v", again, err)
 		}
-		repeated, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"db"}, RequestID: "all", Caller: "operator/test"})
+		repeated, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"db"}, RequestID: "all", Caller: "operator/test"})
 		if err != nil || len(repeated) != 1 || repeated[0].Operation.ID != rows[0].Operation.ID {
 			t.Errorf("repeated: %+v, %v", repeated, err)
 		}
@@ -123,7 +124,7 @@ func TestAnAdoptedDomainCountsOnceAtAnyMoment(t *testing.T) {
 			}
 		}
 		counted("before")
-		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{uuidA}, Caller: "operator/test"})
+		rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{uuidA}, Caller: "operator/test"})
 		if err != nil || rows[0].Problem != "" {
 			t.Fatal(rows, err)
 		}
@@ -198,7 +199,7 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 				c.prepare(w)
 				before := len(w.Store.Snapshot().VMs())
 				w.foreign("n3", "cccccccc-0000-4000-8000-000000000003", "other")
-				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: c.words, All: c.words == nil, VDC: c.vdc, Caller: "operator/test"})
+				rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: c.words, All: c.words == nil, VDC: c.vdc, Caller: "operator/test"})
 				if err != nil || len(rows) == 0 || !strings.Contains(rows[0].Problem, c.problem) || !strings.Contains(rows[0].NextStep, c.next) {
 					t.Fatalf("got %+v, %v", rows, err)
 				}
@@ -249,7 +250,7 @@ func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
 				})
 				w.foreign("n1", uuidA, "db")
 				w.facts.describe(uuidA, document(uuidA, "db", c.devices))
-				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"})
+				rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, Caller: "operator/test"})
 				if err != nil || rows[0].Problem != "" || (rows[0].Note == "") != (c.want == model.MigrateAutomatic) {
 					t.Fatalf("%+v, %v", rows, err)
 				}
@@ -269,7 +270,7 @@ func TestAllAreThoseThatRun(t *testing.T) {
 		defer w.lose()
 		w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State = model.DomainShutoff })
 		w.foreign("n1", uuidB, "web")
-		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"})
+		rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, Caller: "operator/test"})
 		if err != nil || len(rows) != 1 || rows[0].Name != "web" || rows[0].Problem != "" {
 			t.Errorf("%+v, %v", rows, err)
 		}
@@ -302,7 +303,7 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 				if w.vm("web1").Condition.Text == "" {
 					t.Fatal("nobody was told")
 				}
-				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+				rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
 				if err != nil || len(rows) != 1 || rows[0].Problem != "" {
 					t.Fatalf("%+v, %v", rows, err)
 				}
@@ -321,7 +322,7 @@ func TestAVMIsTakenBackByName(t *testing.T) {
 		vm := w.on("n1", "web1", 1)
 		w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		w.shows("n2", vm, nil)
-		rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+		rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
 		if err != nil || !strings.Contains(rows[0].Problem, "node1 holds it, and has not shown") {
 			t.Errorf("%+v, %v", rows, err)
 		}
@@ -334,8 +335,8 @@ func TestAMarkThatSomebodyHasRaisedIsWrittenAgain(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.on("n1", "web1", 1)
-		adopt := func() AdoptedVM {
-			rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+		adopt := func() adoption.AdoptedVM {
+			rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
 			if err != nil || len(rows) != 1 {
 				t.Fatalf("%+v, %v", rows, err)
 			}
@@ -374,7 +375,7 @@ func TestAVMThatCannotBeTakenBackSaysWhatToDo(t *testing.T) {
 				w := newWorld(t, obedient)
 				defer w.lose()
 				w.unheld("n1", c.change)
-				rows, err := w.AdoptVMs(t.Context(), AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+				rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
 				if err != nil || len(rows) != 1 || rows[0].Problem != c.problem || !strings.Contains(rows[0].NextStep, c.next) {
 					t.Errorf("%+v, %v", rows, err)
 				}
@@ -416,7 +417,7 @@ func TestReleaseVM(t *testing.T) {
 		}
 		// And back: its epochs go on.
 		w.facts.describe(vm.ID, document(vm.ID, "web1", ""))
-		if rows, err := w.AdoptVMs(t.Context(), AdoptVMs{All: true, Caller: "operator/test"}); err != nil || rows[0].Problem != "" {
+		if rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, Caller: "operator/test"}); err != nil || rows[0].Problem != "" {
 			t.Fatal(rows, err)
 		}
 		synctest.Wait()

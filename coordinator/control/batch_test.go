@@ -117,7 +117,7 @@ func TestWhatNobodySawBeginIsTakenUp(t *testing.T) {
 		if _, err := w.StartVMs(gone, lifecycle.StartVMs{VMs: []string{web1}}); err == nil {
 			t.Fatal("the caller got an answer")
 		}
-		time.Sleep(followEvery)
+		time.Sleep(takeUpEvery)
 		synctest.Wait()
 		if vm := w.vm("web1"); vm.Holder == "" || vm.Operation != "" {
 			t.Errorf("vm %+v", vm)

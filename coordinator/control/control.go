@@ -3,11 +3,15 @@ package control
 import (
 	"context"
 	"sync"
+	"time"
 
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/outofband"
 	"berth/coordinator/control/plans"
+	"berth/coordinator/control/recovery"
 	"berth/coordinator/control/volumes"
 )
 
@@ -25,7 +29,11 @@ type Control struct {
 	*volumes.Volumes
 	*fencing.Fencing
 	*lifecycle.Lifecycle
+	*adoption.Adoption
 	*plans.Plans
+
+	outOfBand *outofband.Watch
+	recovery  *recovery.Recovery
 }
 
 // New makes a Control that does nothing until Lead is called.
@@ -34,7 +42,10 @@ func New(config Config) *Control {
 	c := &Control{Leader: leader, Volumes: volumes.New(leader)}
 	c.Fencing = fencing.New(leader, config.Fences, func(node string) { c.AgentConnected(node) })
 	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing)
+	c.Adoption = adoption.New(leader, c.Lifecycle)
 	c.Plans = plans.New(leader, c.Lifecycle, config.Plans)
+	c.outOfBand = outofband.New(leader, c.Adoption)
+	c.recovery = recovery.New(leader, c.Lifecycle, c.Fencing, c.Plans)
 	return c
 }
 
@@ -50,16 +61,34 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	)
 	var loops sync.WaitGroup
 	loops.Go(func() { c.RunPasses(ctx) })
-	loops.Go(func() { c.follow(ctx) })
-	loops.Go(func() { c.Watch(ctx) })
-	loops.Go(func() { c.restart(ctx) })
-	loops.Go(func() { c.watchCopies(ctx) })
-	c.reconcile(ctx) // to the end of the leadership
+	loops.Go(func() { c.Fencing.Watch(ctx) })
+	loops.Go(func() { c.outOfBand.Follow(ctx) })
+	loops.Go(func() { c.outOfBand.WatchCopies(ctx) })
+	loops.Go(func() { c.recovery.RunRestarts(ctx) })
+	loops.Go(func() { c.recovery.Reconcile(ctx) })
+	c.goOn(ctx) // to the end of the leadership
 	loops.Wait()
 	c.End()
 	c.Plans.Wait()
 	c.Lifecycle.Wait()
 	c.Logger.Info("leading no more", "term", term)
+}
+
+// takeUpEvery is between two looks for work that nobody does.
+const takeUpEvery = 5 * time.Second
+
+// goOn takes up, until the context ends, what nobody works on.
+func (c *Control) goOn(ctx context.Context) {
+	ticker := time.NewTicker(takeUpEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.takeUp()
+		}
+	}
 }
 
 // takeUp goes on with every operation and plan that has not ended and that nobody works on: an earlier leader has left it, or its

@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/outofband"
 	"berth/coordinator/model"
 )
 
@@ -33,7 +34,7 @@ func TestACopyThatWasLeftIsDiscardedWhenItsNodeAnswers(t *testing.T) {
 			t.Fatalf("while its node is silent: tasks %+v, left %+v", tasks, w.vm("web1").Discards)
 		}
 		w.speak("n2", "")
-		time.Sleep(3 * followEvery)
+		time.Sleep(3 * outofband.Every)
 		after := w.vm("web1")
 		if tasks := w.agents.performed(discards); len(tasks) != 1 || tasks[0].node != "n2" ||
 			*tasks[0].task.Discard != (lead.CopyOf{VM: vm.ID, Epoch: 7}) {
@@ -102,7 +103,7 @@ func TestACopyOnANodeThatIsOffIsGone(t *testing.T) {
 				defer w.lose()
 				w.leftOn("n2", w.on("n1", "web1", 1))
 				ends(w)
-				time.Sleep(3 * followEvery)
+				time.Sleep(3 * outofband.Every)
 				if after := w.vm("web1"); len(after.Discards) != 0 || len(w.agents.performed(discards)) != 0 {
 					t.Errorf("vm %+v, tasks %+v", after, w.agents.performed(discards))
 				}
@@ -125,7 +126,7 @@ func TestARestartWaitsForTheCopyThatWasLeft(t *testing.T) {
 		w.record(vm.ID, func(vm *model.VM) { vm.Holder = "" })
 		time.Sleep(time.Minute)
 		after := w.vm("web1")
-		if want := restartRefused + lead.NodeName(w.Store.Snapshot(),
+		if want := "it cannot be restarted: " + lead.NodeName(w.Store.Snapshot(),
 			other) + " discards the paused copy first that was left there"; after.Holder != "" || after.Condition.Text != want {
 			t.Fatalf("holder %q, condition %q, want %q", after.Holder, after.Condition.Text, want)
 		}

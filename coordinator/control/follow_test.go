@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/outofband"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -42,7 +43,7 @@ func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 		w.facts.change("n1", without(before.ID))
 		w.facts.change("n2", func(f *model.NodeFacts) { f.Domains[0].State = model.DomainRunning })
 		moved := time.Now()
-		time.Sleep(3 * followEvery)
+		time.Sleep(3 * outofband.Every)
 		after := w.vm("web1")
 		if after.Holder != "n2" || after.LastNode != "n2" || after.Epoch != before.Epoch+1 || after.MovedAt.Before(moved) {
 			t.Errorf("vm %+v", after)
@@ -102,7 +103,7 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 			w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 		}, gone + "node3, where somebody may have moved it, cannot be asked"},
 		"only for a moment": {func(w *world, vm model.VM) {
-			time.Sleep(followEvery - time.Duration(time.Now().UnixNano())%followEvery - time.Second)
+			time.Sleep(outofband.Every - time.Duration(time.Now().UnixNano())%outofband.Every - time.Second)
 			w.facts.change("n1", without(vm.ID))
 			w.shows("n2", vm, nil)
 			time.Sleep(2 * time.Second) // one look
@@ -187,7 +188,7 @@ func TestAVMThatWasMovedAwayFromItsLocalDiskIsToldOf(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.facts.change(vm.Holder, without(vm.ID))
 		w.shows(other(vm.Holder), vm, nil)
-		time.Sleep(6 * followEvery)
+		time.Sleep(6 * outofband.Every)
 		after := w.vm("web1")
 		if after.Holder != other(vm.Holder) || !strings.Contains(after.Condition.Text, "its disk web1-root is recorded on node") {
 			t.Errorf("on %s: %q", after.Holder, after.Condition.Text)

@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/outofband"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -62,7 +63,7 @@ func TestAVMThatStoppedBesideBerth(t *testing.T) {
 		vm := w.on("n1", "web1", 1)
 		time.Sleep(time.Minute)
 		w.facts.change("n1", without(vm.ID))
-		time.Sleep(3 * followEvery)
+		time.Sleep(3 * outofband.Every)
 		after := w.vm("web1")
 		want := "out of band: it stopped on node1, and not by Berth: 'berth vm start web1' starts it, 'berth vm stop web1' leaves it off"
 		if after.Holder != "" || after.LastNode != "n1" || after.Desired != model.Running || after.Epoch != vm.Epoch ||
@@ -104,14 +105,14 @@ func TestAVMThatCameBackIsTakenBack(t *testing.T) {
 		vm := w.on("n1", "web1", 1)
 		time.Sleep(time.Minute)
 		w.facts.change("n1", without(vm.ID))
-		time.Sleep(3 * followEvery)
+		time.Sleep(3 * outofband.Every)
 		w.show(vm)
 		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"}); err == nil || !strings.Contains(
 			err.Error(), "Berth has not started it there",
 		) {
 			t.Errorf("a second copy was started: %v", err)
 		}
-		time.Sleep(3 * followEvery)
+		time.Sleep(3 * outofband.Every)
 		if after := w.vm("web1"); after.Holder != "n1" || after.Epoch != vm.Epoch+1 || after.Condition.Text != "" || after.Operation != "" {
 			t.Errorf("vm %+v", after)
 		}
@@ -176,7 +177,7 @@ func TestATakeOverThatFailsIsTriedAgainAfterAWhile(t *testing.T) {
 		defer w.lose()
 		vm := w.on("n1", "web1", 1)
 		w.record(vm.ID, func(vm *model.VM) { vm.Holder = "" })
-		time.Sleep(3 * takeOverPause)
+		time.Sleep(3 * outofband.TakeOverPause)
 		if tried := len(w.agents.ordered(operation.ActAdopt)); tried < 2 || tried > 3 {
 			t.Errorf("tried %d times", tried)
 		}
@@ -243,7 +244,7 @@ func TestAlarms(t *testing.T) {
 					t.Errorf("told %+v", events)
 				}
 				w.edit("n1", vm, func(d *model.Domain) { *d = domainOf(before); d.Persistent = true })
-				time.Sleep(3 * followEvery)
+				time.Sleep(3 * outofband.Every)
 				if after := w.vm("web1"); after.Condition.Text != "" {
 					t.Errorf("put back, condition %q", after.Condition.Text)
 				}

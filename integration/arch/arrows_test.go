@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/importer"
+	"go/token"
 	"go/types"
 	"io"
 	"maps"
@@ -16,32 +17,28 @@ import (
 	"testing"
 )
 
-// rooms are packages whose files have an order: each calls only files below itself.
+// rooms are packages whose files have an order: each uses only what files below it declare.
 var rooms = []string{"coordinator/control/...", "coordinator/evidence"}
 
-// Files that call each other in a circle can only be read, changed and tested together.
-func TestFilesOfARoomCallDownwards(t *testing.T) {
-	found := make(map[string]int)
+// Files that use each other in a circle can only be read, changed and tested together.
+func TestFilesOfARoomUseOnlyFilesBelow(t *testing.T) {
 	exports := exportsOf(t)
 	for _, p := range all(t) {
 		if !withinAny(p.Path, rooms) {
 			continue
 		}
-		circles := p.circles(t, exports)
-		for _, circle := range circles {
-			found[p.Path] += len(circle)
-		}
-		if found[p.Path] += 0; found[p.Path] > filesInCircles[p.Path] {
-			for _, circle := range circles {
-				t.Logf("%s: these files call each other in a circle: %s", p.Path, strings.Join(circle, ", "))
+		uses := p.uses(t, exports)
+		for _, circle := range circles(uses) {
+			t.Errorf("%s: these files use each other in a circle: %s", p.Path, strings.Join(circle, ", "))
+			for _, from := range circle {
+				for _, to := range circle {
+					if names := uses[from][to]; from != to && len(names) > 0 {
+						t.Logf("%s -> %s: %s", from, to, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+					}
+				}
 			}
 		}
 	}
-	filesInCircles.hold(t, "files that call each other in circles", 0, found)
-}
-
-var filesInCircles = ratchet{
-	"coordinator/control": 70,
 }
 
 // exportsOf are the files with what packages export, by import path, for all that the rooms import.
@@ -67,9 +64,9 @@ func exportsOf(t *testing.T) map[string]string {
 	return exports
 }
 
-// circles are groups of the package's files that call each other in a circle. Only calls count, and uses of a function as a
-// value: a type may be declared above or below what uses it.
-func (p pkg) circles(t *testing.T, exports map[string]string) [][]string {
+// uses are the names that each of the package's files uses of each file: functions, methods, types, constants and variables. A call
+// through an interface uses the interface only.
+func (p pkg) uses(t *testing.T, exports map[string]string) map[string]map[string]map[string]bool {
 	t.Helper()
 	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
@@ -82,33 +79,41 @@ func (p pkg) circles(t *testing.T, exports map[string]string) [][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := make(map[string]map[string]bool)
+	fileOf := func(at token.Pos) string { return filepath.Base(positions.Position(at).Filename) }
+	uses := make(map[string]map[string]map[string]bool)
 	for use, object := range info.Uses {
-		function, ok := object.(*types.Func)
-		if !ok || function.Pkg() != self {
+		function, isFunction := object.(*types.Func)
+		switch {
+		case object.Pkg() != self:
+			continue
+		case isFunction && function.Signature().Recv() != nil:
+			if types.IsInterface(function.Signature().Recv().Type()) {
+				continue
+			}
+		case object.Parent() != self.Scope(): // a parameter, a local variable, a field
 			continue
 		}
-		if of := function.Signature().Recv(); of != nil && types.IsInterface(of.Type()) {
-			continue
+		from, to := fileOf(use.Pos()), fileOf(object.Pos())
+		if uses[from] == nil {
+			uses[from] = make(map[string]map[string]bool)
 		}
-		from, to := filepath.Base(positions.Position(use.Pos()).Filename), filepath.Base(positions.Position(function.Pos()).Filename)
-		if calls[from] == nil {
-			calls[from] = make(map[string]bool)
+		if uses[from][to] == nil {
+			uses[from][to] = make(map[string]bool)
 		}
-		calls[from][to] = true
+		uses[from][to][object.Name()] = true
 	}
-	return circles(calls)
+	return uses
 }
 
 // circles are the groups of names, ascending, that reach each other.
-func circles(calls map[string]map[string]bool) [][]string {
+func circles[V any](uses map[string]map[string]V) [][]string {
 	reach := make(map[string]map[string]bool)
-	for from := range calls {
+	for from := range uses {
 		reach[from] = make(map[string]bool)
 		for next := []string{from}; len(next) > 0; {
 			at := next[0]
 			next = next[1:]
-			for to := range calls[at] {
+			for to := range uses[at] {
 				if to != at && !reach[from][to] {
 					reach[from][to] = true
 					next = append(next, to)
@@ -134,11 +139,11 @@ func circles(calls map[string]map[string]bool) [][]string {
 }
 
 func TestCirclesAreFound(t *testing.T) {
-	calls := map[string]map[string]bool{
+	uses := map[string]map[string]bool{
 		"a": {"a": true, "b": true}, "b": {"c": true}, "c": {"b": true, "d": true}, "d": {"d": true}, "e": {"f": true}, "f": {"g": true},
 		"g": {"e": true},
 	}
-	if found := fmt.Sprint(circles(calls)); found != "[[b c] [e f g]]" {
+	if found := fmt.Sprint(circles(uses)); found != "[[b c] [e f g]]" {
 		t.Errorf("%s", found)
 	}
 }

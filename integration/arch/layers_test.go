@@ -40,6 +40,8 @@ var layers = []struct {
 		"coordinator/control/volumes", "coordinator/control/fencing", "coordinator/control/plans",
 	}},
 	{"the room that starts, moves and stops single VMs", []string{"coordinator/control/lifecycle"}},
+	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},
+	{"the room that follows what somebody else has done to VMs", []string{"coordinator/control/outofband"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
 	{"what the coordinator knows as messages, and messages as what it knows: one place for both edges", []string{"coordinator/wire"}},
 	{

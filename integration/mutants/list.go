@@ -227,9 +227,9 @@ var mutants = []mutant{
 		becomes: "domain.State == model.DomainRunning:\n\t\t\tdue = append(due, left)",
 	},
 	{
-		name: "restart-beside-what-was-left", file: "coordinator/control/restart.go", suite: inControl.only("TheCopyThatWasLeft"),
-		is:      "if due, _ := evidence.Discardable(c.Moment(snapshot), vm); len(due) > 0 {",
-		becomes: "if due, _ := evidence.Discardable(c.Moment(snapshot), vm); len(due) > len(vm.Discards) {",
+		name: "restart-beside-what-was-left", file: "coordinator/control/recovery/restarts.go", suite: inControl.only("TheCopyThatWasLeft"),
+		is:      "if due, _ := evidence.Discardable(r.Moment(snapshot), vm); len(due) > 0 {",
+		becomes: "if due, _ := evidence.Discardable(r.Moment(snapshot), vm); len(due) > len(vm.Discards) {",
 	},
 	{
 		name: "hear-a-fenced-node", file: "coordinator/operation/driver.go", suite: inOperation,

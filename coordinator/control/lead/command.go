@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"berth/coordinator/model"
 	"berth/coordinator/moving"
@@ -84,6 +85,18 @@ func (l *Leader) Perform(ctx context.Context, snapshot *state.Snapshot, node, su
 	default:
 		return &Error{Code: Unavailable, Subject: subject, Message: err.Error(), NextStep: again}
 	}
+}
+
+// AskLimit bounds one question to an agent, or one small task.
+const AskLimit = 10 * time.Second
+
+// Refuse has a node refuse a VM for good, if it is not there. Only then is its absence evidence: no order that is still on its way can
+// bring it back. The error says why it is none; a node that has not answered within the limit proves nothing.
+func (l *Leader) Refuse(ctx context.Context, node string, vm *model.VM, limit time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := l.Agents.Perform(limited, node, Task{Refuse: &CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	return err
 }
 
 // codeOf is the code of a caller's error for an agent's. What is busy, or in use by a domain, may be free when it is tried again.

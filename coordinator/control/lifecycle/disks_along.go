@@ -63,6 +63,17 @@ func fileOf(facts estate.Facts, vm model.VM) (path string, has bool) {
 	return "", false
 }
 
+// How long a copy may take, as Nova and KubeVirt have it, of memory and disks alike.
+const (
+	copySecondsPerGiB = 150
+	leastCopy         = 60 * time.Second
+)
+
+// copyDeadline is how long the copy of a memory may take.
+func copyDeadline(memory units.Bytes) time.Duration {
+	return max(leastCopy, time.Duration(float64(memory)/float64(units.GiB)*copySecondsPerGiB*float64(time.Second)))
+}
+
 // takeAlong makes a migration one that copies the VM's local volumes into the pools that were chosen on the target. The
 // copies are whole: what a disk was a thin copy of does not have to be there.
 func takeAlong(op *operation.Operation, snapshot *state.Snapshot, vm model.VM, decision placement.Decision) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
@@ -13,7 +12,6 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
-	"berth/shared/units"
 )
 
 // MigrateVM decides where a VM goes and commits the migration. When the present node is the best one, the VM stays: the
@@ -148,16 +146,6 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 		Next: operation.Next{Operation: op, VM: vm}, snapshot: snapshot, decision: decision, Revision: expected, Read: read,
 	})
 	return Migration{Operation: started.Operation, Decision: started.Decision}, again, err
-}
-
-// How long a copy may take, as Nova and KubeVirt have it, of memory and disks alike.
-const (
-	copySecondsPerGiB = 150
-	leastCopy         = 60 * time.Second
-)
-
-func copyDeadline(memory units.Bytes) time.Duration {
-	return max(leastCopy, time.Duration(float64(memory)/float64(units.GiB)*copySecondsPerGiB*float64(time.Second)))
 }
 
 // worthIt refuses a least gain that is none.

@@ -160,10 +160,7 @@ func (l *Lifecycle) askLastNode(ctx context.Context, name string) lastWord {
 	if !slices.Contains(l.fencing.Strangers(snapshot, vm), vm.LastNode) {
 		return lastWord{}
 	}
-	limited, cancel := context.WithTimeout(ctx, lastWordLimit)
-	defer cancel()
-	_, err := l.Agents.Perform(limited, vm.LastNode, lead.Task{Refuse: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
-	return lastWord{node: vm.LastNode, epoch: vm.Epoch, refuses: err == nil}
+	return lastWord{node: vm.LastNode, epoch: vm.Epoch, refuses: l.Refuse(ctx, vm.LastNode, &vm, lastWordLimit) == nil}
 }
 
 // MetaRestored is the key of the replicated time at which a restored state was last compared with the nodes.

@@ -11,12 +11,16 @@ import (
 	"berth/coordinator/state"
 )
 
-// executor carries one plan out, until it has ended or the leadership does.
-type executor struct {
-	plans  *Plans
-	id     string
-	driver *moving.Driver
-	done   chan struct{}
+// Resume carries on with every plan that has not ended and that nobody works on. It returns how many have not ended.
+func (p *Plans) Resume() (unfinished int) {
+	plans := p.Store.Snapshot().Plans()
+	for i := range plans {
+		if moving.Unfinished(&plans[i]) {
+			unfinished++
+			p.execute(plans[i].ID)
+		}
+	}
+	return unfinished
 }
 
 // execute begins a plan's executor, if this member leads and the plan has none.

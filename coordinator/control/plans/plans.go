@@ -56,6 +56,14 @@ type Plans struct {
 	histories map[string]*balance.History // by cluster name
 }
 
+// executor carries one plan out, until it has ended or the leadership does.
+type executor struct {
+	plans  *Plans
+	id     string
+	driver *moving.Driver
+	done   chan struct{}
+}
+
 // New makes a Plans that carries nothing out yet.
 func New(lead *lead.Leader, mover Mover, config Config) *Plans {
 	config.Every = cmp.Or(config.Every, balance.Interval)
@@ -72,18 +80,6 @@ func (p *Plans) Reset() {
 	p.mu.Lock()
 	p.passes = map[string]LastPass{}
 	p.mu.Unlock()
-}
-
-// Resume carries on with every plan that has not ended and that nobody works on. It returns how many have not ended.
-func (p *Plans) Resume() (unfinished int) {
-	plans := p.Store.Snapshot().Plans()
-	for i := range plans {
-		if moving.Unfinished(&plans[i]) {
-			unfinished++
-			p.execute(plans[i].ID)
-		}
-	}
-	return unfinished
 }
 
 // Wait returns when no plan is carried out any more. The leadership has ended before.

@@ -1,4 +1,4 @@
-package control
+package recovery
 
 import (
 	"context"
@@ -19,8 +19,8 @@ const restartRefused = "it cannot be restarted: "
 // restartEvery is between two looks for VMs to restart.
 const restartEvery = time.Second
 
-// restart starts VMs that are to be highly available and run nowhere, until the context ends. It is the only one that does.
-func (c *Control) restart(ctx context.Context) {
+// RunRestarts starts VMs that are to be highly available and run nowhere, until the context ends. It is the only one that does.
+func (r *Recovery) RunRestarts(ctx context.Context) {
 	ticker := time.NewTicker(restartEvery)
 	defer ticker.Stop()
 	var restarter evidence.Restarter
@@ -30,18 +30,18 @@ func (c *Control) restart(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		snapshot := c.Store.Snapshot()
-		if lead.Quarantined(snapshot) != nil || !c.ViewComplete(snapshot) {
+		snapshot := r.Store.Snapshot()
+		if lead.Quarantined(snapshot) != nil || !r.ViewComplete(snapshot) {
 			continue
 		}
-		ready, resting := evidence.Restartable(snapshot.VMs(), c.Now())
+		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now())
 		for id, why := range resting {
-			c.explain(ctx, snapshot, id, why)
+			r.explain(ctx, snapshot, id, why)
 		}
-		due := restarter.Due(ready, c.Now())
+		due := restarter.Due(ready, r.Now())
 		for i := range due {
-			if !c.restartOne(ctx, snapshot, &due[i]) {
-				restarter.Waits(due[i].ID, c.Now())
+			if !r.restartOne(ctx, snapshot, &due[i]) {
+				restarter.Waits(due[i].ID, r.Now())
 			}
 			if ctx.Err() != nil {
 				return
@@ -51,26 +51,26 @@ func (c *Control) restart(ctx context.Context) {
 }
 
 // restartOne starts a VM elsewhere. It is false when that has to wait, which the VM's record says then.
-func (c *Control) restartOne(ctx context.Context, snapshot *state.Snapshot, vm *model.VM) bool {
-	if due, _ := evidence.Discardable(c.Moment(snapshot), vm); len(due) > 0 {
-		c.explain(ctx, snapshot, vm.ID, cannotRestart(
+func (r *Recovery) restartOne(ctx context.Context, snapshot *state.Snapshot, vm *model.VM) bool {
+	if due, _ := evidence.Discardable(r.Moment(snapshot), vm); len(due) > 0 {
+		r.explain(ctx, snapshot, vm.ID, cannotRestart(
 			due[0].Node, "%s discards the paused copy first that was left there", lead.NodeName(snapshot, due[0].Node),
 		))
 		return false
 	}
-	if node := c.Fencing.Showing(snapshot, vm.ID, false); node != "" {
-		c.explain(ctx, snapshot, vm.ID, cannotRestart("", "%s shows a copy of it: stop that one by hand, or boot the machine anew", node))
+	if node := r.fencing.Showing(snapshot, vm.ID, false); node != "" {
+		r.explain(ctx, snapshot, vm.ID, cannotRestart("", "%s shows a copy of it: stop that one by hand, or boot the machine anew", node))
 		return false
 	}
-	err := c.Restart(ctx, vm.Name)
+	err := r.starter.Restart(ctx, vm.Name)
 	var refusal *lead.Error
 	switch {
 	case err == nil:
 		return true
 	case errors.As(err, &refusal) && !slices.Contains([]lead.Code{lead.Busy, lead.Exists, lead.StaleView, lead.NoLeader}, refusal.Code):
-		c.explain(ctx, snapshot, vm.ID, cannotRestart("", "%s", refusal.Message))
+		r.explain(ctx, snapshot, vm.ID, cannotRestart("", "%s", refusal.Message))
 	case ctx.Err() == nil:
-		c.Logger.Warn("a VM could not be restarted now", "vm", vm.Name, "error", err)
+		r.Logger.Warn("a VM could not be restarted now", "vm", vm.Name, "error", err)
 	}
 	return false
 }
@@ -81,17 +81,17 @@ func cannotRestart(node, format string, args ...any) model.Condition {
 }
 
 // explain says at a VM why it is not restarted. That it cannot be is said once: figures in the text that change are no news.
-func (c *Control) explain(ctx context.Context, snapshot *state.Snapshot, id string, why model.Condition) {
+func (r *Recovery) explain(ctx context.Context, snapshot *state.Snapshot, id string, why model.Condition) {
 	vm, known := snapshot.VM(id)
 	alike := vm.Condition.Is(model.RestartRefused) && why.Is(model.RestartRefused)
 	if !known || vm.Condition.Same(why) || alike {
 		return
 	}
 	vm.Condition = why
-	at := c.Now()
-	c.Logger.Warn("a VM that is to be highly available is not restarted", "vm", vm.Name, "why", why.Text)
-	c.Try(ctx, state.Command{
-		Key: c.NewID(), Kind: "explain vm", Caller: lead.Berth, At: at,
+	at := r.Now()
+	r.Logger.Warn("a VM that is to be highly available is not restarted", "vm", vm.Name, "why", why.Text)
+	r.Try(ctx, state.Command{
+		Key: r.NewID(), Kind: "explain vm", Caller: lead.Berth, At: at,
 		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}}, VMs: []model.VM{vm},
 		Events: []model.Event{{At: at, Kind: "vm.not-restarted", Subject: "vm/" + vm.Name, Message: why.Text, Caller: lead.Berth}},
 	})

@@ -1,4 +1,4 @@
-package control
+package recovery
 
 import (
 	"context"
@@ -15,22 +15,22 @@ import (
 // reconcileEvery is between two looks at whether all nodes have reported after a restore.
 const reconcileEvery = 2 * time.Second
 
-// reconcile watches for a quarantine until the context ends, and lifts it once every node has shown what it runs, or is proven
+// Reconcile watches for a quarantine until the context ends, and lifts it once every node has shown what it runs, or is proven
 // to be off. Where record and node differ, the node is right: guests went on while the backup lay on a shelf. No guest is touched.
-func (c *Control) reconcile(ctx context.Context) {
+func (r *Recovery) Reconcile(ctx context.Context) {
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
 	told := ""
 	for {
-		snapshot := c.Store.Snapshot()
+		snapshot := r.Store.Snapshot()
 		if snapshot.Meta(state.MetaQuarantine) != "" {
-			running, missing := c.Moment(snapshot).Running()
+			running, missing := r.Moment(snapshot).Running()
 			if len(missing) == 0 {
-				c.lift(ctx, snapshot, running)
+				r.lift(ctx, snapshot, running)
 				continue
 			}
 			if waiting := strings.Join(missing, ", "); waiting != told {
-				c.Logger.Warn("in quarantine until these nodes report", "nodes", waiting)
+				r.Logger.Warn("in quarantine until these nodes report", "nodes", waiting)
 				told = waiting
 			}
 		}
@@ -42,10 +42,10 @@ func (c *Control) reconcile(ctx context.Context) {
 	}
 }
 
-func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running map[string][]evidence.Copy) {
-	at := c.Now()
+func (r *Recovery) lift(ctx context.Context, snapshot *state.Snapshot, running map[string][]evidence.Copy) {
+	at := r.Now()
 	command := state.Command{
-		Key: c.NewID(), Kind: "reconcile", Caller: lead.Berth, At: at,
+		Key: r.NewID(), Kind: "reconcile", Caller: lead.Berth, At: at,
 		Meta: map[string]string{state.MetaQuarantine: "", lifecycle.MetaRestored: at.UTC().Format(time.RFC3339Nano)},
 		Events: []model.Event{{
 			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: lead.Berth,
@@ -66,15 +66,15 @@ func (c *Control) lift(ctx context.Context, snapshot *state.Snapshot, running ma
 			})
 		}
 	}
-	c.CancelRestored(snapshot, &command)
-	result, err := c.Propose(ctx, command)
+	r.plans.CancelRestored(snapshot, &command)
+	result, err := r.Propose(ctx, command)
 	switch {
 	case err != nil:
-		c.Logger.Warn("the quarantine could not be lifted", "error", err)
+		r.Logger.Warn("the quarantine could not be lifted", "error", err)
 	case result.Refusal != nil:
-		c.Logger.Warn("the quarantine could not be lifted", "refusal", result.Refusal.Message)
+		r.Logger.Warn("the quarantine could not be lifted", "refusal", result.Refusal.Message)
 	default:
-		c.Logger.Info("quarantine lifted", "changed_vms", len(command.VMs))
+		r.Logger.Info("quarantine lifted", "changed_vms", len(command.VMs))
 		return
 	}
 	select {

@@ -1,0 +1,129 @@
+package adoption
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"berth/coordinator/control/lead"
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/placement/key"
+	"berth/coordinator/schema"
+	"berth/coordinator/state"
+	"berth/shared/domxml"
+	"berth/shared/units"
+)
+
+// described is the record of a domain, as its node describes it, with what its owner should know.
+func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence.Copy) (vm model.VM, note string, err error) {
+	limited, cancel := context.WithTimeout(ctx, lead.AskLimit)
+	defer cancel()
+	done, err := a.Agents.Perform(limited, one.Node, lead.Task{Describe: one.Domain.UUID})
+	if err != nil {
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+	}
+	text, err := domxml.WithoutMark(done.DomainXML)
+	if err != nil {
+		return vm, "", problemf("this is a defect of berth: please report it with the domain's XML", "%v", err)
+	}
+	info, err := domxml.Parse(text)
+	if err != nil {
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+	}
+	vm = model.VM{
+		ID: one.Domain.UUID, Name: one.Domain.Name, Desired: model.Running, CreatedAt: a.Now(), StartedAt: one.Domain.Since,
+		Spec: model.VMSpec{Memory: units.Bytes(info.MemoryBytes), VCPUs: info.VCPUs, XML: text},
+		VDC:  request.VDC, Adopted: true, Persistent: one.Domain.Persistent,
+	}
+	if info.Passthrough {
+		vm.CPU, vm.PassedCPU = model.CPUHostPassthrough, a.Inventory.Facts(one.Node, a.Now()).HostCPU
+	}
+	if err := model.ValidateName("VM", vm.Name); err != nil {
+		return vm, "", problemf("shut it down, rename it with 'virsh domrename', and start it", "%v", err)
+	}
+	if err := model.ValidateSpec(vm.Spec); err != nil {
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+	}
+	local, err := a.localDisk(one.Node, text)
+	if err != nil {
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+	}
+	if local != "" {
+		vm.Migration = model.MigrateNever
+		note = fmt.Sprintf("it stays on its node: disk %s is in no storage pool that Berth knows as shared; 'berth vm set %s --migration "+
+			"automatic' if all nodes see it",
+			local, vm.Name)
+	}
+	return vm, note, nil
+}
+
+// localDisk is a disk that other nodes may not see, as its document names it; empty: there is none. What is in the folder of
+// a shared pool, and what comes over a network, is seen by all.
+func (a *Adoption) localDisk(node, text string) (string, error) {
+	disks, err := domxml.Disks(text)
+	if err != nil {
+		return "", err
+	}
+	snapshot := a.Store.Snapshot()
+	record, _ := snapshot.Node(node)
+	shared := map[string]bool{} // by libvirt's name
+	for _, pool := range snapshot.Resources(model.KindPool) {
+		settings := model.PoolSettingsOf(&pool)
+		inside, _ := snapshot.Resource(pool.Links[schema.LinkCluster])
+		if settings.Scope == model.PoolShared && cmp.Or(inside.Name, model.DefaultCluster) == record.ClusterName() {
+			shared[settings.Source] = true
+		}
+	}
+	facts := a.Inventory.Facts(node, a.Now())
+	for _, disk := range disks {
+		if disk.ReadOnly || disk.Path == "" && (disk.Volume == "" || shared[disk.Pool]) {
+			continue
+		}
+		seen := slices.ContainsFunc(facts.Pools, func(p model.PoolFacts) bool {
+			return shared[p.Name] && p.Path != "" && strings.HasPrefix(path.Clean(disk.Path), strings.TrimSuffix(p.Path, "/")+"/")
+		})
+		if !seen {
+			return cmp.Or(disk.Path, disk.Pool+"/"+disk.Volume), nil
+		}
+	}
+	return "", nil
+}
+
+// inherited completes the record of a domain that becomes a VM with what it inherits where it runs.
+func (a *Adoption) inherited(snapshot *state.Snapshot, vm *model.VM, one evidence.Copy) error {
+	if other, taken := snapshot.VMByName(vm.Name); taken {
+		return problemf("rename one of them", "another VM is called %s (ID %s)", vm.Name, other.ID)
+	}
+	node, known := snapshot.Node(one.Node)
+	if !known {
+		return problemf("enrol the node again", "node %s was removed", one.Name)
+	}
+	if inside, declared := snapshot.ResourceByName(
+		model.KindCluster, node.ClusterName(),
+	); vm.VDC == "" && declared && inside.Name != model.DefaultCluster {
+		vm.Within = inside.ID
+	}
+	there := *vm
+	there.Holder = node.ID
+	resolved, err := estate.Resolve(snapshot, there)
+	if err != nil {
+		return lifecycle.Unlinked(*vm, err)
+	}
+	if resolved.Cluster != node.ClusterName() {
+		return problemf("name another VDC, or none", "its VDC is in cluster %s, and %s is in %s", resolved.Cluster, node.Name, node.ClusterName())
+	}
+	vm.Owner, vm.Resident = resolved.Owner, key.ResidentsOf(key.WeightedOf(resolved.Customer))
+	if model.SettingsOf(&resolved.Record).Storage == model.LocalStorage {
+		vm.Home = node.ID
+	}
+	// A VM of this UUID may have been here before, and its mark may be left: agents remember its epochs.
+	vm.Epoch = max(snapshot.LastEpoch(vm.ID), one.Domain.Epoch)
+	vm.LastEpoch = vm.Epoch
+	return nil
+}
