@@ -23,7 +23,6 @@ import (
 	"berth/coordinator/cli/clientconfig"
 	"berth/coordinator/cli/term"
 	"berth/integration/loopback"
-	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -137,14 +136,11 @@ func (w *Site) serve(f *Fake) *Server {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle(berthv1connect.NewBerthServiceHandler(f))
-	mux.Handle(berthv1connect.NewEnrolmentServiceHandler(f))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	httpServer := rpc.NewServer("", mux, settings, hclog.NewNullLogger())
+	httpServer := rpc.NewServer("", f.handler(), settings, hclog.NewNullLogger())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

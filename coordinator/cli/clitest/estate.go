@@ -2,18 +2,112 @@ package clitest
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/proto"
 
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
 )
+
+// estateFake answers about what people declare, and keys.
+type estateFake struct {
+	listResources    func(*berthv1.ListResourcesRequest) (*berthv1.ListResourcesResponse, error)
+	getResource      func(*berthv1.GetResourceRequest) (*berthv1.GetResourceResponse, error)
+	addResource      func(*berthv1.AddResourceRequest) (*berthv1.AddResourceResponse, error)
+	OnChangeResource func(*berthv1.ChangeResourceRequest) (*berthv1.ChangeResourceResponse, error)
+	deleteResource   func(*berthv1.DeleteResourceRequest) (*berthv1.DeleteResourceResponse, error)
+	setKey           func(*berthv1.SetKeyRequest) (*berthv1.SetKeyResponse, error)
+	unsetKey         func(*berthv1.UnsetKeyRequest) (*berthv1.UnsetKeyResponse, error)
+	listKeys         func(*berthv1.ListKeysRequest) (*berthv1.ListKeysResponse, error)
+	compiledKeys     func(*berthv1.CompiledKeysRequest) (*berthv1.CompiledKeysResponse, error)
+	declareNodeKey   func(*berthv1.DeclareNodeKeyRequest) (*berthv1.DeclareNodeKeyResponse, error)
+	dropNodeKey      func(*berthv1.DropNodeKeyRequest) (*berthv1.DropNodeKeyResponse, error)
+	OnApplyEstate    func(*berthv1.ApplyEstateRequest) (*berthv1.ApplyEstateResponse, error)
+	OnExportEstate   func(*berthv1.ExportEstateRequest) (*berthv1.ExportEstateResponse, error)
+}
+
+func (f *estateFake) listen(l listener) {
+	unary(l, berthv1connect.BerthServiceListResourcesProcedure, &f.listResources)
+	unary(l, berthv1connect.BerthServiceGetResourceProcedure, &f.getResource)
+	unary(l, berthv1connect.BerthServiceAddResourceProcedure, &f.addResource)
+	unary(l, berthv1connect.BerthServiceChangeResourceProcedure, &f.OnChangeResource)
+	unary(l, berthv1connect.BerthServiceDeleteResourceProcedure, &f.deleteResource)
+	unary(l, berthv1connect.BerthServiceSetKeyProcedure, &f.setKey)
+	unary(l, berthv1connect.BerthServiceUnsetKeyProcedure, &f.unsetKey)
+	unary(l, berthv1connect.BerthServiceListKeysProcedure, &f.listKeys)
+	unary(l, berthv1connect.BerthServiceCompiledKeysProcedure, &f.compiledKeys)
+	unary(l, berthv1connect.BerthServiceDeclareNodeKeyProcedure, &f.declareNodeKey)
+	unary(l, berthv1connect.BerthServiceDropNodeKeyProcedure, &f.dropNodeKey)
+	unary(l, berthv1connect.BerthServiceApplyEstateProcedure, &f.OnApplyEstate)
+	unary(l, berthv1connect.BerthServiceExportEstateProcedure, &f.OnExportEstate)
+}
+
+func cannedEstateAnswers() estateFake {
+	return estateFake{
+		listResources: func(r *berthv1.ListResourcesRequest) (*berthv1.ListResourcesResponse, error) {
+			answer := &berthv1.ListResourcesResponse{SchemaVersion: "1"}
+			for _, resource := range cannedResources() {
+				if r.GetKind() == "" || r.GetKind() == resource.GetKind() {
+					answer.Resources = append(answer.Resources, resource)
+				}
+			}
+			return answer, nil
+		},
+		getResource: func(r *berthv1.GetResourceRequest) (*berthv1.GetResourceResponse, error) {
+			resource, err := cannedResource(r.GetKind(), r.GetName())
+			return &berthv1.GetResourceResponse{SchemaVersion: "1", Resource: resource}, err
+		},
+		addResource: func(r *berthv1.AddResourceRequest) (*berthv1.AddResourceResponse, error) {
+			lists := map[string]*berthv1.ResourceList{}
+			for name, items := range r.GetLists() {
+				lists[name] = &berthv1.ResourceList{Items: items.GetNames()}
+			}
+			return &berthv1.AddResourceResponse{SchemaVersion: "1", Resource: &berthv1.Resource{
+				Kind: r.GetKind(), Name: r.GetName(), Links: r.GetLinks(), Settings: r.GetSettings(), Lists: lists, CreatedAt: Ago(0),
+			}}, nil
+		},
+		OnChangeResource: func(r *berthv1.ChangeResourceRequest) (*berthv1.ChangeResourceResponse, error) {
+			resource, err := cannedResource(r.GetKind(), r.GetName())
+			return &berthv1.ChangeResourceResponse{SchemaVersion: "1", Resource: resource}, err
+		},
+		deleteResource: func(r *berthv1.DeleteResourceRequest) (*berthv1.DeleteResourceResponse, error) {
+			resource, err := cannedResource(r.GetKind(), r.GetName())
+			if err == nil && len(resource.GetUsedBy()) > 0 {
+				err = rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{
+					Code: rpc.Conflict, Subject: "customer/acme", NextStep: "delete them or let them link elsewhere first",
+				}, "%s is in use by %s", term.ResourceRef(resource), resource.GetUsedBy()[0])
+			}
+			return &berthv1.DeleteResourceResponse{SchemaVersion: "1"}, err
+		},
+		setKey: func(r *berthv1.SetKeyRequest) (*berthv1.SetKeyResponse, error) {
+			return &berthv1.SetKeyResponse{SchemaVersion: "1", Keys: []*berthv1.Key{r.GetKey()}}, nil
+		},
+		unsetKey: func(*berthv1.UnsetKeyRequest) (*berthv1.UnsetKeyResponse, error) {
+			return &berthv1.UnsetKeyResponse{SchemaVersion: "1"}, nil
+		},
+		listKeys:     cannedKeys,
+		compiledKeys: cannedCompiled,
+		declareNodeKey: func(r *berthv1.DeclareNodeKeyRequest) (*berthv1.DeclareNodeKeyResponse, error) {
+			resource, err := cannedResource("cluster", r.GetCluster())
+			return &berthv1.DeclareNodeKeyResponse{SchemaVersion: "1", Cluster: resource}, err
+		},
+		dropNodeKey: func(r *berthv1.DropNodeKeyRequest) (*berthv1.DropNodeKeyResponse, error) {
+			resource, err := cannedResource("cluster", r.GetCluster())
+			return &berthv1.DropNodeKeyResponse{SchemaVersion: "1", Cluster: resource}, err
+		},
+		OnApplyEstate: func(r *berthv1.ApplyEstateRequest) (*berthv1.ApplyEstateResponse, error) {
+			return &berthv1.ApplyEstateResponse{SchemaVersion: "1", DryRun: r.GetDryRun(), Changes: CannedChanges()}, nil
+		},
+		OnExportEstate: func(*berthv1.ExportEstateRequest) (*berthv1.ExportEstateResponse, error) {
+			return &berthv1.ExportEstateResponse{SchemaVersion: "1", Document: []byte("format: berth/estate/v1\ncustomers:\n  - name: acme\n")}, nil
+		},
+	}
+}
 
 // cannedResources are some of each sort: with and without links, settings and keys.
 func cannedResources() []*berthv1.Resource {
@@ -130,120 +224,6 @@ func CannedChanges() []*berthv1.EstateChange {
 	}
 }
 
-// cannedEstate answers what is asked about the estate.
-func cannedEstate() estateFake {
-	return estateFake{
-		listResources: func(r *berthv1.ListResourcesRequest) (*berthv1.ListResourcesResponse, error) {
-			answer := &berthv1.ListResourcesResponse{SchemaVersion: "1"}
-			for _, resource := range cannedResources() {
-				if r.GetKind() == "" || r.GetKind() == resource.GetKind() {
-					answer.Resources = append(answer.Resources, resource)
-				}
-			}
-			return answer, nil
-		},
-		getResource: func(r *berthv1.GetResourceRequest) (*berthv1.GetResourceResponse, error) {
-			resource, err := cannedResource(r.GetKind(), r.GetName())
-			return &berthv1.GetResourceResponse{SchemaVersion: "1", Resource: resource}, err
-		},
-		addResource: func(r *berthv1.AddResourceRequest) (*berthv1.AddResourceResponse, error) {
-			lists := map[string]*berthv1.ResourceList{}
-			for name, items := range r.GetLists() {
-				lists[name] = &berthv1.ResourceList{Items: items.GetNames()}
-			}
-			return &berthv1.AddResourceResponse{SchemaVersion: "1", Resource: &berthv1.Resource{
-				Kind: r.GetKind(), Name: r.GetName(), Links: r.GetLinks(), Settings: r.GetSettings(), Lists: lists, CreatedAt: Ago(0),
-			}}, nil
-		},
-		OnChangeResource: func(r *berthv1.ChangeResourceRequest) (*berthv1.ChangeResourceResponse, error) {
-			resource, err := cannedResource(r.GetKind(), r.GetName())
-			return &berthv1.ChangeResourceResponse{SchemaVersion: "1", Resource: resource}, err
-		},
-		deleteResource: func(r *berthv1.DeleteResourceRequest) (*berthv1.DeleteResourceResponse, error) {
-			resource, err := cannedResource(r.GetKind(), r.GetName())
-			if err == nil && len(resource.GetUsedBy()) > 0 {
-				err = rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{
-					Code: rpc.Conflict, Subject: "customer/acme", NextStep: "delete them or let them link elsewhere first",
-				}, "%s is in use by %s", term.ResourceRef(resource), resource.GetUsedBy()[0])
-			}
-			return &berthv1.DeleteResourceResponse{SchemaVersion: "1"}, err
-		},
-		setKey: func(r *berthv1.SetKeyRequest) (*berthv1.SetKeyResponse, error) {
-			return &berthv1.SetKeyResponse{SchemaVersion: "1", Keys: []*berthv1.Key{r.GetKey()}}, nil
-		},
-		unsetKey: func(*berthv1.UnsetKeyRequest) (*berthv1.UnsetKeyResponse, error) {
-			return &berthv1.UnsetKeyResponse{SchemaVersion: "1"}, nil
-		},
-		listKeys:     cannedKeys,
-		compiledKeys: cannedCompiled,
-		declareNodeKey: func(r *berthv1.DeclareNodeKeyRequest) (*berthv1.DeclareNodeKeyResponse, error) {
-			resource, err := cannedResource("cluster", r.GetCluster())
-			return &berthv1.DeclareNodeKeyResponse{SchemaVersion: "1", Cluster: resource}, err
-		},
-		dropNodeKey: func(r *berthv1.DropNodeKeyRequest) (*berthv1.DropNodeKeyResponse, error) {
-			resource, err := cannedResource("cluster", r.GetCluster())
-			return &berthv1.DropNodeKeyResponse{SchemaVersion: "1", Cluster: resource}, err
-		},
-		OnApplyEstate: func(r *berthv1.ApplyEstateRequest) (*berthv1.ApplyEstateResponse, error) {
-			return &berthv1.ApplyEstateResponse{SchemaVersion: "1", DryRun: r.GetDryRun(), Changes: CannedChanges()}, nil
-		},
-		OnExportEstate: func(*berthv1.ExportEstateRequest) (*berthv1.ExportEstateResponse, error) {
-			return &berthv1.ExportEstateResponse{SchemaVersion: "1", Document: []byte("format: berth/estate/v1\ncustomers:\n  - name: acme\n")}, nil
-		},
-		OnAddVM: func(r *berthv1.AddVMRequest) (*berthv1.AddVMResponse, error) {
-			if r.GetDryRun() {
-				return &berthv1.AddVMResponse{SchemaVersion: "1"}, nil
-			}
-			return &berthv1.AddVMResponse{SchemaVersion: "1", Vm: &berthv1.VM{Name: r.GetName()}}, nil
-		},
-		changeVM: func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
-			return &berthv1.ChangeVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Changes: []*berthv1.FieldChange{
-				{
-					Field: "memory", From: "512 MiB", To: "4 GiB", Note: "takes effect at the next start",
-				}, {Field: "vdc", To: "acme-prod"}, {Field: "nics", From: "web-1-nic"},
-			}}, nil
-		},
-		OnReplay: func(*berthv1.ReplayDecisionRequest) (*berthv1.ReplayDecisionResponse, error) {
-			return &berthv1.ReplayDecisionResponse{SchemaVersion: "1", Equal: true, Decision: CannedDecision()}, nil
-		},
-		whyVM: func(*berthv1.WhyVMRequest) (*berthv1.WhyVMResponse, error) {
-			return &berthv1.WhyVMResponse{
-				SchemaVersion: "1", Decision: CannedDecision(),
-				Answer: []string{"vm/web1 runs on node2 because its key Group1 keeps it away from node1"},
-			}, nil
-		},
-		vmHistory: func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error) {
-			return &berthv1.VMHistoryResponse{SchemaVersion: "1", Vm: "web1", Trimmed: true, Stays: []*berthv1.VMStay{
-				{
-					Node: "node2", Since: Ago(2 * time.Minute), CameBy: "drain", From: "node1", Caller: "operator/admin",
-					OperationId: "3nqk7d2m0d1ac", DecisionId: "3nqk7d2m0d1ab", PlanId: "3nqk7d2m0d1aa",
-					Reason: "node1 is drained; node2 scores 40 by rank, 10 more than node3",
-				},
-				{Node: "node1", Since: Ago(2 * time.Hour), Until: Ago(2 * time.Minute)},
-				{Node: "node3", Since: Ago(5 * time.Hour), CameBy: "start", Reason: "decision 3nqk7d2m0d1a0 is no longer kept"},
-			}}, nil
-		},
-		whyNot: func(*berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error) {
-			return &berthv1.WhyNotResponse{
-				SchemaVersion: "1", DecisionId: "3nqk7d2m0d1ab", Node: CannedDecision().GetNodes()[1],
-				Answer:  []string{"node1 was good enough in round 1, and its customer score is 100 behind that of node2"},
-				Changes: []string{"without key Group1, node1 or node2 by lot"},
-			}, nil
-		},
-		OnRoomFor: func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) {
-			return &berthv1.CapacityResponse{
-				SchemaVersion: "1", More: 12, Cluster: "default", RunsOutOf: "memory-promised",
-				RunsOutFirst: "no node fits: of 3 nodes, running refuses 1, memory-promised refuses 1, memory-physical refuses 1; nearest is node1",
-				Nodes: []*berthv1.CapacityNode{
-					{Node: "node1", More: 5, RunsOutOf: "memory-promised", Message: "3 GiB are not promised yet, more than 5 GiB is needed"},
-					{Node: "node2", More: 7, RunsOutOf: "memory-physical", Message: "4.5 GiB are physically free, more than 5 GiB is needed"},
-					{Node: "node3", RunsOutOf: "running", Message: "the node is unreachable"},
-				},
-			}, nil
-		},
-	}
-}
-
 func cannedKeys(r *berthv1.ListKeysRequest) (*berthv1.ListKeysResponse, error) {
 	answer := &berthv1.ListKeysResponse{SchemaVersion: "1"}
 	switch r.GetKind() {
@@ -276,22 +256,4 @@ func cannedCompiled(*berthv1.CompiledKeysRequest) (*berthv1.CompiledKeysResponse
 		},
 		CustomerKeys: []*berthv1.CompiledKey{{Name: "Group1", Value: 1, Weight: -100, Class: "customer", Level: "vm", From: "vm/web1"}},
 	}, nil
-}
-
-// manyNodes makes a decision of so many candidates and so many refused nodes.
-func manyNodes(candidates, refused int) *berthv1.Decision {
-	d := CannedDecision()
-	template, bad := d.GetNodes()[0], cannedRefusedNodes()
-	d.Nodes, d.Kept, d.Omitted = nil, int32(candidates+refused), 872
-	for i := range candidates {
-		node := proto.Clone(template).(*berthv1.DecisionNode)
-		node.Node, node.Rank = "hv"+strconv.Itoa(i+1), int32(i+1)
-		d.Nodes = append(d.Nodes, node)
-	}
-	for i := range refused {
-		node := proto.Clone(bad[i%2]).(*berthv1.DecisionNode)
-		node.Node = "old" + strconv.Itoa(i+1)
-		d.Nodes = append(d.Nodes, node)
-	}
-	return d
 }

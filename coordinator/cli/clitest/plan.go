@@ -8,7 +8,87 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
 )
+
+// planFake answers about plans.
+type planFake struct {
+	listPlans    func(*berthv1.ListPlansRequest) (*berthv1.ListPlansResponse, error)
+	OnGetPlan    func(*berthv1.GetPlanRequest) (*berthv1.GetPlanResponse, error)
+	proposePlan  func(*berthv1.ProposePlanRequest) (*berthv1.ProposePlanResponse, error)
+	applyPlan    func(*berthv1.ApplyPlanRequest) (*berthv1.ApplyPlanResponse, error)
+	discardPlan  func(*berthv1.DiscardPlanRequest) (*berthv1.DiscardPlanResponse, error)
+	OnCancelPlan func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error)
+	OnWatchPlan  func(context.Context, *berthv1.WatchPlanRequest, SendPlan) error
+}
+
+func (f *planFake) listen(l listener) {
+	unary(l, berthv1connect.BerthServiceListPlansProcedure, &f.listPlans)
+	unary(l, berthv1connect.BerthServiceGetPlanProcedure, &f.OnGetPlan)
+	unary(l, berthv1connect.BerthServiceProposePlanProcedure, &f.proposePlan)
+	unary(l, berthv1connect.BerthServiceApplyPlanProcedure, &f.applyPlan)
+	unary(l, berthv1connect.BerthServiceDiscardPlanProcedure, &f.discardPlan)
+	unary(l, berthv1connect.BerthServiceCancelPlanProcedure, &f.OnCancelPlan)
+	watch := func(ctx context.Context, r *berthv1.WatchPlanRequest, send func(*berthv1.WatchPlanResponse) error) error {
+		return f.OnWatchPlan(ctx, r, func(plan *berthv1.Plan) error { return send(&berthv1.WatchPlanResponse{Plan: plan}) })
+	}
+	serverStream(l, berthv1connect.BerthServiceWatchPlanProcedure, &watch)
+}
+
+// SendPlan sends a plan to who watches it.
+type SendPlan = func(*berthv1.Plan) error
+
+func cannedPlanAnswers() planFake {
+	return planFake{
+		listPlans: func(r *berthv1.ListPlansRequest) (*berthv1.ListPlansResponse, error) {
+			answer := &berthv1.ListPlansResponse{
+				SchemaVersion: "1", Plans: []*berthv1.Plan{DrainOf("running", "moved", "moving", "waiting"), Evening("proposed")},
+			}
+			if !r.GetLiveOnly() {
+				answer.Plans = append(answer.Plans, endedPlan(DrainOf("done", "moved", "moved", "moved"), "3 moved, 1 stays: pinned"))
+			}
+			return answer, nil
+		},
+		OnGetPlan: func(r *berthv1.GetPlanRequest) (*berthv1.GetPlanResponse, error) {
+			plan := Evening("done")
+			if r.GetId() == "node/node1" {
+				plan = DrainOf("running", "moved", "moving", "waiting")
+			}
+			return &berthv1.GetPlanResponse{SchemaVersion: "1", Plan: plan}, nil
+		},
+		proposePlan: func(r *berthv1.ProposePlanRequest) (*berthv1.ProposePlanResponse, error) {
+			plan := Evening("proposed")
+			if r.GetDryRun() {
+				plan.Id, plan.CreatedAt, plan.State = "", nil, ""
+			}
+			if r.GetCluster() == "prod" {
+				plan = &berthv1.Plan{Kind: "balance", Cluster: "prod", Reason: "the nodes run 4 to 5 VMs, which is less than the threshold of 5 apart"}
+			}
+			return &berthv1.ProposePlanResponse{SchemaVersion: "1", Plan: plan}, nil
+		},
+		applyPlan: func(*berthv1.ApplyPlanRequest) (*berthv1.ApplyPlanResponse, error) {
+			return &berthv1.ApplyPlanResponse{SchemaVersion: "1", Plan: Evening("running")}, nil
+		},
+		discardPlan: func(*berthv1.DiscardPlanRequest) (*berthv1.DiscardPlanResponse, error) {
+			return &berthv1.DiscardPlanResponse{SchemaVersion: "1", Plan: Evening("discarded")}, nil
+		},
+		OnCancelPlan: func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {
+			return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: DrainOf("cancelled", "moved", "moving", "left")}, nil
+		},
+		OnWatchPlan: func(ctx context.Context, r *berthv1.WatchPlanRequest, send SendPlan) error {
+			switch r.GetId() {
+			case Evening("").GetId():
+				return Runs(Evening("done"))(ctx, r, send)
+			case homecoming("").GetId():
+				return Runs(homecoming("running", "moving"), homecoming("done", "moved"))(ctx, r, send)
+			}
+			return Runs(
+				DrainOf("running", "moving", "moving", "waiting"), DrainOf("running", "moved", "moving", "moving"),
+				DrainOf("done", "moved", "moved", "moved"),
+			)(ctx, r, send)
+		},
+	}
+}
 
 // DrainOf is a drain of node1: three VMs that move and one that cannot. The states are those of the first three.
 func DrainOf(state string, moves ...string) *berthv1.Plan {
@@ -94,75 +174,6 @@ func Runs(plans ...*berthv1.Plan) func(context.Context, *berthv1.WatchPlanReques
 	}
 }
 
-// cannedPlans answers what is asked about plans, drains and groups: all goes well, but for one VM that cannot move.
-func cannedPlans() planFake {
-	f := planFake{
-		OnStartVMs: CannedStarts,
-		OnDrainNode: func(r *berthv1.DrainNodeRequest) (*berthv1.DrainNodeResponse, error) {
-			if r.GetDryRun() {
-				return &berthv1.DrainNodeResponse{SchemaVersion: "1", Plan: preflightOf()}, nil
-			}
-			return &berthv1.DrainNodeResponse{SchemaVersion: "1", Plan: DrainOf("running", "waiting", "waiting", "waiting")}, nil
-		},
-		undrainNode: func(r *berthv1.UndrainNodeRequest) (*berthv1.UndrainNodeResponse, error) {
-			answer := &berthv1.UndrainNodeResponse{SchemaVersion: "1", Node: cannedNodes()[0]}
-			if r.GetReturnVms() {
-				answer.Plan = homecoming("running", "waiting")
-			}
-			return answer, nil
-		},
-		listPlans: func(r *berthv1.ListPlansRequest) (*berthv1.ListPlansResponse, error) {
-			answer := &berthv1.ListPlansResponse{
-				SchemaVersion: "1", Plans: []*berthv1.Plan{DrainOf("running", "moved", "moving", "waiting"), Evening("proposed")},
-			}
-			if !r.GetLiveOnly() {
-				answer.Plans = append(answer.Plans, endedPlan(DrainOf("done", "moved", "moved", "moved"), "3 moved, 1 stays: pinned"))
-			}
-			return answer, nil
-		},
-		OnGetPlan: func(r *berthv1.GetPlanRequest) (*berthv1.GetPlanResponse, error) {
-			plan := Evening("done")
-			if r.GetId() == "node/node1" {
-				plan = DrainOf("running", "moved", "moving", "waiting")
-			}
-			return &berthv1.GetPlanResponse{SchemaVersion: "1", Plan: plan}, nil
-		},
-		proposePlan: func(r *berthv1.ProposePlanRequest) (*berthv1.ProposePlanResponse, error) {
-			plan := Evening("proposed")
-			if r.GetDryRun() {
-				plan.Id, plan.CreatedAt, plan.State = "", nil, ""
-			}
-			if r.GetCluster() == "prod" {
-				plan = &berthv1.Plan{Kind: "balance", Cluster: "prod", Reason: "the nodes run 4 to 5 VMs, which is less than the threshold of 5 apart"}
-			}
-			return &berthv1.ProposePlanResponse{SchemaVersion: "1", Plan: plan}, nil
-		},
-		applyPlan: func(*berthv1.ApplyPlanRequest) (*berthv1.ApplyPlanResponse, error) {
-			return &berthv1.ApplyPlanResponse{SchemaVersion: "1", Plan: Evening("running")}, nil
-		},
-		discardPlan: func(*berthv1.DiscardPlanRequest) (*berthv1.DiscardPlanResponse, error) {
-			return &berthv1.DiscardPlanResponse{SchemaVersion: "1", Plan: Evening("discarded")}, nil
-		},
-		OnCancelPlan: func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {
-			return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: DrainOf("cancelled", "moved", "moving", "left")}, nil
-		},
-		OnWatchPlan: func(ctx context.Context, r *berthv1.WatchPlanRequest, send SendPlan) error {
-			switch r.GetId() {
-			case Evening("").GetId():
-				return Runs(Evening("done"))(ctx, r, send)
-			case homecoming("").GetId():
-				return Runs(homecoming("running", "moving"), homecoming("done", "moved"))(ctx, r, send)
-			}
-			return Runs(
-				DrainOf("running", "moving", "moving", "waiting"), DrainOf("running", "moved", "moving", "moving"),
-				DrainOf("done", "moved", "moved", "moved"),
-			)(ctx, r, send)
-		},
-	}
-	cannedGroupAnswers(&f)
-	return f
-}
-
 // homecoming brings one VM back to node1; another one is better off where it is.
 func homecoming(state string, moves ...string) *berthv1.Plan {
 	plan := &berthv1.Plan{
@@ -180,22 +191,4 @@ func homecoming(state string, moves ...string) *berthv1.Plan {
 		plan.EndedAt = timestamppb.New(noon)
 	}
 	return plan
-}
-
-// CannedStarts starts all that it is asked for, and places web1 and db1 together.
-func CannedStarts(r *berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error) {
-	answer := &berthv1.StartVMsResponse{SchemaVersion: "1"}
-	for _, name := range r.GetVms() {
-		op, decision := CannedOperation("start", Running), CannedDecision()
-		op.Vm, decision.Vm = name, name
-		started := &berthv1.StartedVM{Vm: name, Operation: op, Decision: decision}
-		if name == "db1" {
-			started.Unit = []string{"web1"}
-		}
-		if r.GetDryRun() {
-			started.Operation = nil
-		}
-		answer.Started = append(answer.Started, started)
-	}
-	return answer, nil
 }

@@ -1,0 +1,109 @@
+package clitest
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+)
+
+// memberFake answers about the coordinators themselves.
+type memberFake struct {
+	OnStatus  func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error)
+	OnEvents  func(context.Context, *berthv1.WatchEventsRequest, func(*berthv1.WatchEventsResponse) error) error
+	members   func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error)
+	OnRemove  func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error)
+	OnSave    func(send func(*berthv1.SaveSnapshotResponse) error) error
+	OnRestore func(data []byte) (*berthv1.RestoreSnapshotResponse, error)
+	token     func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error)
+	OnEnrol   func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
+}
+
+func (f *memberFake) listen(l listener) {
+	unary(l, berthv1connect.BerthServiceStatusProcedure, &f.OnStatus)
+	serverStream(l, berthv1connect.BerthServiceWatchEventsProcedure, &f.OnEvents)
+	unary(l, berthv1connect.BerthServiceListMembersProcedure, &f.members)
+	unary(l, berthv1connect.BerthServiceRemoveMemberProcedure, &f.OnRemove)
+	save := func(_ context.Context, _ *berthv1.SaveSnapshotRequest, send func(*berthv1.SaveSnapshotResponse) error) error {
+		return f.OnSave(send)
+	}
+	serverStream(l, berthv1connect.BerthServiceSaveSnapshotProcedure, &save)
+	upload(
+		l, berthv1connect.BerthServiceRestoreSnapshotProcedure,
+		func(sent []*berthv1.RestoreSnapshotRequest) (*berthv1.RestoreSnapshotResponse, error) {
+			var data []byte
+			for _, part := range sent {
+				data = append(data, part.GetChunk()...)
+			}
+			return f.OnRestore(data)
+		},
+	)
+	unary(l, berthv1connect.BerthServiceCreateTokenProcedure, &f.token)
+	unary(l, berthv1connect.EnrolmentServiceEnrolProcedure, &f.OnEnrol)
+}
+
+func cannedMemberAnswers() memberFake {
+	return memberFake{
+		OnStatus: func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) { return CannedStatus(), nil },
+		OnEvents: func(_ context.Context, _ *berthv1.WatchEventsRequest, send func(*berthv1.WatchEventsResponse) error) error {
+			for _, event := range CannedEvents() {
+				if err := send(&berthv1.WatchEventsResponse{Event: event}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		members: func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error) {
+			return &berthv1.ListMembersResponse{SchemaVersion: "1", ClusterId: "3nqk7d2m0c1aa", Members: cannedMembers()}, nil
+		},
+		OnRemove: func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error) {
+			return &berthv1.RemoveMemberResponse{SchemaVersion: "1"}, nil
+		},
+		token: func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error) {
+			return &berthv1.CreateTokenResponse{
+				SchemaVersion: "1", Token: "berth1.agent.secret.fingerprint", ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
+				Command: "berth-agent join coord1:7420 berth1.agent.secret.fingerprint",
+			}, nil
+		},
+	}
+}
+
+func cannedMembers() []*berthv1.Member {
+	return []*berthv1.Member{
+		{
+			Id: "m1", Name: "coord1", Address: "coord1:7422", ApiAddress: "coord1:7420", AgentAddress: "coord1:7421", Voter: true,
+			Leader: true, Self: true, Reachable: true, LastIndex: 1042, Healthy: true, Version: "1.2.3", FeatureLevel: 2,
+		},
+		{
+			Id: "m2", Name: "coord2", Address: "coord2:7422", ApiAddress: "coord2:7420", AgentAddress: "coord2:7421", Voter: true,
+			Reachable: true, LastIndex: 1000, LastContactSeconds: proto.Float64(0.043), Healthy: true, Behind: 42, Version: "1.2.3",
+			FeatureLevel: 2,
+		},
+		{Id: "m3", Name: "coord3", Address: "coord3:7422", ApiAddress: "coord3:7420", AgentAddress: "coord3:7421", LastIndex: 17},
+	}
+}
+
+// CannedStatus is the status of three coordinators.
+func CannedStatus() *berthv1.StatusResponse {
+	return &berthv1.StatusResponse{
+		SchemaVersion: "1", ClusterId: "3nqk7d2m0c1aa", Version: "1.2.3", Leader: "coord1", Term: 4, AppliedIndex: 1042, Members: cannedMembers(),
+		NodesUp: 2, NodesTotal: 3, VmsRunning: 1, VmsTotal: 3, OperationsRunning: 1, AnsweredBy: "coord2",
+		Problems: []string{"node node3 is unreachable: no session for 3m12s", "coordinator coord3 is not reachable"},
+	}
+}
+
+// CannedEvents are events of several kinds.
+func CannedEvents() []*berthv1.Event {
+	return []*berthv1.Event{
+		{
+			Index: 1001, At: Ago(2 * time.Minute), Kind: "vm.started", Subject: "vm/web1", Message: "on node2", Caller: "operator/admin",
+			OperationId: "3nqk7d2m0x1ab", DecisionId: "3nqk7d2m0d1ab",
+		},
+		{Index: 1001, At: Ago(2 * time.Minute), Kind: "vm.placed", Subject: "vm/web1", Message: "by decision 3nqk7d2m0d1ab"},
+		{At: Ago(time.Minute), Kind: "node.unreachable", Subject: "node/node3", Message: "no session for 10s"},
+	}
+}

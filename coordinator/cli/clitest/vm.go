@@ -1,0 +1,218 @@
+package clitest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+)
+
+// vmFake answers about VMs: what there is of them, and what begins with them.
+type vmFake struct {
+	OnListVMs   func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error)
+	OnGetVM     func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error)
+	vmHistory   func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error)
+	OnAddVM     func(*berthv1.AddVMRequest) (*berthv1.AddVMResponse, error)
+	changeVM    func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error)
+	OnStartVM   func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error)
+	OnStartVMs  func(*berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error)
+	stopVM      func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error)
+	OnMigrateVM func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error)
+	OnDeleteVM  func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error)
+	OnAdoptVMs  func(*berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error)
+	releaseVM   func(*berthv1.ReleaseVMRequest) (*berthv1.ReleaseVMResponse, error)
+	OnConsole   func(stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error
+}
+
+func (f *vmFake) listen(l listener) {
+	unary(l, berthv1connect.BerthServiceListVMsProcedure, &f.OnListVMs)
+	unary(l, berthv1connect.BerthServiceGetVMProcedure, &f.OnGetVM)
+	unary(l, berthv1connect.BerthServiceVMHistoryProcedure, &f.vmHistory)
+	unary(l, berthv1connect.BerthServiceAddVMProcedure, &f.OnAddVM)
+	unary(l, berthv1connect.BerthServiceChangeVMProcedure, &f.changeVM)
+	unary(l, berthv1connect.BerthServiceStartVMProcedure, &f.OnStartVM)
+	unary(l, berthv1connect.BerthServiceStartVMsProcedure, &f.OnStartVMs)
+	unary(l, berthv1connect.BerthServiceStopVMProcedure, &f.stopVM)
+	unary(l, berthv1connect.BerthServiceMigrateVMProcedure, &f.OnMigrateVM)
+	unary(l, berthv1connect.BerthServiceDeleteVMProcedure, &f.OnDeleteVM)
+	unary(l, berthv1connect.BerthServiceAdoptVMsProcedure, &f.OnAdoptVMs)
+	unary(l, berthv1connect.BerthServiceReleaseVMProcedure, &f.releaseVM)
+	l.mux.Handle(berthv1connect.BerthServiceConsoleProcedure, connect.NewBidiStreamHandler(
+		berthv1connect.BerthServiceConsoleProcedure,
+		func(_ context.Context, stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error {
+			first, err := stream.Receive()
+			if err != nil {
+				return err
+			}
+			l.record(first)
+			return f.OnConsole(stream)
+		},
+	))
+}
+
+func cannedVMAnswers() vmFake {
+	return vmFake{
+		OnListVMs: func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error) {
+			return &berthv1.ListVMsResponse{SchemaVersion: "1", Vms: cannedVMs()}, nil
+		},
+		OnGetVM: func(r *berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+			if r.GetVm() == "db1" {
+				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0]}, nil
+			}
+			op := CannedOperation("migrate", Done)
+			op.Migration = cannedMigration()
+			return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Operation: op}, nil
+		},
+		vmHistory: func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error) {
+			return &berthv1.VMHistoryResponse{SchemaVersion: "1", Vm: "web1", Trimmed: true, Stays: []*berthv1.VMStay{
+				{
+					Node: "node2", Since: Ago(2 * time.Minute), CameBy: "drain", From: "node1", Caller: "operator/admin",
+					OperationId: "3nqk7d2m0d1ac", DecisionId: "3nqk7d2m0d1ab", PlanId: "3nqk7d2m0d1aa",
+					Reason: "node1 is drained; node2 scores 40 by rank, 10 more than node3",
+				},
+				{Node: "node1", Since: Ago(2 * time.Hour), Until: Ago(2 * time.Minute)},
+				{Node: "node3", Since: Ago(5 * time.Hour), CameBy: "start", Reason: "decision 3nqk7d2m0d1a0 is no longer kept"},
+			}}, nil
+		},
+		OnAddVM: func(r *berthv1.AddVMRequest) (*berthv1.AddVMResponse, error) {
+			if r.GetDryRun() {
+				return &berthv1.AddVMResponse{SchemaVersion: "1"}, nil
+			}
+			return &berthv1.AddVMResponse{SchemaVersion: "1", Vm: &berthv1.VM{Name: r.GetName()}}, nil
+		},
+		changeVM: func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
+			return &berthv1.ChangeVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Changes: []*berthv1.FieldChange{
+				{
+					Field: "memory", From: "512 MiB", To: "4 GiB", Note: "takes effect at the next start",
+				}, {Field: "vdc", To: "acme-prod"}, {Field: "nics", From: "web-1-nic"},
+			}}, nil
+		},
+		OnStartVM: func(r *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+			decision := CannedDecision()
+			if r.GetDryRun() {
+				decision.DryRun, decision.OperationId = true, ""
+				return &berthv1.StartVMResponse{SchemaVersion: "1", Decision: decision}, nil
+			}
+			return &berthv1.StartVMResponse{SchemaVersion: "1", Operation: CannedOperation("start", Running), Decision: decision, Vm: cannedVMs()[1]}, nil
+		},
+		OnStartVMs: CannedStarts,
+		stopVM: func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
+			return &berthv1.StopVMResponse{SchemaVersion: "1", Operation: CannedOperation("stop", Running)}, nil
+		},
+		OnMigrateVM: func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error) {
+			decision := CannedDecision()
+			decision.Purpose = "migrate"
+			return &berthv1.MigrateVMResponse{SchemaVersion: "1", Operation: CannedOperation("migrate", Running), Decision: decision}, nil
+		},
+		OnDeleteVM: func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error) {
+			return &berthv1.DeleteVMResponse{SchemaVersion: "1"}, nil
+		},
+		OnAdoptVMs: func(r *berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error) { return CannedAdoption(r), nil },
+		releaseVM: func(*berthv1.ReleaseVMRequest) (*berthv1.ReleaseVMResponse, error) {
+			op := CannedOperation("release", Running)
+			op.Source, op.Target = "node2", ""
+			return &berthv1.ReleaseVMResponse{SchemaVersion: "1", Operation: op}, nil
+		},
+		OnConsole: echo,
+	}
+}
+
+func cannedVMs() []*berthv1.VM {
+	return []*berthv1.VM{
+		{
+			Id: "aaaaaaaa-0000-4000-8000-000000000003", Name: "db1", State: berthv1.VMState_VM_STATE_UNKNOWN, Node: "node3",
+			Spec:  &berthv1.VMSpec{MemoryBytes: 8 * Gib, Vcpus: 4},
+			Epoch: 7, Condition: "node node3 is unreachable: no session for 3m12s", StartedAt: Ago(72 * time.Hour),
+			Labels: []string{"acme", "tier-db"}, Migration: "manual", Preferred: []string{"node3"}, Groups: []string{"rack-7"},
+			MovedAt: Ago(7 * time.Minute),
+		},
+		{
+			Id: "aaaaaaaa-0000-4000-8000-000000000001", Name: "web1", State: berthv1.VMState_VM_STATE_RUNNING, Node: "node1",
+			NodeId: "3nqk7d2m0n1aa",
+			Spec: &berthv1.VMSpec{
+				MemoryBytes: Gib / 2, Vcpus: 2, Networks: []string{"default"},
+				Disks: []*berthv1.Disk{
+					{Path: "/srv/web1.qcow2", Format: "qcow2", Bus: "virtio"}, {Path: "/srv/seed.iso", Format: "raw", Bus: "sata", ReadOnly: true},
+				},
+			},
+			Epoch: 3, Discards: []*berthv1.Discard{{Node: "node3", Epoch: 2}}, LastNode: "node2", LastDecisionId: "3nqk7d2m0d1ab",
+			CreatedAt: Ago(26 * time.Hour), StartedAt: Ago(5*time.Hour + 7*time.Minute),
+			Telemetry: &berthv1.DomainTelemetry{CpuRatio: proto.Float64(0.42), RssBytes: proto.Int64(300 << 20), BalloonBytes: proto.Int64(Gib / 2)},
+			Within:    "pod/fra-1", Cpu: "EPYC-Rome", Volumes: []*berthv1.VMDisk{
+				{Disk: "web1-root", Pool: "fast", Node: "node1", Volume: "berth-1.qcow2", CapacityBytes: 20 << 30, Image: "debian", Keep: true},
+				{Disk: "web1-data", CapacityBytes: 100 << 30},
+			},
+			Cluster: "default", Vdc: "acme-prod", Customer: "acme", BillingEntity: "reseller", Offer: "small", Image: "debian",
+			Disks: []string{"web-1-root", "web-1-data"}, Nics: []string{"web-1-nic"},
+			Keys:   []*berthv1.Key{{Class: "customer", Name: "Group1", Value: 1, Weight: -100}},
+			Sticky: []*berthv1.Key{{Class: "system", Name: "DS", Value: 3, Weight: 30}},
+		},
+		{
+			Id: "aaaaaaaa-0000-4000-8000-000000000004", Name: "web2", State: berthv1.VMState_VM_STATE_STOPPED,
+			Spec: &berthv1.VMSpec{MemoryBytes: Gib / 2, Vcpus: 1}, Epoch: 1, LastNode: "node1", StartedAt: Ago(time.Hour),
+		},
+	}
+}
+
+// CannedAdoption answers an adoption, of which some fail.
+func CannedAdoption(request *berthv1.AdoptVMsRequest) *berthv1.AdoptVMsResponse {
+	answer := &berthv1.AdoptVMsResponse{SchemaVersion: "1"}
+	db := &berthv1.AdoptedVM{
+		Vm: "db", VmId: "u1", Node: "node1",
+		Note: "it stays on its node: disk /var/lib/db.img is in no storage pool that Berth knows as shared",
+	}
+	web := &berthv1.AdoptedVM{Vm: "web", VmId: "u2", Node: "node2"}
+	if !request.GetDryRun() {
+		db.Operation, web.Operation = CannedOperation("adopt", Done), CannedOperation("adopt", Done)
+	}
+	answer.Vms = append(answer.Vms, db, web)
+	if request.GetAll() {
+		answer.Vms = append(
+			answer.Vms,
+			&berthv1.AdoptedVM{
+				Vm: "old", VmId: "u3", Node: "node2", Problem: "it is paused (user)", NextStep: "let it run with 'virsh resume old' on node2",
+			},
+		)
+	}
+	return answer
+}
+
+// CannedStarts starts all that it is asked for, and places web1 and db1 together.
+func CannedStarts(r *berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error) {
+	answer := &berthv1.StartVMsResponse{SchemaVersion: "1"}
+	for _, name := range r.GetVms() {
+		op, decision := CannedOperation("start", Running), CannedDecision()
+		op.Vm, decision.Vm = name, name
+		started := &berthv1.StartedVM{Vm: name, Operation: op, Decision: decision}
+		if name == "db1" {
+			started.Unit = []string{"web1"}
+		}
+		if r.GetDryRun() {
+			started.Operation = nil
+		}
+		answer.Started = append(answer.Started, started)
+	}
+	return answer, nil
+}
+
+// echo is a guest that repeats what is typed and says bye at the end of it, or when it is told to stop.
+func echo(stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error {
+	for {
+		typed, err := stream.Receive()
+		if errors.Is(err, io.EOF) || string(typed.GetData()) == "stop\r" {
+			return stream.Send(&berthv1.ConsoleResponse{Data: []byte("bye")})
+		}
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&berthv1.ConsoleResponse{Data: typed.GetData()}); err != nil {
+			return err
+		}
+	}
+}
