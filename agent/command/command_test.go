@@ -26,7 +26,7 @@ import (
 	"berth/shared/rpc"
 )
 
-// cluster is a coordinator that enrols whoever has the secret and welcomes every agent.
+// cluster is a coordinator that enrols everyone who has the secret and welcomes every agent.
 type cluster struct {
 	*testing.T
 	berthv1connect.UnimplementedAgentServiceHandler

@@ -89,7 +89,7 @@ func (s *Server) redeem(ticket string, caller pki.Identity) (*tunnel, error) {
 	defer s.mu.Unlock()
 	t := s.tunnels[ticket]
 	if t == nil || t.node != caller.ID || t.redeemed {
-		return nil, denied("node/"+caller.Name, "nothing is to be done: whoever wanted the task is told, and may ask for it again",
+		return nil, denied("node/"+caller.Name, "nothing is to be done: the caller of the task is told, and may ask for it again",
 			"the ticket is not good, or not any more")
 	}
 	t.redeemed = true

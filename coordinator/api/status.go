@@ -79,7 +79,7 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 		NodesTotal:        int32(len(p.View().Nodes)),
 		VmsTotal:          int32(len(p.VMs())),
 		OperationsRunning: int32(len(p.LiveOperations())),
-		AnsweredBy:        members.Name(s.Source, p.Snapshot, s.Self), // of this member, whoever was asked
+		AnsweredBy:        members.Name(s.Source, p.Snapshot, s.Self), // of this member, also when another one was asked
 	}
 	if stats.Leader != "" {
 		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)

@@ -248,7 +248,7 @@ func (p *peer) mustPropose(command state.Command) state.Result {
 	return result
 }
 
-// persist proposes to whoever leads until the answer is known.
+// persist proposes to the leader of the moment until the answer is known.
 func (all team) persist(ctx context.Context, command state.Command) error {
 	for ctx.Err() == nil {
 		for _, p := range all {

@@ -125,7 +125,7 @@ type reply struct {
 	err      error
 }
 
-// hand gives a message to whoever is at the address now and waits for the answer.
+// hand gives a message to the member that is at the address now and waits for the answer.
 func (p *port) hand(to raft.ServerAddress, request any, data []byte) reply {
 	p.wire.mu.Lock()
 	target := p.wire.ports[to]

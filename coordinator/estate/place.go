@@ -117,7 +117,7 @@ func (c *checker) spec(vm *model.VM) model.VMSpec {
 	return spec
 }
 
-// seeded checks that a VM with user data has a volume, beside which its seed image is made.
+// seeded checks that a VM with user data has a volume: its seed image is made in the same pool.
 func (c *checker) seeded(vm *model.VM, subject string) {
 	if vm.Spec.UserData == "" || slices.ContainsFunc(vm.Disks, func(id string) bool {
 		disk := c.index.byID[id]

@@ -144,10 +144,10 @@ func chosen(pools []placement.PoolChoice, disk string) placement.PoolChoice {
 	return placement.PoolChoice{}
 }
 
-// seedIn is the seed image of a VM, beside one of its volumes.
-func seedIn(vm *model.VM, beside model.VolumeOrder) model.VolumeOrder {
+// seedIn is the seed image of a VM, in the pool of one of its volumes.
+func seedIn(vm *model.VM, volume model.VolumeOrder) model.VolumeOrder {
 	return model.VolumeOrder{
-		DiskName: vm.Name + "-seed", Pool: beside.Pool, PoolName: beside.PoolName, Shared: beside.Shared,
+		DiskName: vm.Name + "-seed", Pool: volume.Pool, PoolName: volume.PoolName, Shared: volume.Shared,
 		Name: model.VolumeName(model.SeedID(vm.ID), model.SeedSuffix), Format: model.SeedFormat, Capacity: model.SeedCapacity,
 	}
 }

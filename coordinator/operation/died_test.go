@@ -72,7 +72,7 @@ func TestASourceThatBootedAnewHasNotLetGo(t *testing.T) {
 	}
 }
 
-// The old copy of a VM that is to be restarted goes first, so that it can never be resumed beside the new one.
+// The old copy of a VM that is to be restarted goes first, so that it can never be resumed next to the new one.
 func TestAVMWhoseSourceDiedIsLostOnceTheOldCopyIsGone(t *testing.T) {
 	input := judging()
 	input.VM.HA = true

@@ -12,7 +12,7 @@ import (
 	"berth/coordinator/model"
 )
 
-// estate is two nodes as they really are, beside the records that the operation keeps of them.
+// estate is two nodes as they really are, apart from the records that the operation keeps of them.
 type estate struct {
 	*rapid.T
 	domains map[string]Observation     // by node

@@ -283,7 +283,7 @@ func (b *builder) fillAvailable(entry *nodeEntry) {
 	for i := range n.guests {
 		g := &n.guests[i]
 		switch {
-		case g.young || g.inFlight || g.state == model.DomainAbsent: // charged beside the figure
+		case g.young || g.inFlight || g.state == model.DomainAbsent: // charged on top of the figure
 		case g.resident != nil:
 			available -= *g.resident
 		default:

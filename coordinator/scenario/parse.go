@@ -171,10 +171,10 @@ func figuresOf(m *strictyaml.Mapping) figures {
 		f.maintenance = &on
 	}
 	if f.maintenanceReason != "" && (f.maintenance == nil || !*f.maintenance) {
-		m.Refuse(m.Value("maintenance_reason"), "say maintenance: true beside it", "%s has a maintenance_reason without maintenance", m.What)
+		m.Refuse(m.Value("maintenance_reason"), "say maintenance: true as well", "%s has a maintenance_reason without maintenance", m.What)
 	}
 	if f.stateReason != "" && (f.state == "" || f.state == string(model.Up)) {
-		m.Refuse(m.Value("state_reason"), "say state beside it, one other than up", "%s has a state_reason without a state", m.What)
+		m.Refuse(m.Value("state_reason"), "say state as well, one other than up", "%s has a state_reason without a state", m.What)
 	}
 	for _, what := range f.unknown {
 		if !slices.Contains(unknowables, what) {

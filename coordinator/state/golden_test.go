@@ -423,7 +423,7 @@ func goldenCommands() []Command {
 			Expect: []Expectation{expect(Plans, "p1", 24)}, Plans: []model.Plan{over},
 		},
 		remove(VMs, "v3", 24),   // leaves the group
-		remove(Nodes, "n4", 24), // likewise, and has its copy of the image no longer
+		remove(Nodes, "n4", 24), // this one too, and has its copy of the image no longer
 		RaiseLevel(FeatureLevel),
 		{Kind: "check", Level: 3, Release: release, Check: &Check{Index: 1, Hash: "as it was there"}}, // written with those of the entry before
 	}

@@ -16,7 +16,7 @@ func RuleFrom(message *berthv1.AffinityRule, was model.Rule) model.Rule {
 	return affinity.RuleOf(was, message.Enabled, message.Positive, message.Enforcing)
 }
 
-// VMsRuleFrom reads what a request says of a group's rule about VMs. The deprecated flags beside it count only where there is
+// VMsRuleFrom reads what a request says of a group's rule about VMs. The deprecated flags count only where there is
 // no message (oVirt, "REST API").
 func VMsRuleFrom(message *berthv1.AffinityRule, positive, enforcing *bool, was model.Rule) model.Rule {
 	if message == nil {

@@ -57,8 +57,8 @@ func (d *decider) timed(took *report.Figures) error {
 	return nil
 }
 
-// measureDecisions takes P1, P2 and P8: whole decisions, beside the twin that is a bare scan with the same outcome, and
-// beside reading the same bytes.
+// measureDecisions takes P1, P2 and P8: whole decisions, compared to the twin that is a bare scan with the same outcome, and
+// to reading the same bytes.
 func measureDecisions(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()
 	for _, goal := range []struct {
@@ -159,7 +159,7 @@ func measureWhole(d *decider, rounds int) (report.Row, error) {
 	}, nil
 }
 
-// measureCustomers is P7: fifty VMs of the customer on each node, and two customer keys, beside P1's decision on the same
+// measureCustomers is P7: fifty VMs of the customer on each node, and two customer keys, compared to P1's decision on the same
 // nodes.
 func measureCustomers(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()

@@ -58,7 +58,7 @@ func measureP4(ctx context.Context, b *bench) ([]report.Row, error) {
 				return rows, err
 			}
 			theirs.Add(took)
-			// One process of ours is short beside one of theirs.
+			// One process of ours is short compared to one of theirs.
 			for range 5 {
 				if took, err = simulateOnce(ctx, b.berth(), scenario); err != nil {
 					return rows, err

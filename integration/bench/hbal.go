@@ -250,7 +250,7 @@ func evened(
 	return took, plan, score, err
 }
 
-// measureBalance takes B1, B2 and B3: whole plans, beside hbal's of the same file in the same run. Ours are to come to hbal's
+// measureBalance takes B1, B2 and B3: whole plans, compared to hbal's of the same file in the same run. Ours are to come to hbal's
 // score, so that moves and GiB can be compared, and hbal scores what they come to.
 func measureBalance(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	defer alone()()

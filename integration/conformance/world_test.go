@@ -26,7 +26,7 @@ type world struct {
 	estate.State
 	vm     model.VM
 	facts  map[string]model.NodeFacts
-	policy func(*placement.Policy) // what the case has differently, beside the settings
+	policy func(*placement.Policy) // what the case has differently, apart from the settings
 }
 
 func newWorld(c *checker) *world {

@@ -16,7 +16,7 @@ import (
 	"berth/shared/units"
 )
 
-// attempts are many: on a busy machine libvirtd may be as fast as whoever waits for the end of the process.
+// attempts are many: on a busy machine libvirtd may be as fast as the one that waits for the end of the process.
 const attempts = 10
 
 // A guest that stands still is not waited for longer than its process lives: libvirtd says 200 ms later that it has gone.

@@ -308,7 +308,7 @@ func (l *Lab) awaitStatus(ctx context.Context, good func(*berthv1.StatusResponse
 	if err == nil {
 		return nil
 	}
-	// Whoever reads this wants to know which of them failed, and why.
+	// The reader wants to know which of them failed, and why.
 	var logs strings.Builder
 	for _, c := range l.Coordinators {
 		logs.WriteString(c.tail(Berth))

@@ -1,4 +1,4 @@
-// Command docs makes what the packages ship beside the binaries, from the commands themselves: manual pages, completions
+// Command docs makes what the packages ship in addition to the binaries, from the commands themselves: manual pages, completions
 // for three shells, and the licences of everything linked in. It runs from the root of the module.
 package main
 

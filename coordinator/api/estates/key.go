@@ -97,7 +97,7 @@ func classOf(keys []model.Key, class model.KeyClass, name string) (model.KeyClas
 	}
 	switch len(classes) {
 	case 0:
-		return model.SystemKey, nil // whoever takes it away says that it is not there
+		return model.SystemKey, nil // the caller that takes it away says that it is not there
 	case 1:
 		return model.KeyClass(classes[0]), nil
 	default:

@@ -135,7 +135,7 @@ func (f *spooled) checksum() (string, error) {
 	return hex.EncodeToString(f.sum.Sum(nil)), nil
 }
 
-// reader reads the file from its beginning, beside other readers. It is good until close.
+// reader reads the file from its beginning, at the same time as other readers. It is good until close.
 func (f *spooled) reader() (io.ReadCloser, error) {
 	return io.NopCloser(io.NewSectionReader(f.file, 0, int64(f.size))), nil
 }

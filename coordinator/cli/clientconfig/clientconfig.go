@@ -150,7 +150,7 @@ type Credentials struct {
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Store adds a context to the file at path, or replaces the one of that name, and makes it the current one. The
-// credentials go beside the file, into client/NAME/; the key is readable by its owner only.
+// credentials go into client/NAME/ in the folder of the file; the key is readable by its owner only.
 func Store(path, name string, coordinators []string, credentials Credentials) error {
 	if !contextName.MatchString(name) {
 		return fmt.Errorf("%w: %q, want 1 to 64 letters, digits, dots, underscores or dashes", ErrContext, name)

@@ -54,7 +54,7 @@ replaced.`,
 	}
 }
 
-// saveFile writes beside the file and renames it at the end, so that a broken connection never leaves half a snapshot.
+// saveFile writes a new file in the same folder and renames it at the end, so that a broken connection never leaves half a snapshot.
 func saveFile(ctx context.Context, s *term.Session, path string) (length int64, err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

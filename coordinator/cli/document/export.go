@@ -74,7 +74,7 @@ func export(a *term.App, cmd *cobra.Command, request *berthv1.ExportEstateReques
 	return nil
 }
 
-// writeWhole writes beside the file and renames at the end, so that there is never half a document.
+// writeWhole writes a new file in the same folder and renames it at the end, so that there is never half a document.
 func writeWhole(path string, data []byte) (err error) {
 	if there, err := os.Stat(path); err == nil && there.IsDir() {
 		return fmt.Errorf("write the document: %s is a directory: name a file in it", path)

@@ -125,7 +125,7 @@ type planBars struct {
 	turns    turns
 }
 
-// saidBar is a bar with changing words beside it.
+// saidBar is a bar with changing words next to it.
 type saidBar struct {
 	bar  *mpb.Bar
 	said atomic.Pointer[string]

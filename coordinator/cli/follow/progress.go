@@ -115,7 +115,7 @@ const whole = 1000
 type bar struct {
 	progress *mpb.Progress
 	bar      *mpb.Bar
-	said     atomic.Pointer[string] // beside the bar
+	said     atomic.Pointer[string] // next to the bar
 }
 
 func newBar(w io.Writer, op *berthv1.Operation) *bar {

@@ -12,7 +12,7 @@ import (
 	"berth/shared/units"
 )
 
-// volumeHeadings are the columns of a kind whose content is in a pool, beside those of its links and settings.
+// volumeHeadings are the columns of a kind whose content is in a pool, in addition to those of its links and settings.
 func volumeHeadings(form schema.Form) []string {
 	if form.Kind == model.KindImage {
 		return []string{"SIZE", "POOL"}

@@ -30,7 +30,7 @@ func consoleCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "console NAME", Short: "Join the serial console of a running VM", Args: term.Arguments(1, "NAME"),
 		Long: `Join the serial console of a running VM. Every key goes to the guest; Ctrl-] leaves, and the guest goes on. One at a
-time can have a console: --force takes it from whoever has it.`,
+time can have a console: --force takes it from the one that has it.`,
 		Example: `  berth vm console web1
   berth vm console web1 --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +43,7 @@ time can have a console: --force takes it from whoever has it.`,
 		},
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "take it from whoever has it")
+	cmd.Flags().BoolVar(&force, "force", false, "take it from the one that has it")
 	return cmd
 }
 

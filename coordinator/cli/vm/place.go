@@ -21,8 +21,8 @@ var placeFlagNames = []string{"zone", "pod", "cluster"}
 func (f *placeFlags) flags(a *term.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.zone, "zone", "", "any cluster of this `ZONE`, if its VDC does not say where it runs")
-	flags.StringVar(&f.pod, "pod", "", "any cluster of this `POD`, likewise")
-	flags.StringVar(&f.cluster, "cluster", "", "this `CLUSTER`, likewise; the default one if nothing says where")
+	flags.StringVar(&f.pod, "pod", "", "any cluster of this `POD`")
+	flags.StringVar(&f.cluster, "cluster", "", "this `CLUSTER`; the default one if nothing says where")
 	term.Complete(cmd, "zone", a.ResourceNames(model.KindZone))
 	term.Complete(cmd, "pod", a.ResourceNames(model.KindPod))
 	term.Complete(cmd, "cluster", a.ResourceNames(model.KindCluster))

@@ -74,7 +74,7 @@ type FetchVolume struct {
 type OpenConsole struct {
 	VM     string // ID
 	Epoch  uint64
-	Force  bool // take it from whoever has it
+	Force  bool // take it from the one that has it
 	Stream io.ReadWriteCloser
 }
 

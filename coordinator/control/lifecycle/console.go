@@ -9,7 +9,7 @@ import (
 	"berth/coordinator/model"
 )
 
-// Console joins a stream with the console of a VM that runs, until either ends. With force it is taken from whoever has it.
+// Console joins a stream with the console of a VM that runs, until either ends. With force it is taken from the one that has it.
 // Refusals are of type *Error.
 func (l *Lifecycle) Console(ctx context.Context, vmID string, force bool, stream io.ReadWriteCloser) error {
 	if !l.Leading() {

@@ -108,7 +108,7 @@ func (l *Lifecycle) proposeTogether(ctx context.Context, firsts []*First) []cons
 	return answers
 }
 
-// claims are what only one start may have, beside room on a node.
+// claims are what only one start may have; room on a node is counted elsewhere.
 type claims map[string]bool
 
 // claimsOf are those of a request. The name stands for the VM and all that its record has.

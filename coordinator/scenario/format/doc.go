@@ -14,7 +14,7 @@ const schema = `A scenario is one YAML document. Unknown fields are refused, wit
     at: 2026-03-01T12:00:00Z   when it begins; time stands still unless a step
                          lets it pass
     interval: 1m         between two passes of the leader, where time passes
-    bandwidth: 128M      what one migration copies in a second, likewise
+    bandwidth: 128M      bytes that one migration copies in a second
     estate:              an estate as 'berth apply' reads it, without its format:
                          clusters, groups, policies, customers, vdcs, vms, nodes ...
     nodes:               every node with what is known of it
@@ -44,11 +44,11 @@ const schema = `A scenario is one YAML document. Unknown fields are refused, wit
         ballooned: 256M  memory that its balloon holds back now
         customer_keys: [{name: Group, value: 1}]   as they were when it started;
                          if left out, what the estate says now
-        owner: {customer: acme, billing_entity: mbe}   likewise; whoever the
-                         estate does not have is a stranger
+        owner: {customer: acme, billing_entity: mbe}   as they were too; an
+                         owner that the estate does not have is a stranger
         sticky: [{name: DS, value: 1, weight: 30}]     copied at its last start
         home: hv1        node of its disk, in a cluster with local storage
-        cpu_model: Nehalem         that it was started with, and host_cpu likewise
+        cpu_model: Nehalem         that it was started with; so is host_cpu
         moved_ago: 12m   when it last came to another node while it ran
         memory, vcpus    if they differ from the estate's
         young: true      it has just come and is not in the node's figures
@@ -79,7 +79,7 @@ const schema = `A scenario is one YAML document. Unknown fields are refused, wit
       node/hv1: 3nqk7    IDs of the nodes. 'berth export --scenario' writes them.
     steps:               what happens, one after the other
 
-Steps, each with an optional expect beside it:
+Steps, each of which may have an expect:
 
     - start: web-2       in any cluster that it may go to; its disks are made
     - start: {vm: web-3, memory: 2G, vcpus: 1, vdc: prod, on: hv3, seed: 4}
@@ -136,7 +136,7 @@ What a step is to come to. Only what is given is compared:
                          of a run, when it is over: moves that Berth began since the
                          run before, where VMs are, groups whose rules hold or not
     expect: {proposed: {web-1: hv2}, idle: has no balancer}
-                         likewise: what waits for somebody to apply it, and a part
+                         of a run too: what waits for somebody to apply it, and a part
                          of why the last pass moved nothing
     expect: {more: 12, nodes: {hv1: 5}, runs_out_first: memory-promised}   of capacity
 
