@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -101,8 +102,9 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 
 	t.Run("that change", func(t *testing.T) {
 		answer, err := change(&berthv1.ChangeVMRequest{
-			Vm:     "idle",
-			Change: &berthv1.VMChange{Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never")},
+			Vm: "idle", Change: &berthv1.VMChange{
+				Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never"), Description: new("front"),
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -110,10 +112,10 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		vm := answer.GetVm()
 		if diff := cmp.Diff(
 			[][]string{{"x", "y"}, {"hv1", "hv2"}}, [][]string{vm.GetLabels(), vm.GetPreferred()},
-		); diff != "" || vm.GetMigration() != "never" {
+		); diff != "" || vm.GetMigration() != "never" || vm.GetDescription() != "front" {
 			t.Errorf("%v: %s", vm, diff)
 		}
-		if len(answer.GetChanges()) != 3 {
+		if len(answer.GetChanges()) != 4 {
 			t.Errorf("changes %v", answer.GetChanges())
 		}
 		answer, err = change(&berthv1.ChangeVMRequest{
@@ -133,6 +135,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		"a node that is not there": {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Preferred: names("hv8")}}, "hv8"},
 		"a node twice":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Preferred: names("hv1", "n1")}}, "hv1"},
 		"another word":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("sometimes")}}, "sometimes"},
+		"a text of two lines":      {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Description: new("a\nb")}}, "one line"},
 		"no word":                  {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("")}}, "migration"},
 	} {
 		t.Run("but not to "+name, func(t *testing.T) {
@@ -183,24 +186,28 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := model.VM{Labels: asked.VM.Labels, Preferred: asked.VM.Preferred, Migration: asked.VM.Migration}
-			if diff := cmp.Diff(model.VM{Labels: []string{"x", "y"}, Preferred: []string{"n2"}, Migration: model.MigrateManual}, got); diff != "" {
-				t.Error(diff)
+			wanted := model.VM{
+				Labels: []string{"x", "y"}, Preferred: []string{"n2"}, Migration: model.MigrateManual, Description: "front",
+			}
+			for i := range schema.VM {
+				if f := &schema.VM[i]; !f.Spec && !f.Same(&wanted, asked.VM) {
+					t.Errorf("%s is %q, want %q", f.Name, f.Text(asked.VM, nil), f.Text(&wanted, nil))
+				}
 			}
 			asked = lifecycle.StartVM{}
 		}
 		_, err := d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
 			Name: "new",
-			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual"},
+			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front"},
 		}))
 		want(err)
 		_, err = d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{
 			Name: "new",
-			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual"},
+			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front"},
 		}))
 		want(err)
 		for _, wanted := range []*berthv1.NewVM{
-			{Migration: "sometimes"}, {Labels: []string{"a b"}}, {Preferred: []string{"hv8"}}, {Labels: []string{"here", "away"}},
+			{Migration: "sometimes"}, {Description: "a\tb"}, {Labels: []string{"a b"}}, {Preferred: []string{"hv8"}}, {Labels: []string{"here", "away"}},
 		} {
 			wanted.Spec = spec
 			_, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{Name: "new", Vm: wanted}))

@@ -163,16 +163,18 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 			},
 		},
 		{
-			"vm set web1 --unset label,migration",
-			&berthv1.ChangeVMRequest{Vm: "web1", Change: &berthv1.VMChange{Labels: &berthv1.Names{}, Migration: proto.String("automatic")}},
+			"vm set web1 --unset label,migration,description",
+			&berthv1.ChangeVMRequest{Vm: "web1", Change: &berthv1.VMChange{
+				Labels: &berthv1.Names{}, Migration: proto.String("automatic"), Description: proto.String(""),
+			}},
 		},
 		{
-			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual",
+			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual --description shop",
 			&berthv1.AddVMRequest{
 				Name: "web9",
 				Vm: &berthv1.NewVM{
 					Spec: &berthv1.VMSpec{MemoryBytes: clitest.Gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1", "hv2"},
-					Migration: "manual",
+					Migration: "manual", Description: "shop",
 				},
 			},
 		},

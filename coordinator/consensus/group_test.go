@@ -27,6 +27,13 @@ func TestCommandsThatAreProposedTogetherShareAnEntry(t *testing.T) {
 			t.Fatalf("command %d, while a member may not know entries with several: %+v, want it in entry %d", i+1, answer, before+1+uint64(i))
 		}
 	}
+	described := state.Command{
+		Key: "described", Kind: "test", Caller: "test", At: time.Now(), Expect: []state.Expectation{{Table: state.VMs, ID: "v1"}},
+		VMs: []model.VM{{ID: "v1", Name: "web", Desired: model.Stopped, Description: "front"}},
+	}
+	if _, err := leader.Propose(t.Context(), described); !errors.Is(err, state.ErrNotYet) {
+		t.Errorf("what a member may not know yet: %v", err)
+	}
 	raise := state.RaiseLevel(state.GroupLevel)
 	raise.Key, raise.At = "raise", time.Now()
 	before = leader.mustPropose(raise).Index

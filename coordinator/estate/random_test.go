@@ -292,6 +292,7 @@ func (m *maker) vm(number int) {
 	vm.Labels = m.labels("VM's labels")
 	vm.Migration = model.Migration(m.pick("migration", []string{"", "manual", "never"}))
 	vm.HA = m.yes("ha")
+	vm.Description = m.pick("description", []string{"", "the shop's front", " a: b #c ", "null", "- x", "1.5", "ü"})
 	where, _ := scopesOf(&m.state).of(&vm)
 	for _, node := range m.state.Nodes {
 		if where.has(node.Cluster) && m.yes("prefers "+node.Name) {

@@ -74,6 +74,8 @@ type VM struct {
 	Discards []Discard `json:"discards,omitempty"`
 	// Persistent tells that libvirt keeps a definition of the VM on the node that has it, as it did before it was adopted.
 	Persistent bool `json:"persistent,omitempty"`
+
+	Description string `json:"description,omitempty"` // for people
 }
 
 // Discard is a paused copy of a VM that is to be discarded.
@@ -138,6 +140,7 @@ const (
 // More ranges of a VM's description, so that one record stays small in the replicated log.
 const (
 	MaxNameLength    = 64
+	MaxDescription   = 256 // characters
 	MaxPathLength    = 4096
 	MaxCmdlineLength = 4096
 	MaxDisks         = 64

@@ -5,6 +5,11 @@ import "berth/coordinator/model"
 // VM has what people declare of a VM, in the order of documents.
 var VM = []Field[model.VM]{
 	{
+		Name: "description", Live: true, Since: 3, Doc: "what it is for, in one line", Most: model.MaxDescription,
+		Help: "what it is for: a `TEXT` of one line", Title: "description",
+		At: func(v *model.VM) any { return &v.Description },
+	},
+	{
 		Name: "vdc", To: model.KindVDC, Doc: "whose it is and where it runs; in the default cluster if left out",
 		Help: "`VDC` that it belongs to: it gives it cluster, customer and their keys", Title: "VDC",
 		At: func(v *model.VM) any { return &v.VDC },

@@ -108,16 +108,16 @@ func TestEveryFeatureLevelHasItsFirstRelease(t *testing.T) {
 	}
 }
 
-// Labels stand for what this release might have added: an earlier one would lose them, and somebody has asked for them.
+// A node's labels stand for what a release may add to nodes.
 func TestADeclaredFieldWaitsForItsFeatureLevel(t *testing.T) {
-	vmLabels, nodeLabels := schema.Of(schema.VM, "labels"), schema.Of(schema.Node, "labels")
-	vmLabels.Since, nodeLabels.Since = 3, 3
-	defer func() { vmLabels.Since, nodeLabels.Since = 0, 0 }()
-	labelledVM, labelledNode := vm("v1", "web", 1), node("n1", "alpha")
-	labelledVM.Labels, labelledNode.Labels = []string{"x"}, []string{"y"}
+	labels := schema.Of(schema.Node, "labels")
+	labels.Since = 3
+	defer func() { labels.Since = 0 }()
+	described, labelled := vm("v1", "web", 1), node("n1", "alpha")
+	described.Description, labelled.Labels = "front", []string{"y"}
 	for says, command := range map[string]Command{
-		"the field labels of VM web takes feature level 3, and they have come to 2":     putVM(0, labelledVM),
-		"the field labels of node alpha takes feature level 3, and they have come to 2": putNode(0, labelledNode),
+		"the field description of VM web takes feature level 3, and they have come to 2": putVM(0, described),
+		"the field labels of node alpha takes feature level 3, and they have come to 2":  putNode(0, labelled),
 	} {
 		if _, err := command.For(2); !errors.Is(err, ErrNotYet) || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %s", err, says)

@@ -130,7 +130,7 @@ func cannedVMs() []*berthv1.VM {
 			Spec:  &berthv1.VMSpec{MemoryBytes: 8 * Gib, Vcpus: 4},
 			Epoch: 7, Condition: "node node3 is unreachable: no session for 3m12s", StartedAt: Ago(72 * time.Hour),
 			Labels: []string{"acme", "tier-db"}, Migration: "manual", Preferred: []string{"node3"}, Groups: []string{"rack-7"},
-			MovedAt: Ago(7 * time.Minute),
+			MovedAt: Ago(7 * time.Minute), Description: "orders of the shop",
 		},
 		{
 			Id: "aaaaaaaa-0000-4000-8000-000000000001", Name: "web1", State: berthv1.VMState_VM_STATE_RUNNING, Node: "node1",

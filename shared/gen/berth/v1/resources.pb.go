@@ -2002,6 +2002,7 @@ type VM struct {
 	Discards       []*Discard             `protobuf:"bytes,38,rep,name=discards,proto3" json:"discards,omitempty"`              // paused copies that migrations had to leave on nodes which did not answer
 	ConditionKind  ConditionKind          `protobuf:"varint,39,opt,name=condition_kind,json=conditionKind,proto3,enum=berth.v1.ConditionKind" json:"condition_kind,omitempty"`
 	ConditionAbout string                 `protobuf:"bytes,40,opt,name=condition_about,json=conditionAbout,proto3" json:"condition_about,omitempty"` // name of the node that the condition is about, or ID of the operation; empty: none in particular
+	Description    string                 `protobuf:"bytes,41,opt,name=description,proto3" json:"description,omitempty"`                             // for people
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2316,6 +2317,13 @@ func (x *VM) GetConditionAbout() string {
 	return ""
 }
 
+func (x *VM) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
 // Discard is a paused copy of a VM that goes when its node answers again.
 type Discard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2583,10 +2591,11 @@ type NewVM struct {
 	Keys          []*Key                 `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`           // of its own
 	Preferred     []string               `protobuf:"bytes,8,rep,name=preferred,proto3" json:"preferred,omitempty"` // nodes that it had better start on
 	Labels        []string               `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
-	Migration     string                 `protobuf:"bytes,10,opt,name=migration,proto3" json:"migration,omitempty"` // who may move it: automatic, manual, never
-	Within        string                 `protobuf:"bytes,11,opt,name=within,proto3" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME that it is placed in, if its VDC does not say
-	Root          *RootDisk              `protobuf:"bytes,12,opt,name=root,proto3" json:"root,omitempty"`           // a disk NAME-root is made with it and is its first
-	Ha            bool                   `protobuf:"varint,13,opt,name=ha,proto3" json:"ha,omitempty"`              // restart it elsewhere once its node is proven to be off
+	Migration     string                 `protobuf:"bytes,10,opt,name=migration,proto3" json:"migration,omitempty"`     // who may move it: automatic, manual, never
+	Within        string                 `protobuf:"bytes,11,opt,name=within,proto3" json:"within,omitempty"`           // zone/NAME, pod/NAME or cluster/NAME that it is placed in, if its VDC does not say
+	Root          *RootDisk              `protobuf:"bytes,12,opt,name=root,proto3" json:"root,omitempty"`               // a disk NAME-root is made with it and is its first
+	Ha            bool                   `protobuf:"varint,13,opt,name=ha,proto3" json:"ha,omitempty"`                  // restart it elsewhere once its node is proven to be off
+	Description   string                 `protobuf:"bytes,14,opt,name=description,proto3" json:"description,omitempty"` // for people: one line
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2712,6 +2721,13 @@ func (x *NewVM) GetHa() bool {
 	return false
 }
 
+func (x *NewVM) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
 // VMChange is what is to change of a VM. What is absent stays as it is; an empty name or list takes a link away.
 type VMChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2727,6 +2743,7 @@ type VMChange struct {
 	Migration     *string                `protobuf:"bytes,10,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
 	Within        *string                `protobuf:"bytes,11,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
 	Ha            *bool                  `protobuf:"varint,12,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
+	Description   *string                `protobuf:"bytes,13,opt,name=description,proto3,oneof" json:"description,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2843,6 +2860,13 @@ func (x *VMChange) GetHa() bool {
 		return *x.Ha
 	}
 	return false
+}
+
+func (x *VMChange) GetDescription() string {
+	if x != nil && x.Description != nil {
+		return *x.Description
+	}
+	return ""
 }
 
 // Names is a list that can be given as empty.
@@ -5202,7 +5226,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
 	"\n" +
 	"ended_here\x18\r \x01(\bR\tendedHere\x12\x1c\n" +
-	"\tautostart\x18\x0e \x01(\bR\tautostart\"\x87\n" +
+	"\tautostart\x18\x0e \x01(\bR\tautostart\"\xa9\n" +
 	"\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5247,7 +5271,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\brestarts\x18% \x01(\x05R\brestarts\x12-\n" +
 	"\bdiscards\x18& \x03(\v2\x11.berth.v1.DiscardR\bdiscards\x12>\n" +
 	"\x0econdition_kind\x18' \x01(\x0e2\x17.berth.v1.ConditionKindR\rconditionKind\x12'\n" +
-	"\x0fcondition_about\x18( \x01(\tR\x0econditionAbout\"3\n" +
+	"\x0fcondition_about\x18( \x01(\tR\x0econditionAbout\x12 \n" +
+	"\vdescription\x18) \x01(\tR\vdescription\"3\n" +
 	"\aDiscard\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
@@ -5271,7 +5296,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06volume\x18\x04 \x01(\tR\x06volume\x12%\n" +
 	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x14\n" +
 	"\x05image\x18\x06 \x01(\tR\x05image\x12\x12\n" +
-	"\x04keep\x18\a \x01(\bR\x04keep\"\xdc\x02\n" +
+	"\x04keep\x18\a \x01(\bR\x04keep\"\xfe\x02\n" +
 	"\x05NewVM\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x10\n" +
 	"\x03vdc\x18\x02 \x01(\tR\x03vdc\x12\x14\n" +
@@ -5286,7 +5311,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	" \x01(\tR\tmigration\x12\x16\n" +
 	"\x06within\x18\v \x01(\tR\x06within\x12&\n" +
 	"\x04root\x18\f \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
-	"\x02ha\x18\r \x01(\bR\x02ha\"\xea\x03\n" +
+	"\x02ha\x18\r \x01(\bR\x02ha\x12 \n" +
+	"\vdescription\x18\x0e \x01(\tR\vdescription\"\xa1\x04\n" +
 	"\bVMChange\x12\x15\n" +
 	"\x03vdc\x18\x01 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
 	"\x05offer\x18\x02 \x01(\tH\x01R\x05offer\x88\x01\x01\x12\x19\n" +
@@ -5300,7 +5326,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tmigration\x18\n" +
 	" \x01(\tH\x05R\tmigration\x88\x01\x01\x12\x1b\n" +
 	"\x06within\x18\v \x01(\tH\x06R\x06within\x88\x01\x01\x12\x13\n" +
-	"\x02ha\x18\f \x01(\bH\aR\x02ha\x88\x01\x01B\x06\n" +
+	"\x02ha\x18\f \x01(\bH\aR\x02ha\x88\x01\x01\x12%\n" +
+	"\vdescription\x18\r \x01(\tH\bR\vdescription\x88\x01\x01B\x06\n" +
 	"\x04_vdcB\b\n" +
 	"\x06_offerB\b\n" +
 	"\x06_imageB\x0f\n" +
@@ -5309,7 +5336,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"_migrationB\t\n" +
 	"\a_withinB\x05\n" +
-	"\x03_ha\"\x1d\n" +
+	"\x03_haB\x0e\n" +
+	"\f_description\"\x1d\n" +
 	"\x05Names\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\"y\n" +
 	"\bRootDisk\x12\x14\n" +
