@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/machine"
 )
 
 // Bug is a defect that is planted into a run, to show that the rules would find it.
@@ -51,70 +52,78 @@ var FenceBugs = []Bug{
 }
 
 // heard lets an answer pass on its way to the driver.
-func (w *World) heard(answer operation.Answer) operation.Answer {
+func (b Bug) heard(answer operation.Answer) operation.Answer {
 	isMove := strings.HasPrefix(answer.Operation, "migrate")
 	switch doubt := answer.Outcome == operation.OutcomeAmbiguous; {
-	case w.bug == DoubtIsFailure && doubt && !isMove:
+	case b == DoubtIsFailure && doubt && !isMove:
 		answer.Outcome, answer.Code = operation.OutcomeFailed, operation.Internal
-	case w.bug == DoubtIsRollBack && doubt && isMove:
+	case b == DoubtIsRollBack && doubt && isMove:
 		answer.Outcome, answer.Seen.State = operation.OutcomeFailed, model.DomainRunning
-	case w.bug == RefusalIsProof && answer.Code == operation.Journal:
+	case b == RefusalIsProof && answer.Code == operation.Journal:
 		answer.Code = operation.Internal
 	}
 	return answer
 }
 
-func (w *World) breakable(l *libvirt) hypervisor.Hypervisor {
-	switch w.bug {
+// misread is a libvirt as an agent reads it.
+func (b Bug) misread(l *machine.Libvirt) hypervisor.Hypervisor {
+	switch b {
 	case SilenceIsGone, ResumesBlindly:
-		return broken{l}
+		return misread{l, b}
 	default:
 		return l
 	}
 }
 
-// broken is a libvirt that an agent misreads.
-type broken struct{ *libvirt }
+// misread is a libvirt that an agent misreads.
+type misread struct {
+	*machine.Libvirt
+	bug Bug
+}
 
 // Lookup implements hypervisor.Hypervisor.
-func (b broken) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
-	d, err := b.libvirt.Lookup(ctx, uuid)
-	if b.host.world.bug == SilenceIsGone && errors.Is(err, hypervisor.ErrUnavailable) {
+func (r misread) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	d, err := r.Libvirt.Lookup(ctx, uuid)
+	if r.bug == SilenceIsGone && errors.Is(err, hypervisor.ErrUnavailable) {
 		err = fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 	}
 	return d, err
 }
 
 // Migrate implements hypervisor.Hypervisor.
-func (b broken) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
-	err := b.libvirt.Migrate(ctx, uuid, options)
-	h := b.host
-	if d := h.domains[uuid]; h.world.bug == ResumesBlindly && err != nil && d != nil && d.State == hypervisor.PausedMigration && h.up {
-		h.set(d, hypervisor.Running, "unpaused")
+func (r misread) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
+	err := r.Libvirt.Migrate(ctx, uuid, options)
+	h := r.At
+	if d := h.Domains[uuid]; r.bug == ResumesBlindly && err != nil && d != nil && d.State == hypervisor.PausedMigration && h.Up {
+		h.Set(d, hypervisor.Running, "unpaused")
 	}
 	return err
 }
 
-func (w *World) storage(j journal) jobs.Storage {
-	switch w.bug {
+// forget is a journal as an agent heeds it.
+func (b Bug) forget(j machine.Journal) jobs.Storage {
+	switch b {
 	case JournalUnheeded, IntentLost:
-		return forgetful{j}
+		return forgetful{j, b}
 	default:
 		return j
 	}
 }
 
 // forgetful is a journal that an agent does not heed.
-type forgetful struct{ journal }
+type forgetful struct {
+	machine.Journal
+	bug Bug
+}
 
 // View implements jobs.Storage.
 func (f forgetful) View(read func(jobs.Tx) error) error {
-	return f.journal.View(func(t jobs.Tx) error { return read(forgetfulTx{t, f.world.bug}) })
+	return f.Journal.View(func(t jobs.Tx) error { return read(forgetfulTx{t, f.bug}) })
 }
 
 // Update implements jobs.Storage.
 func (f forgetful) Update(change func(jobs.Tx) error) error {
-	return f.journal.Update(func(t jobs.Tx) error { return change(forgetfulTx{t, f.world.bug}) })
+	return f.Journal.Update(func(t jobs.Tx) error { return change(forgetfulTx{t, f.bug}) })
 }
 
 type forgetfulTx struct {
@@ -144,12 +153,11 @@ func (empty) Put([]byte, []byte) error { return nil }
 // ForEach implements jobs.Bucket.
 func (empty) ForEach(func(key, value []byte) error) error { return nil }
 
-// guard are the expectations of a command, as the state machine gets them.
-func (w *World) guard(command *state.Command) {
-	if w.bug != RevisionsIgnored {
+// expect changes the expectations of a command before the state machine gets them.
+func (b Bug) expect(command *state.Command, snapshot *state.Snapshot) {
+	if b != RevisionsIgnored {
 		return
 	}
-	snapshot := w.store.Snapshot()
 	for i := range command.Expect {
 		expected := &command.Expect[i]
 		switch op, known := snapshot.Operation(expected.ID); {

@@ -6,23 +6,24 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/integration/faults/machine"
 )
 
 // verdicts are what follows from the nodes' silence.
-func (m *member) verdicts(moment evidence.Moment) []evidence.FenceVerdict {
-	verdicts, _ := m.fencer.Look(moment)
-	switch m.world.bug {
+func (k *keeper) verdicts(moment evidence.Moment) []evidence.FenceVerdict {
+	verdicts, _ := k.fencer.Look(moment)
+	switch k.world.bug {
 	case ManySilent:
 		verdicts = nil
-		for _, one := range m.fencer.Silences(moment) {
-			verdicts = append(verdicts, evidence.Fencing(m.world.now.Sub(m.since), []evidence.Silence{one})...)
+		for _, one := range k.fencer.Silences(moment) {
+			verdicts = append(verdicts, evidence.Fencing(k.world.Now.Sub(k.since), []evidence.Silence{one})...)
 		}
 	case WatchdogUnwaited:
-		all := m.fencer.Silences(moment)
+		all := k.fencer.Silences(moment)
 		for i := range all {
 			all[i].Leased = time.Hour
 		}
-		verdicts = evidence.Fencing(m.world.now.Sub(m.since), all)
+		verdicts = evidence.Fencing(k.world.Now.Sub(k.since), all)
 	case FencedUnasked:
 		for i := range verdicts {
 			if verdicts[i].Act == evidence.FenceAsk {
@@ -34,34 +35,34 @@ func (m *member) verdicts(moment evidence.Moment) []evidence.FenceVerdict {
 }
 
 // leadsSince is when a leadership that begins now begins to count.
-func (w *World) leadsSince() time.Time {
-	if w.bug == EarlierCallIgnored {
-		return w.now.Add(-time.Hour)
+func (b Bug) leadsSince(now time.Time) time.Time {
+	if b == EarlierCallIgnored {
+		return now.Add(-time.Hour)
 	}
-	return w.now
+	return now
 }
 
 // outlive changes what is to be committed at the end of a fencing.
-func (w *World) outlive(command *state.Command, node model.Node, message string, proven bool) {
+func (b Bug) outlive(command *state.Command, node model.Node, message string, proven bool) {
 	if len(command.Nodes) == 0 {
 		return
 	}
 	is := &command.Nodes[0].Fencing
-	believed := w.bug == FailureIsProof && message == errDeviceOut.Error()
-	if believed || w.bug == ProofOutlivesBoot && proven {
+	believed := b == FailureIsProof && message == machine.ErrDeviceOut.Error()
+	if believed || b == ProofOutlivesBoot && proven {
 		*is = node.Fencing
 		is.Phase, is.Message = model.FencingProven, message
 	}
 }
 
 // unheld are the VMs as a restart looks at them.
-func (m *member) unheld(snapshot *state.Snapshot) []model.VM {
+func (k *keeper) unheld(snapshot *state.Snapshot) []model.VM {
 	vms := snapshot.VMs()
-	if m.world.bug != SilenceIsDeath {
+	if k.world.bug != SilenceIsDeath {
 		return vms
 	}
 	for i := range vms {
-		if vms[i].Holder != "" && m.facts.Facts(vms[i].Holder, m.world.now).Liveness == model.Unreachable {
+		if vms[i].Holder != "" && k.facts.Facts(vms[i].Holder, k.world.Now).Liveness == model.Unreachable {
 			vms[i].Holder = ""
 		}
 	}

@@ -11,9 +11,12 @@
 // decision and the call. Nothing may be fenced without cause or be called off while it is on, no call may overlap another one,
 // and no VM may stay down while a node has room for it.
 //
-// A run is a Script: a seed, a site, and what happens to it. One piece of code runs at any moment, so that the same script
+// A run is a script.Script: a seed, a site, and what happens to it. One piece of code runs at any moment, so that the same script
 // gives the same run, which its hash tells. After every event the invariants of FAULTS.md are compared with what
 // really is on the hosts. When the faults have ended, every operation has ten minutes to end.
+//
+// The hosts are in package machine. Here is what is tested on them: agents (life, session), coordinators (member, and keeper for
+// fenced nodes), and the rules that watch both.
 //
 // A script that fails is made as small as it still fails, and kept in testdata/seeds once it is mended.
 package faults

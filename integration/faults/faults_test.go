@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/state"
+	"berth/integration/faults/script"
 )
 
 func TestMain(m *testing.M) {
@@ -58,7 +59,7 @@ func each(first, count uint64, do func(seed uint64) (enough bool)) {
 // seed that fails is made small and left in a file: with a name that says what it shows, it belongs into testdata/seeds.
 func TestSeeds(t *testing.T) {
 	if seed := number(t, "SEED", 0); seed > 0 {
-		result := Run(Generate(seed), os.Stdout, None)
+		result := Run(script.Generate(seed), os.Stdout, None)
 		for _, breach := range result.Breaches {
 			t.Errorf("at %s: %s %s", breach.At, breach.Rule, breach.Text)
 		}
@@ -72,7 +73,7 @@ func TestSeeds(t *testing.T) {
 	var events, operations, proven, restarts, failed, doubles, others, stuck uint64
 	var hours float64
 	each(first, count, func(seed uint64) bool {
-		result := Run(Generate(seed), nil, None)
+		result := Run(script.Generate(seed), nil, None)
 		mu.Lock()
 		defer mu.Unlock()
 		events += result.Events
@@ -111,7 +112,7 @@ func TestSeeds(t *testing.T) {
 func keep(t *testing.T, seed uint64, result Result) {
 	t.Helper()
 	rule := result.Breaches[0].Rule
-	small := Shrink(Generate(seed), 300, func(s Script) bool {
+	small := script.Shrink(script.Generate(seed), 300, func(s script.Script) bool {
 		r := Run(s, nil, None)
 		return r.Failed() && r.Breaches[0].Rule == rule
 	})
@@ -124,7 +125,7 @@ func keep(t *testing.T, seed uint64, result Result) {
 	t.Logf("seed %d, made small, is %s", seed, path)
 }
 
-func save(path string, script Script) error {
+func save(path string, script script.Script) error {
 	text, err := json.MarshalIndent(script, "", "  ")
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func TestScriptsThatHaveFailed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var script Script
+			var script script.Script
 			if err := json.Unmarshal(text, &script); err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +159,7 @@ func TestScriptsThatHaveFailed(t *testing.T) {
 
 func TestASeedGivesOneTrace(t *testing.T) {
 	each(1, 40, func(seed uint64) bool {
-		first, second := Run(Generate(seed), nil, None), Run(Generate(seed), nil, None)
+		first, second := Run(script.Generate(seed), nil, None), Run(script.Generate(seed), nil, None)
 		if first.Hash != second.Hash || first.Events != second.Events {
 			t.Errorf("seed %d gave trace %x of %d events, then %x of %d", seed, first.Hash, first.Events, second.Hash, second.Events)
 		}
@@ -167,7 +168,7 @@ func TestASeedGivesOneTrace(t *testing.T) {
 		}
 		return false
 	})
-	if Run(Generate(1), nil, None).Hash == Run(Generate(2), nil, None).Hash {
+	if Run(script.Generate(1), nil, None).Hash == Run(script.Generate(2), nil, None).Hash {
 		t.Error("two seeds gave one trace")
 	}
 }
@@ -181,7 +182,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			var mu sync.Mutex
 			found, ran := "", 0
 			each(1, within, func(seed uint64) bool {
-				script := Generate(seed)
+				script := script.Generate(seed)
 				if slices.Contains(FenceBugs, bug) != (len(script.Fences) > 0) {
 					return false
 				}
@@ -205,7 +206,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // Every member that applies the log comes to the same state, also by way of a snapshot.
 func TestTheLogGivesOneState(t *testing.T) {
 	each(1, 20, func(seed uint64) bool {
-		w := play(Generate(seed), nil, None)
+		w := play(script.Generate(seed), nil, None)
 		replayed := state.NewStore()
 		for i, data := range w.log {
 			replayed.FSM().Apply(&raft.Log{Index: uint64(i + 1), Data: data})

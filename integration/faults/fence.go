@@ -3,8 +3,11 @@ package faults
 import (
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/evidence"
+	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
@@ -17,178 +20,190 @@ const (
 	followEvery  = 5 * time.Second
 )
 
+// keeper is what a leader knows and does where nodes are fenced: it hears what they report, proves silent ones off, and keeps VMs
+// running that are to be highly available.
+type keeper struct {
+	*member
+	facts     *inventory.Store
+	heard     map[string]time.Time // by node: when it heard it last
+	fencer    *fencing.Fencer
+	restarter evidence.Restarter
+	follower  evidence.Follower
+	asking    map[string]bool // tasks about VMs that agents are asked for, by what, node and VM
+	open      int             // commands of its loops that are under way
+}
+
 // every does something again and again as long as the member leads.
-func (m *member) every(pause time.Duration, do func()) {
-	w, term := m.world, m.term
+func (k *keeper) every(pause time.Duration, do func()) {
+	w, term := k.world, k.term
 	var due func()
 	due = func() {
-		w.awake(m, func() {
-			if m.term == term {
+		k.awake(func() {
+			if k.term == term {
 				do()
-				w.after(pause, due)
+				w.After(pause, due)
 			}
 		})
 	}
-	w.after(w.between(0, pause), due)
+	w.After(w.Between(0, pause), due)
 }
 
-// watch does what a leader does about nodes that are silent, and about VMs that are to be highly available.
-func (m *member) watch() {
-	m.fencer = fencing.NewFencer(m.world.leadsSince(), m.world.newKey)
-	m.restarter, m.follower = evidence.Restarter{}, evidence.Follower{}
-	m.open, m.asking = 0, map[string]bool{}
-	m.every(silenceEvery, m.lookAtSilence)
-	m.every(leaseEvery, m.giveLeases)
-	m.every(restartEvery, m.restart)
-	m.every(followEvery, m.follow)
+// watch does from now on what a leader does about nodes that are silent, and about VMs that are to be highly available.
+func (k *keeper) watch() {
+	w := k.world
+	k.facts = inventory.New(func() time.Time { return w.Now }, hclog.NewNullLogger())
+	k.heard = map[string]time.Time{}
+	k.fencer = fencing.NewFencer(w.bug.leadsSince(w.Now), w.newKey)
+	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}
+	k.open, k.asking = 0, map[string]bool{}
+	k.every(silenceEvery, k.lookAtSilence)
+	k.every(leaseEvery, k.giveLeases)
+	k.every(restartEvery, k.restart)
+	k.every(followEvery, k.follow)
 }
 
 // try commits a command that a loop of the leader has made. While any is under way the loop of silence waits, as control's
 // does.
-func (m *member) try(command state.Command, done func(stored bool)) {
-	m.open++
-	m.propose(command, func(result state.Result, err error) {
-		m.open--
+func (k *keeper) try(command state.Command, done func(stored bool)) {
+	k.open++
+	k.propose(command, func(result state.Result, err error) {
+		k.open--
 		if result.Refusal != nil && result.Refusal.Code != state.Stale {
-			m.world.broken("refused", command.Kind, "%s", result.Refusal.Message)
+			k.world.Broken("refused", command.Kind, "%s", result.Refusal.Message)
 		}
 		done(err == nil && result.Refusal == nil)
 	})
 }
 
-func (m *member) lookAtSilence() {
-	if m.open > 0 {
+func (k *keeper) lookAtSilence() {
+	if k.open > 0 {
 		return
 	}
-	moment := m.moment(m.view())
-	for _, notice := range m.fencer.Notice(moment) {
-		if m.world.bug == ReturnUnnoticed && len(notice.Back) > 0 {
+	moment := k.moment(k.view())
+	for _, notice := range k.fencer.Notice(moment) {
+		if k.world.bug == ReturnUnnoticed && len(notice.Back) > 0 {
 			continue
 		}
-		m.try(notice.Command, func(stored bool) {
+		k.try(notice.Command, func(stored bool) {
 			if stored && len(notice.Back) > 0 {
-				m.wakeAll()
+				k.wakeAll()
 			}
 		})
 	}
-	if m.open > 0 {
+	if k.open > 0 {
 		return
 	}
-	for _, verdict := range m.verdicts(moment) {
+	for _, verdict := range k.verdicts(moment) {
 		node, _ := moment.Node(verdict.Node)
 		switch verdict.Act {
 		case evidence.FenceAsk:
-			m.askDevice(node, "berth", verdict.Why)
+			k.askDevice(node, "berth", verdict.Why)
 		case evidence.FenceProven:
-			m.endFencing(m.fencer.ByWatchdog(node, m.world.now), verdict.Why, true)
+			k.endFencing(k.fencer.ByWatchdog(node, k.world.Now), verdict.Why, true)
 		}
 	}
-	if m.open > 0 {
+	if k.open > 0 {
 		return
 	}
-	for _, command := range m.fencer.Release(moment) {
-		m.try(command, func(bool) {})
+	for _, command := range k.fencer.Release(moment) {
+		k.try(command, func(bool) {})
 	}
 }
 
 // askDevice commits that a node's device is asked, and has it asked.
-func (m *member) askDevice(node model.Node, caller, why string) {
-	command, node, free := m.fencer.Ask(node, caller, why, m.world.now)
+func (k *keeper) askDevice(node model.Node, caller, why string) {
+	command, node, free := k.fencer.Ask(node, caller, why, k.world.Now)
 	if !free {
 		return
 	}
-	fencer, term := m.fencer, m.term
-	m.try(command, func(stored bool) {
+	fencer, term := k.fencer, k.term
+	k.try(command, func(stored bool) {
 		if !stored {
 			fencer.Free(node.ID)
 			return
 		}
-		if late := fencer.TooLate(&node, m.world.now); late != "" && m.world.bug != AsksLate {
-			m.endFencing(node, late, false)
+		if late := fencer.TooLate(&node, k.world.Now); late != "" && k.world.bug != AsksLate {
+			k.endFencing(node, late, false)
 			return
 		}
-		m.world.switchOff(m.world.host(node.ID), node.Fencing.AskedAt, func(err error) {
-			m.world.awake(m, func() {
-				if m.term != term {
+		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, func(err error) {
+			k.awake(func() {
+				if k.term != term {
 					return
 				}
-				fencer.Answered(&node, err == nil, m.world.now)
-				m.endFencing(node, text(err), err == nil)
+				fencer.Answered(&node, err == nil, k.world.Now)
+				message := ""
+				if err != nil {
+					message = err.Error()
+				}
+				k.endFencing(node, message, err == nil)
 			})
 		})
 	})
 }
 
 // endFencing commits what came of a fencing.
-func (m *member) endFencing(node model.Node, message string, proven bool) {
-	command, open := m.fencer.End(m.moment(m.view()), node, message, proven)
-	m.world.outlive(&command, node, message, proven)
+func (k *keeper) endFencing(node model.Node, message string, proven bool) {
+	command, open := k.fencer.End(k.moment(k.view()), node, message, proven)
+	k.world.bug.outlive(&command, node, message, proven)
 	if !open {
-		m.fencer.Free(node.ID)
+		k.fencer.Free(node.ID)
 		return
 	}
-	m.try(command, func(stored bool) {
+	k.try(command, func(stored bool) {
 		switch {
 		case !stored:
-			m.endFencing(node, message, proven)
+			k.endFencing(node, message, proven)
 		default:
-			m.fencer.Free(node.ID)
+			k.fencer.Free(node.ID)
 			if proven {
-				m.wakeAll()
+				k.wakeAll()
 			}
 		}
 	})
 }
 
 // fenceByHand is an operator who asks for a node to be fenced: by its device, or by the word of who has seen that it is off.
-func (m *member) fenceByHand(h *host, request fencing.FenceNode) {
-	request.Node, request.Caller = h.id, "sim"
-	moment := m.moment(m.view())
-	node, err := m.fencer.Fenceable(moment, request)
+func (k *keeper) fenceByHand(h *host, request fencing.FenceNode) {
+	request.Node, request.Caller = h.ID, "sim"
+	moment := k.moment(k.view())
+	node, err := k.fencer.Fenceable(moment, request)
 	if err != nil || node.Fenced() {
 		return
 	}
 	if request.ConfirmedOff {
-		m.endFencing(m.fencer.ByHand(node, request.Caller, m.world.now), "somebody has seen that it is off", true)
+		k.endFencing(k.fencer.ByHand(node, request.Caller, k.world.Now), "somebody has seen that it is off", true)
 		return
 	}
-	for _, one := range m.fencer.Silences(moment) {
-		if one.Node.ID == h.id && one.Left > 0 {
+	for _, one := range k.fencer.Silences(moment) {
+		if one.Node.ID == h.ID && one.Left > 0 {
 			return
 		}
 	}
-	m.askDevice(node, request.Caller, "asked for by hand")
+	k.askDevice(node, request.Caller, "asked for by hand")
 }
 
 // giveLeases keeps the nodes alive that live by leases. That it leads is made sure of before, and then it may stand still for
 // as long as it likes.
-func (m *member) giveLeases() {
-	w := m.world
-	if w.leader != m || m.stale != nil {
+func (k *keeper) giveLeases() {
+	w := k.world
+	if w.leader != k.member || k.stale != nil {
 		return
 	}
-	for _, node := range m.view().Nodes() {
-		s := m.sessions[node.ID]
+	for _, node := range k.view().Nodes() {
+		s := k.sessions[node.ID]
 		if s == nil || s.taken.IsZero() || node.Fence.Method != model.FenceWatchdog || node.Fenced() {
 			continue
 		}
-		until, term := s.taken.Add(evidence.LeaseDuration), m.term
-		w.after(w.between(0, 100*time.Millisecond), func() {
-			w.awake(m, func() {
-				if m.term != term {
+		until, term := s.taken.Add(evidence.LeaseDuration), k.term
+		w.After(w.Between(0, 100*time.Millisecond), func() {
+			k.awake(func() {
+				if k.term != term {
 					return
 				}
-				m.fencer.Leased(node.ID, true, w.now)
-				w.down(s, func() { s.life.host.dog.lease(until) })
+				k.fencer.Leased(node.ID, true, w.Now)
+				s.down(func() { s.life.host.Dog.Lease(until) })
 			})
 		})
-	}
-}
-
-func (m *member) wakeAll() {
-	for _, id := range sortedKeys(m.runners) {
-		if r := m.runners[id]; r != nil {
-			r.wake()
-		}
 	}
 }

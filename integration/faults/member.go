@@ -5,9 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/control/fencing"
-	"berth/coordinator/evidence"
-	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -29,20 +26,13 @@ type member struct {
 	pending  []*proposal
 	offset   time.Duration // of its wall clock
 
-	// What a leader knows and does where nodes are fenced.
-	facts     *inventory.Store
-	heard     map[string]time.Time // by node: when it heard it last
-	fencer    *fencing.Fencer
-	restarter evidence.Restarter
-	follower  evidence.Follower
-	asking    map[string]bool // tasks about VMs that agents are asked for, by what, node and VM
-	open      int             // commands of its loops that are under way
+	keeper *keeper // of nodes that are fenced
 }
 
 func (m *member) leads() bool { return m.alive && m.term != 0 }
 
 // now is the wall clock, which jumps.
-func (m *member) now() time.Time { return m.world.now.Add(m.offset) }
+func (m *member) now() time.Time { return m.world.Now.Add(m.offset) }
 
 func (m *member) view() *state.Snapshot {
 	if m.stale != nil {
@@ -52,7 +42,7 @@ func (m *member) view() *state.Snapshot {
 }
 
 // awake lets something happen at a member when it runs.
-func (w *World) awake(m *member, what func()) {
+func (m *member) awake(what func()) {
 	switch {
 	case !m.alive:
 	case m.frozen:
@@ -75,20 +65,20 @@ func (m *member) propose(command state.Command, done func(state.Result, error)) 
 	p := &proposal{command: command, done: done}
 	m.pending = append(m.pending, p)
 	term := m.term
-	w.after(w.between(500*time.Microsecond, 20*time.Millisecond), func() {
+	w.After(w.Between(500*time.Microsecond, 20*time.Millisecond), func() {
 		if p.settled || w.leader != m || m.stale != nil || m.term != term {
 			return // lost with the leadership, or it hangs until the member notices
 		}
 		p.settled = true
 		m.pending = slices.DeleteFunc(m.pending, func(other *proposal) bool { return other == p })
 		result := w.apply(command)
-		if w.chance(20) { // the outcome was not known, and the same command came again
+		if w.Chance(20) { // the outcome was not known, and the same command came again
 			if again := w.apply(command); again != result && (again.Refusal == nil) != (result.Refusal == nil) {
-				w.broken("key", command.Key, "the same command gave %+v, then %+v", result, again)
+				w.Broken("key", command.Key, "the same command gave %+v, then %+v", result, again)
 			}
 		}
-		w.after(w.between(100*time.Microsecond, 10*time.Millisecond), func() {
-			w.awake(m, func() {
+		w.After(w.Between(100*time.Microsecond, 10*time.Millisecond), func() {
+			m.awake(func() {
 				if m.term == term {
 					done(result, nil)
 				}
@@ -99,7 +89,7 @@ func (m *member) propose(command state.Command, done func(state.Result, error)) 
 
 // elect finds a leader in a while.
 func (w *World) elect(least, most time.Duration) {
-	w.after(w.between(least, most), func() {
+	w.After(w.Between(least, most), func() {
 		if w.leader != nil {
 			return
 		}
@@ -113,19 +103,19 @@ func (w *World) elect(least, most time.Duration) {
 			w.elect(least, most)
 			return
 		}
-		w.lead(able[w.random.IntN(len(able))])
+		able[w.Random.IntN(len(able))].lead()
 	})
 }
 
-func (w *World) lead(m *member) {
+func (m *member) lead() {
+	w := m.world
 	w.term++
 	w.leader = m
-	m.term, m.stale, m.since = w.term, nil, w.now
+	m.term, m.stale, m.since = w.term, nil, w.Now
 	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
-	w.note("leads", m.id, "", "")
+	w.Note("leads", m.id, "", "")
 	if w.fencing {
-		m.listen()
-		m.watch()
+		m.keeper.watch()
 	}
 	m.takeUp()
 }
@@ -141,13 +131,14 @@ func (m *member) takeUp() {
 
 // depose takes the leadership away. What it has proposed is in the log or not; it does not know that it leads no more until it
 // notices.
-func (w *World) depose(m *member) {
+func (m *member) depose() {
+	w := m.world
 	if w.leader != m {
 		return
 	}
-	w.note("deposed", m.id, "", "")
+	w.Note("deposed", m.id, "", "")
 	for _, p := range m.pending {
-		if !p.settled && w.chance(500) {
+		if !p.settled && w.Chance(500) {
 			w.apply(p.command)
 		}
 		p.settled = true
@@ -158,79 +149,84 @@ func (w *World) depose(m *member) {
 }
 
 // stepDown is the moment at which a member notices.
-func (w *World) stepDown(m *member) {
+func (m *member) stepDown() {
+	w := m.world
 	if m.term == 0 {
 		return
 	}
-	w.depose(m)
-	w.note("steps down", m.id, "", "")
+	m.depose()
+	w.Note("steps down", m.id, "", "")
 	m.term, m.stale = 0, nil
 	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
 		s := m.sessions[id]
-		w.after(w.between(time.Millisecond, 200*time.Millisecond), func() { w.hangUp(s) })
+		w.After(w.Between(time.Millisecond, 200*time.Millisecond), func() { s.hangUp() })
 	}
 	m.sessions, m.runners = map[string]*session{}, map[string]*runner{}
 }
 
-func (w *World) crashMember(m *member) {
+func (m *member) crash() {
+	w := m.world
 	if !m.alive {
 		return
 	}
-	w.note("coordinator dies", m.id, "", "")
+	w.Note("coordinator dies", m.id, "", "")
 	led := w.leader == m
-	w.stepDown(m)
+	m.stepDown()
 	m.alive, m.frozen, m.later = false, false, nil
 	if led {
 		w.elect(time.Second, 3*time.Second)
 	}
 }
 
-func (w *World) freezeMember(m *member) {
+func (m *member) freeze() {
+	w := m.world
 	if !m.alive || m.frozen {
 		return
 	}
-	w.note("coordinator freezes", m.id, "", "")
+	w.Note("coordinator freezes", m.id, "", "")
 	m.frozen = true
 	if w.leader == m {
-		w.depose(m)
+		m.depose()
 		w.elect(time.Second, 3*time.Second)
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
 		s := m.sessions[id]
-		w.after(w.between(2*time.Second, 25*time.Second), func() {
+		w.After(w.Between(2*time.Second, 25*time.Second), func() {
 			if m.frozen {
-				w.hangUp(s)
+				s.hangUp()
 			}
 		})
 	}
 }
 
-// thawMember lets it go on where it was: an old leader works for a moment before it notices.
-func (w *World) thawMember(m *member) {
+// thaw lets it go on where it was: an old leader works for a moment before it notices.
+func (m *member) thaw() {
+	w := m.world
 	if !m.alive || !m.frozen {
 		return
 	}
-	w.note("coordinator thaws", m.id, "", "")
+	w.Note("coordinator thaws", m.id, "", "")
 	m.frozen = false
 	for _, what := range m.later {
-		w.after(0, func() { w.awake(m, what) })
+		w.After(0, func() { m.awake(what) })
 	}
 	m.later = nil
 	if m.stale != nil {
-		w.after(w.between(0, 3*time.Second), func() { w.stepDown(m) })
+		w.After(w.Between(0, 3*time.Second), func() { m.stepDown() })
 	}
 }
 
 // isolate cuts a leader off from the other coordinators, not from the agents.
-func (w *World) isolate(m *member) {
+func (m *member) isolate() {
+	w := m.world
 	if w.leader != m || len(w.members) == 1 {
 		return
 	}
-	w.depose(m)
+	m.depose()
 	term := m.term
-	w.after(w.between(500*time.Millisecond, 5*time.Second), func() {
+	w.After(w.Between(500*time.Millisecond, 5*time.Second), func() {
 		if m.term == term {
-			w.stepDown(m)
+			m.stepDown()
 		}
 	})
 	w.elect(time.Second, 3*time.Second)
@@ -239,26 +235,35 @@ func (w *World) isolate(m *member) {
 // connected is an agent's hello.
 func (m *member) connected(s *session, hello *berthv1.Hello, sequence uint64) {
 	if !s.open || m.term != s.term {
-		m.world.hangUp(s)
+		s.hangUp()
 		return
 	}
 	s.served = true
-	m.sessions[s.life.host.id] = s
+	m.sessions[s.life.host.ID] = s
 	if w := m.world; w.fencing {
-		if m.welcome(s, hello, sequence); !s.open {
+		if m.keeper.welcome(s, hello, sequence); !s.open {
 			return
 		}
-		w.after(w.between(100*time.Microsecond, w.mix.Delay), func() { w.report(s) })
+		w.After(w.Between(100*time.Microsecond, w.Mix.Delay), func() { s.report() })
 	}
 	m.wakeAll()
 }
 
+// answered is what an agent says of an order.
 func (m *member) answered(s *session, answer operation.Answer) {
-	if m.term != s.term || m.sessions[s.life.host.id] != s && !m.world.mix.Wild {
+	if m.term != s.term || m.sessions[s.life.host.ID] != s && !m.world.Mix.Wild {
 		return
 	}
 	if r := m.runners[answer.Operation]; r != nil {
-		r.take(m.world.heard(answer))
+		r.take(m.world.bug.heard(answer))
+	}
+}
+
+func (m *member) wakeAll() {
+	for _, id := range sortedKeys(m.runners) {
+		if r := m.runners[id]; r != nil {
+			r.wake()
+		}
 	}
 }
 
@@ -277,9 +282,9 @@ func (m *member) drive(id string) {
 	if m.term == 0 || m.runners[id] != nil {
 		return
 	}
-	r := &runner{member: m, id: id, driver: operation.NewDriver(uint16(m.world.random.Uint32()))}
+	r := &runner{member: m, id: id, driver: operation.NewDriver(uint16(m.world.Random.Uint32()))}
 	m.runners[id] = r
-	m.world.after(0, func() { m.world.awake(m, r.look) })
+	m.world.After(0, func() { m.awake(r.look) })
 }
 
 func (r *runner) isVoid() bool { return r.member.runners[r.id] != r }
@@ -294,7 +299,6 @@ func (r *runner) wake() {
 
 func (r *runner) look() {
 	m := r.member
-	w := m.world
 	if r.isVoid() || r.busy {
 		return
 	}
@@ -321,12 +325,12 @@ func (r *runner) look() {
 				continue
 			}
 			if s := m.sessions[order.Node]; s != nil {
-				s.order(w, m.term, order)
+				s.order(m.term, order)
 			}
 		}
 		for _, order := range todo.Cancels {
 			if s := m.sessions[order.Node]; s != nil {
-				w.down(s, func() { s.life.jobs.Cancel(order.Operation, order.Step) })
+				s.down(func() { s.life.jobs.Cancel(order.Operation, order.Step) })
 			}
 		}
 		r.lookAgain(todo.Pause)
@@ -335,8 +339,8 @@ func (r *runner) look() {
 
 func (r *runner) lookAgain(after time.Duration) {
 	m, turn := r.member, r.turn
-	m.world.after(after, func() {
-		m.world.awake(m, func() {
+	m.world.After(after, func() {
+		m.awake(func() {
 			if r.turn == turn {
 				r.look()
 			}
@@ -384,7 +388,7 @@ func (r *runner) commit(op operation.Operation, vm model.VM, next operation.Next
 			r.lookAgain(operation.LookEvery)
 			return
 		case result.Refusal != nil && result.Refusal.Code != state.Stale:
-			m.world.broken("refused", op.ID, "a step was refused: %s", result.Refusal.Message)
+			m.world.Broken("refused", op.ID, "a step was refused: %s", result.Refusal.Message)
 		}
 		r.look()
 		waiting := r.answers
@@ -410,7 +414,7 @@ func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm mode
 	}
 	node := m.choose(snapshot, vm, op.Pinned, op.Excluded)
 	switch {
-	case node == nil && m.world.now.Sub(m.since) < model.SessionGrace:
+	case node == nil && m.world.Now.Sub(m.since) < model.SessionGrace:
 		r.lookAgain(time.Second)
 	case node == nil:
 		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))

@@ -7,6 +7,8 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/machine"
+	"berth/integration/faults/stage"
 	"berth/shared/units"
 )
 
@@ -39,50 +41,62 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 	},
 }
 
+// rules compare what is committed, and what agents do, with what really is on the hosts (FAULTS.md, "Invariants").
+type rules struct {
+	*World
+	void    map[[2]string]uint64 // by host and VM: the highest epoch that is known not to run there any more
+	excused map[string]bool      // VMs whose guest a fault may have ended
+	unheard map[string]bool      // nodes that were proven to be off when nobody had ever heard them
+}
+
+func newRules(w *World) *rules {
+	return &rules{World: w, void: map[[2]string]uint64{}, excused: map[string]bool{}, unheard: map[string]bool{}}
+}
+
 // checkStep compares one committed step with what was before and with what is on the hosts.
-func (w *World) checkStep(before *state.Snapshot, op *operation.Operation) {
+func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	was, known := before.Operation(op.ID)
-	w.note("phase", string(op.Kind), op.ID, string(op.Phase)+" "+string(op.Result))
+	r.Note("phase", string(op.Kind), op.ID, string(op.Phase)+" "+string(op.Result))
 	switch {
 	case !known:
-		w.result.Operations++
+		r.result.Operations++
 		if op.Restart {
-			w.result.Restarts++
+			r.result.Restarts++
 		}
 		if other, live := before.LiveOperationOf(op.VM); live {
-			w.broken("I1", op.ID, "begins while %s works on the VM", other.ID)
+			r.Broken("I1", op.ID, "begins while %s works on the VM", other.ID)
 		}
 	case !was.Live():
-		w.broken("I6", op.ID, "goes on from its end")
+		r.Broken("I6", op.ID, "goes on from its end")
 	case was.Phase != op.Phase && !slices.Contains(follows[op.Kind][was.Phase], op.Phase):
-		w.broken("I6", op.ID, "goes from %s to %s", was.Phase, op.Phase)
+		r.Broken("I6", op.ID, "goes from %s to %s", was.Phase, op.Phase)
 	case op.Step < was.Step:
-		w.broken("I6", op.ID, "its step goes back from %d to %d", was.Step, op.Step)
+		r.Broken("I6", op.ID, "its step goes back from %d to %d", was.Step, op.Step)
 	}
 	if known {
-		w.release(&was, op)
+		r.release(&was, op)
 	}
 	switch {
 	case op.Kind == operation.Start && op.Phase == operation.Dispatched && (!known || was.Step != op.Step):
-		w.checkStart(op)
-		if working, _ := w.store.Snapshot().StartsOn(op.Target); working > parallelStarts {
-			w.broken("overload", op.ID, "is one of %d starts on %s, which are to be %d", working, op.Target, parallelStarts)
+		r.checkStart(op)
+		if working, _ := r.store.Snapshot().StartsOn(op.Target); working > parallelStarts {
+			r.Broken("overload", op.ID, "is one of %d starts on %s, which are to be %d", working, op.Target, parallelStarts)
 		}
 	case op.Phase == operation.HandedOver && (!known || was.Phase != op.Phase):
-		w.checkHandOver(op)
+		r.checkHandOver(op)
 	case op.Result == operation.Parked && was.Result != operation.Parked:
-		w.note("parked", op.ID, "", op.Message)
+		r.Note("parked", op.ID, "", op.Message)
 	}
 	if !known || was.Target != op.Target {
-		w.checkRoom(op.Target)
+		r.checkRoom(op.Target)
 	}
 }
 
 // release notes what a step takes for proven: that an epoch does not run on a host, and never will again (I4).
-func (w *World) release(was, op *operation.Operation) {
+func (r *rules) release(was, op *operation.Operation) {
 	left := func(node string, epoch uint64) {
 		key := [2]string{node, op.VM}
-		w.void[key] = max(w.void[key], epoch)
+		r.void[key] = max(r.void[key], epoch)
 	}
 	switch {
 	case op.Kind == operation.Start && was.Target != "" && (op.Phase == operation.Placing || op.Result == operation.Failed):
@@ -97,133 +111,130 @@ func (w *World) release(was, op *operation.Operation) {
 }
 
 // checkStart is I2: when a start is committed nobody else can run the VM.
-func (w *World) checkStart(op *operation.Operation) {
-	for _, h := range w.hosts {
-		d := h.domains[op.VM]
-		if d == nil || d.byHand {
+func (r *rules) checkStart(op *operation.Operation) {
+	for _, h := range r.hosts {
+		d := h.Domains[op.VM]
+		if d == nil {
 			continue
 		}
 		if d.State == hypervisor.Running || d.State == hypervisor.Starting {
-			w.broken("I2", op.ID, "a start on %s, epoch %d, is committed while %s has it %s, epoch %d", op.Target, op.Epoch, h.id, d.State, d.Epoch)
+			r.Broken("I2", op.ID, "a start on %s, epoch %d, is committed while %s has it %s, epoch %d", op.Target, op.Epoch, h.ID, d.State, d.Epoch)
 		}
 	}
 }
 
-func (w *World) checkHandOver(op *operation.Operation) {
-	if d := w.host(op.Source).domains[op.VM]; d != nil && d.State == hypervisor.Running && !d.byHand {
-		w.broken("I2", op.ID, "is handed over while the source runs it")
+func (r *rules) checkHandOver(op *operation.Operation) {
+	if d := r.host(op.Source).Domains[op.VM]; d != nil && d.State == hypervisor.Running {
+		r.Broken("I2", op.ID, "is handed over while the source runs it")
 	}
 }
 
 // checkRoom is I7.
-func (w *World) checkRoom(node string) {
-	h := w.host(node)
+func (r *rules) checkRoom(node string) {
+	h := r.host(node)
 	if h == nil {
 		return
 	}
-	if used := usage(w.store.Snapshot())[node]; used > units.Bytes(h.memory) {
-		w.broken("I7", node, "%d bytes are promised of %d", used, h.memory)
+	if used := usage(r.store.Snapshot())[node]; used > units.Bytes(h.Memory) {
+		r.Broken("I7", node, "%d bytes are promised of %d", used, h.Memory)
 	}
 }
 
-// ordered is asked before an agent's start or resume takes effect (I4).
-func (w *World) ordered(h *host, vm string, epoch uint64, kind string) {
-	if void, known := w.void[[2]string{h.id, vm}]; known && epoch <= void {
-		w.broken("I4", vm, "%s on %s of epoch %d, which is known not to run there since epoch %d was released", kind, h.id, epoch, void)
+// Ordered is asked before an agent's start or resume takes effect (I4).
+func (r *rules) Ordered(on *machine.Machine, vm string, epoch uint64, kind string) {
+	if void, known := r.void[[2]string{on.ID, vm}]; known && epoch <= void {
+		r.Broken("I4", vm, "%s on %s of epoch %d, which is known not to run there since epoch %d was released", kind, on.ID, epoch, void)
 	}
 }
 
-// runs is asked when a guest has got to run: it runs nowhere else, and this is the copy that ran last (I8).
-func (w *World) runs(d *domain) {
-	for _, h := range w.hosts {
-		other := h.domains[d.UUID]
-		if other != nil && other != d && other.State == hypervisor.Running && !other.byHand && !d.byHand {
-			w.broken("I8", d.UUID, "runs on %s (epoch %d) and on %s (epoch %d)", h.id, other.Epoch, d.host.id, d.Epoch)
+// Runs is asked when a guest has got to run: it runs nowhere else, and this is the copy that ran last (I8).
+func (r *rules) Runs(d *machine.Domain) {
+	for _, h := range r.hosts {
+		other := h.Domains[d.UUID]
+		if other != nil && other != d && other.State == hypervisor.Running {
+			r.Broken("I8", d.UUID, "runs on %s (epoch %d) and on %s (epoch %d)", h.ID, other.Epoch, d.At.ID, d.Epoch)
 		}
 	}
-	if d.version != d.guest.version {
-		w.broken("I8", d.UUID, "an old copy runs on %s (epoch %d)", d.host.id, d.Epoch)
+	if !d.IsWhole() {
+		r.Broken("I8", d.UUID, "an old copy runs on %s (epoch %d)", d.At.ID, d.Epoch)
 	}
-	d.guest.version++
-	d.version = d.guest.version
-	d.guest.running = d
 }
 
-// isStopping tells whether a VM is to be stopped on a host.
-func (w *World) isStopping(vm string, on *host) bool {
-	op, live := w.store.Snapshot().LiveOperationOf(vm)
-	return live && op.Kind == operation.Stop && op.Source == on.id
+// IsStopping tells whether a VM is to be stopped on a host.
+func (r *rules) IsStopping(vm string, on *machine.Machine) bool {
+	op, live := r.store.Snapshot().LiveOperationOf(vm)
+	return live && op.Kind == operation.Stop && op.Source == on.ID
 }
 
-// ends is asked when an agent has a guest shut down or destroyed: somebody wants that, or another copy is the guest.
-func (w *World) ends(d *domain, kind string) {
-	if w.isStopping(d.UUID, d.host) || w.excused[d.UUID] {
+// Ends is asked when an agent has a guest shut down or destroyed: somebody wants that, or another copy is the guest.
+func (r *rules) Ends(d *machine.Domain, kind string) {
+	if r.IsStopping(d.UUID, d.At) || r.excused[d.UUID] {
 		return
 	}
-	op, live := w.store.Snapshot().LiveOperationOf(d.UUID)
-	if live && w.available[d.UUID] && w.sourceDied(&op) {
+	op, live := r.store.Snapshot().LiveOperationOf(d.UUID)
+	if live && r.available[d.UUID] && r.sourceDied(&op) {
 		return // nobody knows whether the copy on the target is the guest: it is restarted from its disks
 	}
-	if d.version != d.guest.version {
+	if !d.IsWhole() {
 		return
 	}
-	for _, h := range w.hosts {
-		if other := h.domains[d.UUID]; other != nil && other != d && other.guest == d.guest && other.version == d.guest.version {
+	for _, h := range r.hosts {
+		if other := h.Domains[d.UUID]; other != nil && d.HasTwin(other) {
 			return
 		}
 	}
-	w.broken("lost", d.UUID, "%s of the only copy, on %s, and no stop was asked for", kind, d.host.id)
+	r.Broken("lost", d.UUID, "%s of the only copy, on %s, and no stop was asked for", kind, d.At.ID)
 }
 
-// excuse tells that a fault has ended the guest.
-func (w *World) excuse(vm string) { w.excused[vm] = true }
+// Excuse tells that a fault has ended the guest.
+func (r *rules) Excuse(vm string) { r.excused[vm] = true }
 
 // sourceDied tells that the source's host has lost its power since a migration began.
-func (w *World) sourceDied(op *operation.Operation) bool {
-	h := w.host(op.Source)
-	return op.Kind == operation.Migrate && (!h.on || h.bootID() != op.SourceBoot)
+func (r *rules) sourceDied(op *operation.Operation) bool {
+	h := r.host(op.Source)
+	return op.Kind == operation.Migrate && (!h.On || h.BootID() != op.SourceBoot)
 }
 
 // judge compares the records with the hosts when everything has come to rest.
-func (w *World) judge() {
-	snapshot := w.store.Snapshot()
+func (r *rules) judge() {
+	snapshot := r.store.Snapshot()
 	for _, op := range snapshot.LiveOperations() {
 		switch {
-		case op.Result == operation.Parked && w.sourceDied(&op):
+		case op.Result == operation.Parked && r.sourceDied(&op):
 			// Nobody can tell whether the copy on the target is the guest.
 		case op.Result == operation.Parked:
-			w.broken("parked", op.ID, "%s", op.Message)
+			r.Broken("parked", op.ID, "%s", op.Message)
 		default:
-			w.broken("stuck", op.ID, "%s is in phase %s since %s", op.Kind, op.Phase, op.UpdatedAt.Sub(began))
+			r.Broken("stuck", op.ID, "%s is in phase %s since %s", op.Kind, op.Phase, op.UpdatedAt.Sub(stage.Began))
 		}
 	}
-	w.judgeNodes(snapshot)
+	r.judgeNodes(snapshot)
 	records := map[string]model.VM{}
 	for _, vm := range snapshot.VMs() {
 		records[vm.ID] = vm
 		if vm.Operation != "" {
 			continue
 		}
-		if h := w.host(vm.Holder); h != nil && h.domains[vm.ID] == nil && !w.excused[vm.ID] {
-			w.broken("lost", vm.ID, "the record says that %s runs it", vm.Holder)
+		if h := r.host(vm.Holder); h != nil && h.Domains[vm.ID] == nil && !r.excused[vm.ID] {
+			r.Broken("lost", vm.ID, "the record says that %s runs it", vm.Holder)
 		}
 	}
-	for _, h := range w.hosts {
-		for _, d := range h.sorted() {
+	for _, h := range r.hosts {
+		for _, d := range h.Sorted() {
 			vm, known := records[d.UUID]
-			if d.byHand || vm.Operation != "" {
+			if vm.Operation != "" {
 				continue
 			}
-			runs, held := d.State == hypervisor.Running || d.State == hypervisor.Starting, vm.Holder == h.id && !d.byOwner
+			runs, held := d.State == hypervisor.Running || d.State == hypervisor.Starting, vm.Holder == h.ID && !d.ByOwner
 			switch {
 			case !runs && !held:
 				// A leftover of which the evidence tells; nobody resumes its epoch.
 			case !known:
-				w.broken("record", d.UUID, "%s has it %s, and there is no such VM", h.id, d.State)
-			case vm.Holder != h.id || vm.Epoch != d.Epoch:
-				w.broken("record", d.UUID, "%s has it %s under epoch %d, and the record says %q, epoch %d", h.id, d.State, d.Epoch, vm.Holder, vm.Epoch)
+				r.Broken("record", d.UUID, "%s has it %s, and there is no such VM", h.ID, d.State)
+			case vm.Holder != h.ID || vm.Epoch != d.Epoch:
+				r.Broken("record", d.UUID, "%s has it %s under epoch %d, and the record says %q, epoch %d", h.ID, d.State, d.Epoch, vm.Holder, vm.Epoch)
 			case d.State != hypervisor.Running:
-				w.broken("record", d.UUID, "its holder %s has it %s", h.id, d.State)
+				r.Broken("record", d.UUID, "its holder %s has it %s", h.ID, d.State)
 			}
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"io"
 	"time"
 
-	"berth/agent/hypervisor"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/operation"
+	"berth/integration/faults/script"
+	"berth/integration/faults/stage"
 	"berth/shared/units"
 )
 
@@ -15,40 +16,33 @@ import (
 const settleLimit = 10 * time.Minute
 
 // Run plays a script to its end, and writes what happens to trace if that is not nil.
-func Run(script Script, trace io.Writer, bug Bug) Result {
+func Run(script script.Script, trace io.Writer, bug Bug) Result {
 	return play(script, trace, bug).result
 }
 
-func play(script Script, trace io.Writer, bug Bug) *World {
+func play(script script.Script, trace io.Writer, bug Bug) *World {
 	w := newWorld(script, trace, bug)
 	for _, h := range w.hosts {
-		w.live(h)
+		h.live()
 	}
 	w.elect(0, time.Second)
 	for _, h := range script.Happenings {
-		w.after(h.At, func() { w.happen(h) })
+		w.After(h.At, func() { w.happen(h) })
 	}
-	w.play(began.Add(script.Chaos))
+	w.Play(stage.Began.Add(script.Chaos))
 	w.heal()
-	for end := w.now.Add(settleLimit); w.now.Before(end) && !w.isQuiet(); {
-		w.play(w.now.Add(10 * time.Second))
+	for end := w.Now.Add(settleLimit); w.Now.Before(end) && !w.isQuiet(); {
+		w.Play(w.Now.Add(10 * time.Second))
 	}
 	// What is still on its way arrives, and changes nothing any more.
-	w.play(w.now.Add(time.Minute))
-	w.judge()
+	w.Play(w.Now.Add(time.Minute))
+	w.rules.judge()
 	for _, h := range w.hosts {
-		w.kill(h.life, 0)
+		h.life.Kill(0)
 	}
-	w.play(w.now)
-	w.result.Events, w.result.Lasted, w.result.Hash = w.ran, w.now.Sub(began), w.hash.Sum64()
+	w.Play(w.Now)
+	w.result.Breaches, w.result.Events, w.result.Lasted, w.result.Hash = w.Breaches, w.Ran, w.Passed(), w.Sum()
 	return w
-}
-
-// play lets everything happen that is due until then.
-func (w *World) play(until time.Time) {
-	for w.next(until) {
-	}
-	w.now = until
 }
 
 // isQuiet tells whether nothing is left to be done.
@@ -61,26 +55,21 @@ func (w *World) isQuiet() bool {
 			return false
 		}
 	}
-	return len(w.waiting()) == 0
+	return len(w.rules.waiting()) == 0
 }
 
 // heal ends all faults.
 func (w *World) heal() {
-	w.note("healed", "", "", "")
-	w.mix = w.mix.quiet()
-	w.started, w.stops = w.now, nil
-	clear(w.cuts)
+	w.Note("healed", "", "", "")
+	w.Quieten()
+	w.stops = nil
+	w.Mend()
 	for _, m := range w.members {
-		w.thawMember(m)
+		m.thaw()
 		m.alive = true
 	}
 	for _, h := range w.hosts {
-		h.armed = unarmed
-		h.thaw()
-		h.powerOn()
-		h.unhang()
-		h.startDaemon()
-		w.live(h)
+		h.Heal()
 	}
 	if w.leader == nil {
 		w.elect(time.Second, 3*time.Second)
@@ -88,30 +77,30 @@ func (w *World) heal() {
 }
 
 // happen lets one thing happen.
-func (w *World) happen(what Happening) {
+func (w *World) happen(what script.Happening) {
 	name := fmt.Sprintf("vm-%d", what.VM)
 	h := w.hosts[what.Host%len(w.hosts)]
-	w.note("happens", h.id, name, string(what.What))
+	w.Note("happens", h.ID, name, string(what.What))
 	if !w.wish(what.What, h, name, what.Hard) && !w.troubleHost(what, h, name) {
 		w.troubleMembers(what)
 	}
 }
 
 // wish is what operators ask of whoever takes itself for the leader.
-func (w *World) wish(what What, h *host, name string, hard bool) bool {
-	wishes := map[What]func(*member){
-		Start:   func(m *member) { m.start(name, 2*units.GiB) },
-		Stop:    func(m *member) { m.stop(name, hard) },
-		Migrate: func(m *member) { m.migrate(name) },
-		Cancel:  func(m *member) { m.cancel(name) },
-		Word: func(m *member) {
-			if w.fencing && !h.on {
-				m.fenceByHand(h, fencing.FenceNode{ConfirmedOff: true})
+func (w *World) wish(what script.What, h *host, name string, hard bool) bool {
+	wishes := map[script.What]func(*member){
+		script.Start:   func(m *member) { start(m, name, 2*units.GiB) },
+		script.Stop:    func(m *member) { stop(m, name, hard) },
+		script.Migrate: func(m *member) { migrate(m, name) },
+		script.Cancel:  func(m *member) { cancel(m, name) },
+		script.Word: func(m *member) {
+			if w.fencing && !h.On {
+				m.keeper.fenceByHand(h, fencing.FenceNode{ConfirmedOff: true})
 			}
 		},
-		FenceHost: func(m *member) {
+		script.FenceHost: func(m *member) {
 			if w.fencing {
-				m.fenceByHand(h, fencing.FenceNode{Force: hard})
+				m.keeper.fenceByHand(h, fencing.FenceNode{Force: hard})
 			}
 		},
 	}
@@ -128,62 +117,53 @@ func (w *World) wish(what What, h *host, name string, hard bool) bool {
 	return true
 }
 
-// later ends a fault, unless all have ended before.
-func (w *World) later(after time.Duration, end func()) {
-	w.after(after, func() {
-		if w.started.IsZero() {
-			end()
-		}
-	})
-}
-
-func (w *World) troubleHost(what Happening, h *host, name string) bool {
+func (w *World) troubleHost(what script.Happening, h *host, name string) bool {
 	switch what.What {
-	case AgentDies:
-		w.kill(h.life, what.For)
-	case AgentWrites:
-		if h.armed = beforeEntry; what.Hard {
-			h.armed = afterEntry
-		}
-	case DaemonDies:
-		h.killDaemon()
-		w.later(what.For, h.startDaemon)
-	case DaemonHangs:
-		h.hang()
-		w.later(what.For, h.unhang)
-	case GuestDies:
-		h.crash(w.uuid(name))
-	case PowerCut:
-		h.powerCut()
-		w.later(what.For, h.powerOn)
-	case Freeze:
-		h.freeze()
-		w.later(what.For, h.thaw)
-	case CutHosts:
-		w.cut(h.id, w.hosts[what.Other%len(w.hosts)].id, what.For)
-	case CutMember:
-		w.cut(h.id, w.members[what.Other%len(w.members)].id, what.For)
-		w.breakSessions(h, w.between(2*time.Second, 25*time.Second))
-	case CutAll:
+	case script.AgentDies:
+		h.life.Kill(what.For)
+	case script.AgentWrites:
+		h.Arm(what.Hard)
+	case script.DaemonDies:
+		h.KillDaemon()
+		w.Later(what.For, h.StartDaemon)
+	case script.DaemonHangs:
+		h.Hang()
+		w.Later(what.For, h.Unhang)
+	case script.GuestDies:
+		h.Crash(uuidOf(name))
+	case script.PowerCut:
+		h.PowerCut()
+		w.Later(what.For, h.PowerOn)
+	case script.Freeze:
+		h.Freeze()
+		w.Later(what.For, h.Thaw)
+	case script.CutHosts:
+		w.Cut(h.ID, w.hosts[what.Other%len(w.hosts)].ID, what.For)
+	case script.CutMember:
+		w.Cut(h.ID, w.members[what.Other%len(w.members)].id, what.For)
+		h.breakSession(w.Between(2*time.Second, 25*time.Second))
+	case script.CutAll:
 		for _, m := range w.members {
-			w.cut(h.id, m.id, what.For)
+			w.Cut(h.ID, m.id, what.For)
 		}
-		w.breakSessions(h, w.between(2*time.Second, 25*time.Second))
-	case Suspend:
-		w.suspend(w.uuid(name), what.For)
+		h.breakSession(w.Between(2*time.Second, 25*time.Second))
+	case script.Suspend:
+		if _, busy := w.store.Snapshot().LiveOperationOf(uuidOf(name)); !busy {
+			w.Suspend(uuidOf(name), what.For)
+		}
 	default:
 		return false
 	}
 	return true
 }
 
-func (w *World) troubleMembers(what Happening) {
-	if what.What == ClockJumps {
+func (w *World) troubleMembers(what script.Happening) {
+	if what.What == script.ClockJumps {
 		w.members[what.Other%len(w.members)].offset += what.For
 		w.jumped = true
 		return
 	}
-	if what.What == AskStops {
+	if what.What == script.AskStops {
 		w.stops = &what
 		return
 	}
@@ -192,51 +172,36 @@ func (w *World) troubleMembers(what Happening) {
 		return
 	}
 	switch what.What {
-	case LeaderDies:
-		w.crashMember(m)
-		w.later(what.For, func() { m.alive = true })
-	case LeaderHangs:
-		w.freezeMember(m)
-		w.later(what.For, func() { w.thawMember(m) })
-	case LeaderCut:
-		w.isolate(m)
-	case Transfer:
+	case script.LeaderDies:
+		m.crash()
+		w.Later(what.For, func() { m.alive = true })
+	case script.LeaderHangs:
+		m.freeze()
+		w.Later(what.For, func() { m.thaw() })
+	case script.LeaderCut:
+		m.isolate()
+	case script.Transfer:
 		if len(w.members) > 1 {
-			w.stepDown(m)
+			m.stepDown()
 			w.elect(10*time.Millisecond, 500*time.Millisecond)
 		}
 	}
 }
 
-// suspend is the owner who pauses a guest that nothing works on, and lets it go on later.
-func (w *World) suspend(vm string, lasts time.Duration) {
-	if _, busy := w.store.Snapshot().LiveOperationOf(vm); busy {
+// standStill lets the leader that has just written down that it asks a device stand still, or die.
+func (w *World) standStill() {
+	m, what := w.leader, w.stops
+	if m == nil || what == nil {
 		return
 	}
-	for _, h := range w.hosts {
-		d := h.domains[vm]
-		if d == nil || d.State != hypervisor.Running || !h.up {
-			continue
-		}
-		d.byOwner = true
-		h.set(d, hypervisor.Paused, "user")
-		w.after(lasts, func() {
-			if h.domains[vm] == d && d.State == hypervisor.Paused {
-				d.byOwner = false
-				h.set(d, hypervisor.Running, "unpaused")
-			}
-		})
-	}
-}
-
-func (w *World) cut(a, b string, lasts time.Duration) {
-	if a == b {
-		return
-	}
-	w.cuts[pair(a, b)]++
-	w.after(lasts, func() {
-		if w.cuts[pair(a, b)] > 0 {
-			w.cuts[pair(a, b)]--
+	w.stops = nil
+	w.After(0, func() {
+		if what.Hard {
+			m.crash()
+			w.Later(what.For, func() { m.alive = true })
+		} else {
+			m.freeze()
+			w.Later(what.For, func() { m.thaw() })
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,12 +25,12 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 	}
 	for _, node := range snapshot.Nodes() {
 		h := m.world.host(node.ID)
-		heard := m.sessions[node.ID] != nil || m.world.chance(20)
+		heard := m.sessions[node.ID] != nil || m.world.Chance(20)
 		if m.world.fencing {
-			heard = m.placeable(&node)
+			heard = m.keeper.placeable(&node)
 		}
 		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
-			used[node.ID]+vm.Spec.Memory > h.capacity() {
+			used[node.ID]+vm.Spec.Memory > h.Capacity() {
 			continue
 		}
 		fit = append(fit, node)
@@ -39,7 +38,7 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 	if len(fit) == 0 {
 		return nil
 	}
-	return &fit[m.world.random.IntN(len(fit))]
+	return &fit[m.world.Random.IntN(len(fit))]
 }
 
 // parallelStarts is how many starts a host works on at a time: few, so that many runs have a queue.
@@ -85,19 +84,18 @@ func usage(snapshot *state.Snapshot) map[string]units.Bytes {
 }
 
 // start, stop, migrate and cancel are what operators ask for, with the checks that control makes.
-
-func (m *member) start(name string, memory units.Bytes) {
+func start(m *member, name string, memory units.Bytes) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
 	if !exists {
-		id := w.uuid(name)
+		id := uuidOf(name)
 		last := snapshot.LastEpoch(id)
 		vm = model.VM{
 			ID: id, Name: name, Spec: model.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
 			HA: w.available[id],
 		}
 	}
-	if vm.Operation != "" || vm.Holder != "" || w.fencing && m.showing(snapshot, vm) {
+	if vm.Operation != "" || vm.Holder != "" || w.fencing && m.keeper.showing(snapshot, vm) {
 		return
 	}
 	if node := m.choose(snapshot, vm, "", nil); node != nil {
@@ -118,7 +116,7 @@ func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, rest
 	m.begin(next, revision, unmoved(node))
 }
 
-func (m *member) stop(name string, force bool) {
+func stop(m *member, name string, force bool) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
 	if !exists || vm.Operation != "" || vm.Holder == "" {
@@ -134,7 +132,7 @@ func (m *member) stop(name string, force bool) {
 	m.begin(operation.Next{Operation: op, VM: vm}, before)
 }
 
-func (m *member) migrate(name string) {
+func migrate(m *member, name string) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
 	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil {
@@ -150,14 +148,14 @@ func (m *member) migrate(name string) {
 		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
 		SourceBoot: m.sessions[vm.Holder].life.boot,
 		Target:     node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
-		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).uri(), CreatedAt: at, UpdatedAt: at,
+		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).URI(), CreatedAt: at, UpdatedAt: at,
 	}
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before, unmoved(node))
 }
 
-func (m *member) cancel(name string) {
+func cancel(m *member, name string) {
 	snapshot := m.view()
 	vm, _ := snapshot.VMByName(name)
 	op, known := snapshot.Operation(vm.Operation)
@@ -189,19 +187,9 @@ func (m *member) begin(next operation.Next, vmRevision uint64, read ...state.Exp
 		switch {
 		case err != nil || result.Refusal != nil && result.Refusal.Code == state.Stale:
 		case result.Refusal != nil:
-			m.world.broken("refused", op.ID, "an operation was refused: %s", result.Refusal.Message)
+			m.world.Broken("refused", op.ID, "an operation was refused: %s", result.Refusal.Message)
 		default:
 			m.drive(op.ID)
 		}
 	})
-}
-
-func (w *World) newID(kind string) string {
-	w.ids++
-	return fmt.Sprintf("%s-%04d", kind, w.ids)
-}
-
-func (w *World) newKey() string {
-	w.ids++
-	return fmt.Sprintf("key-%06d", w.ids)
 }

@@ -1,4 +1,4 @@
-package faults
+package script
 
 import (
 	"cmp"
@@ -27,6 +27,9 @@ type Script struct {
 	Happenings []Happening         `json:"happenings"` // in the order of time
 }
 
+// FenceTimeout is that of one call of a fence device; a fencing makes two.
+const FenceTimeout = 10 * time.Second
+
 // Mix says how often things go wrong by themselves, in so many of a thousand cases where nothing else is said.
 type Mix struct {
 	Wild         bool          `json:"wild,omitempty"` // messages are late, lost, double and out of order
@@ -52,8 +55,8 @@ type Mix struct {
 	FenceAnswersLost int           `json:"fence_answers_lost,omitempty"`
 }
 
-// quiet is the mix of a site where nothing goes wrong.
-func (m Mix) quiet() Mix {
+// Quiet is the mix of a site where nothing goes wrong.
+func (m Mix) Quiet() Mix {
 	return Mix{Delay: 2 * time.Millisecond, CopyLeast: time.Second, CopyMost: 5 * time.Second, AgentBack: time.Second, FenceTakes: time.Second}
 }
 
@@ -227,7 +230,7 @@ func (s *Script) fence(r *rand.Rand) {
 		s.Fences = append(s.Fences, methods[r.IntN(len(methods))])
 	}
 	s.HA = 1 + r.IntN(s.VMs)
-	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, fenceTimeout, fenceTimeout)
+	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, FenceTimeout, FenceTimeout)
 	s.Mix.FenceFails, s.Mix.FenceHangs, s.Mix.FenceAnswersLost = pick(0, 0, 200), pick(0, 0, 200), pick(0, 0, 200)
 }
 

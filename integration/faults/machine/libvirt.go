@@ -1,4 +1,4 @@
-package faults
+package machine
 
 import (
 	"context"
@@ -17,11 +17,11 @@ const (
 	busyLimit  = 30 * time.Second // row "a call on a VM with a running job"
 )
 
-// libvirt is a host's libvirt as one life of its agent sees it. Storage and consoles are not simulated.
-type libvirt struct {
+// Libvirt is a machine's libvirt as one life of its agent sees it. Storage and consoles are not simulated.
+type Libvirt struct {
 	hypervisor.Hypervisor
-	host *host
-	life *life
+	At    *Machine
+	agent Agent
 }
 
 var (
@@ -30,78 +30,76 @@ var (
 	errLost  = fmt.Errorf("%w: the connection broke", hypervisor.ErrAmbiguous)
 )
 
-func (l *libvirt) clock() scheduler { return scheduler{world: l.host.world, life: l.life} }
-
 // Connected implements hypervisor.Hypervisor.
-func (l *libvirt) Connected() (bool, error) {
-	if l.host.up {
+func (l *Libvirt) Connected() (bool, error) {
+	if l.At.Up {
 		return true, nil
 	}
 	return false, errGone
 }
 
 // query waits until the daemon can be asked.
-func (l *libvirt) query(ctx context.Context) error {
-	w, h := l.host.world, l.host
-	limited, cancel := l.clock().Limit(ctx, queryLimit)
+func (l *Libvirt) query(ctx context.Context) error {
+	h := l.At
+	limited, cancel := l.agent.Limit(ctx, queryLimit)
 	defer cancel()
-	if l.life.dead {
+	if l.agent.IsDead() {
 		return errGone
 	}
-	if w.chance(200) {
-		if _, err := l.clock().Wait(limited, nil, w.between(time.Millisecond, 20*time.Millisecond)); err != nil {
+	if h.Chance(200) {
+		if _, err := l.agent.Wait(limited, nil, h.Between(time.Millisecond, 20*time.Millisecond)); err != nil {
 			return errGone
 		}
 	}
 	daemon := h.daemon
-	for h.up && h.hung && h.daemon == daemon {
-		if _, err := l.clock().Wait(limited, h.moment, 0); err != nil {
+	for h.Up && h.Hung && h.daemon == daemon {
+		if _, err := l.agent.Wait(limited, h.moment, 0); err != nil {
 			return errStuck
 		}
 	}
-	if !h.up || h.daemon != daemon {
+	if !h.Up || h.daemon != daemon {
 		return errGone
 	}
 	return nil
 }
 
 // change asks the daemon for something that changes a domain.
-func (l *libvirt) change(ctx context.Context, kind, uuid string, effect func() error) error {
-	w, h := l.host.world, l.host
-	if l.life.dead || ctx.Err() != nil {
+func (l *Libvirt) change(ctx context.Context, kind, uuid string, effect func() error) error {
+	h := l.At
+	if l.agent.IsDead() || ctx.Err() != nil {
 		return errGone // it was not asked
 	}
-	if !h.up {
+	if !h.Up {
 		return errGone
 	}
-	w.note("call "+kind, h.id, uuid, "")
+	h.Note("call "+kind, h.ID, uuid, "")
 	daemon := h.daemon
-	if _, err := l.clock().Wait(ctx, nil, w.between(time.Millisecond, 50*time.Millisecond)); err != nil {
-		if h.daemon == daemon && h.up && w.chance(500) { // the call had left, the caller is dead
+	if _, err := l.agent.Wait(ctx, nil, h.Between(time.Millisecond, 50*time.Millisecond)); err != nil {
+		if h.daemon == daemon && h.Up && h.Chance(500) { // the call had left, the caller is dead
 			_ = effect()
 		}
 		return errLost
 	}
-	for h.up && h.hung && h.daemon == daemon {
-		if _, err := l.clock().Wait(ctx, h.moment, 0); err != nil {
-			if w.chance(w.mix.LateCalls) {
+	for h.Up && h.Hung && h.daemon == daemon {
+		if _, err := l.agent.Wait(ctx, h.moment, 0); err != nil {
+			if h.Chance(h.Mix.LateCalls) {
 				h.queue = append(h.queue, func() { _ = effect() })
 			}
 			return errLost
 		}
 	}
 	switch {
-	case h.daemon != daemon || !h.up:
+	case h.daemon != daemon || !h.Up:
 		return errLost
-	case w.chance(w.mix.CallFails):
+	case h.Chance(h.Mix.CallFails):
 		return errors.New("internal error: unable to execute QEMU command")
 	}
 	err := effect()
 	switch {
-	case w.chance(w.mix.AnswersLost):
+	case h.Chance(h.Mix.AnswersLost):
 		return errLost
-	case err == nil && w.chance(200): // the answer takes its time
-		if _, waited := l.clock().Wait(ctx, nil, w.between(time.Millisecond, 100*time.Millisecond)); waited != nil {
+	case err == nil && h.Chance(200): // the answer takes its time
+		if _, waited := l.agent.Wait(ctx, nil, h.Between(time.Millisecond, 100*time.Millisecond)); waited != nil {
 			return errLost
 		}
 	}
@@ -109,11 +107,11 @@ func (l *libvirt) change(ctx context.Context, kind, uuid string, effect func() e
 }
 
 // Host implements hypervisor.Hypervisor.
-func (l *libvirt) Host(ctx context.Context) (hypervisor.HostInfo, error) {
+func (l *Libvirt) Host(ctx context.Context) (hypervisor.HostInfo, error) {
 	if err := l.query(ctx); err != nil {
 		return hypervisor.HostInfo{}, err
 	}
-	return hypervisor.HostInfo{HostName: l.host.id, CapabilitiesXML: capabilities, MemoryBytes: l.host.memory, CPUs: 64}, nil
+	return hypervisor.HostInfo{HostName: l.At.ID, CapabilitiesXML: capabilities, MemoryBytes: l.At.Memory, CPUs: 64}, nil
 }
 
 const capabilities = `<capabilities><host><uuid>11111111-2222-4333-8444-555555555555</uuid><cpu><arch>x86_64</arch>` +
@@ -121,67 +119,67 @@ const capabilities = `<capabilities><host><uuid>11111111-2222-4333-8444-55555555
 	`<machine>q35</machine><domain type='kvm'/></arch></guest></capabilities>`
 
 // Lookup implements hypervisor.Hypervisor.
-func (l *libvirt) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+func (l *Libvirt) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
 	if err := l.query(ctx); err != nil {
 		return hypervisor.Domain{}, err
 	}
-	if d := l.host.domains[uuid]; d != nil {
+	if d := l.At.Domains[uuid]; d != nil {
 		return d.Domain, nil
 	}
 	return hypervisor.Domain{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 }
 
 // Domains implements hypervisor.Hypervisor.
-func (l *libvirt) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+func (l *Libvirt) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err := l.query(ctx); err != nil {
 		return nil, err
 	}
 	var all []hypervisor.Domain
-	for _, d := range l.host.sorted() {
+	for _, d := range l.At.Sorted() {
 		all = append(all, d.Domain)
 	}
 	return all, nil
 }
 
 // XML implements hypervisor.Hypervisor.
-func (l *libvirt) XML(ctx context.Context, uuid string) (string, error) {
+func (l *Libvirt) XML(ctx context.Context, uuid string) (string, error) {
 	if err := l.query(ctx); err != nil {
 		return "", err
 	}
-	if d := l.host.domains[uuid]; d != nil {
+	if d := l.At.Domains[uuid]; d != nil {
 		return d.xml, nil
 	}
 	return "", fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 }
 
 // Start implements hypervisor.Hypervisor.
-func (l *libvirt) Start(ctx context.Context, xml string) error {
-	w, h := l.host.world, l.host
+func (l *Libvirt) Start(ctx context.Context, xml string) error {
+	h := l.At
 	read, err := readXML(xml)
 	if err != nil {
 		return err
 	}
-	var launched *domain
+	var launched *Domain
 	err = l.change(ctx, "start", read.UUID, func() error {
 		switch {
-		case h.domains[read.UUID] != nil:
+		case h.Domains[read.UUID] != nil:
 			return fmt.Errorf("%w: %s", hypervisor.ErrExists, read.UUID)
-		case h.free() < read.MemoryBytes || w.chance(w.mix.StartFails):
+		case h.free() < read.MemoryBytes || h.Chance(h.Mix.StartFails):
 			return fmt.Errorf("%w: %d bytes", hypervisor.ErrNoMemory, read.MemoryBytes)
 		}
-		w.ordered(h, read.UUID, read.Epoch, "start")
+		h.Witness.Ordered(h, read.UUID, read.Epoch, "start")
 		launched = h.launch(read, xml)
 		begun := launched
-		w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
-			if h.domains[read.UUID] == begun && begun.State == hypervisor.Starting {
-				h.set(begun, hypervisor.Running, "booted")
+		h.After(h.Between(10*time.Millisecond, 2*time.Second), func() {
+			if h.Domains[read.UUID] == begun && begun.State == hypervisor.Starting {
+				h.Set(begun, hypervisor.Running, "booted")
 				h.stir()
 			}
 		})
 		return nil
 	})
-	for daemon := h.daemon; err == nil && h.domains[read.UUID] == launched && launched.State == hypervisor.Starting; {
-		if _, waited := l.clock().Wait(ctx, h.moment, 0); waited != nil || h.daemon != daemon {
+	for daemon := h.daemon; err == nil && h.Domains[read.UUID] == launched && launched.State == hypervisor.Starting; {
+		if _, waited := l.agent.Wait(ctx, h.moment, 0); waited != nil || h.daemon != daemon {
 			return errLost
 		}
 	}
@@ -189,21 +187,21 @@ func (l *libvirt) Start(ctx context.Context, xml string) error {
 }
 
 // Shutdown implements hypervisor.Hypervisor.
-func (l *libvirt) Shutdown(ctx context.Context, uuid string) error {
-	w, h := l.host.world, l.host
+func (l *Libvirt) Shutdown(ctx context.Context, uuid string) error {
+	h := l.At
 	return l.change(ctx, "shutdown", uuid, func() error {
-		d := h.domains[uuid]
+		d := h.Domains[uuid]
 		switch {
 		case d == nil:
 			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 		case d.State != hypervisor.Running:
 			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
 		}
-		w.ends(d, "shutdown")
-		if w.chance(700) { // others do not listen
-			w.after(w.between(100*time.Millisecond, 20*time.Second), func() {
-				if h.domains[uuid] == d && d.State == hypervisor.Running {
-					w.excuse(uuid) // whatever the stop has come to
+		h.Witness.Ends(d, "shutdown")
+		if h.Chance(700) { // others do not listen
+			h.After(h.Between(100*time.Millisecond, 20*time.Second), func() {
+				if h.Domains[uuid] == d && d.State == hypervisor.Running {
+					h.Witness.Excuse(uuid) // whatever the stop has come to
 					h.remove(d, "shut down")
 				}
 			})
@@ -212,8 +210,8 @@ func (l *libvirt) Shutdown(ctx context.Context, uuid string) error {
 	})
 }
 
-func (h *host) find(uuid string, epoch uint64) (*domain, error) {
-	d := h.domains[uuid]
+func (h *Machine) find(uuid string, epoch uint64) (*Domain, error) {
+	d := h.Domains[uuid]
 	switch {
 	case d == nil:
 		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -224,28 +222,28 @@ func (h *host) find(uuid string, epoch uint64) (*domain, error) {
 }
 
 // Destroy implements hypervisor.Hypervisor.
-func (l *libvirt) Destroy(ctx context.Context, uuid string, epoch uint64) error {
-	w, h := l.host.world, l.host
-	stops := w.isStopping(uuid, h)
+func (l *Libvirt) Destroy(ctx context.Context, uuid string, epoch uint64) error {
+	h := l.At
+	stops := h.Witness.IsStopping(uuid, h)
 	return l.change(ctx, "destroy", uuid, func() error {
 		d, err := h.find(uuid, epoch)
 		if err != nil {
 			return err
 		}
 		if stops {
-			w.excuse(uuid) // whatever the stop has come to, when a daemon that hung carries it out
+			h.Witness.Excuse(uuid) // whatever the stop has come to, when a daemon that hung carries it out
 		}
-		w.ends(d, "destroy")
+		h.Witness.Ends(d, "destroy")
 		h.remove(d, "destroyed")
 		return nil
 	})
 }
 
 // Resume implements hypervisor.Hypervisor.
-func (l *libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
-	w, h := l.host.world, l.host
-	if d := h.domains[uuid]; d != nil && d.move != nil {
-		if over, err := l.clock().Wait(ctx, d.move.ended, busyLimit); err != nil || !over {
+func (l *Libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
+	h := l.At
+	if d := h.Domains[uuid]; d != nil && d.move != nil {
+		if over, err := l.agent.Wait(ctx, d.move.ended, busyLimit); err != nil || !over {
 			return fmt.Errorf("%w: a migration", hypervisor.ErrBusy)
 		}
 	}
@@ -259,31 +257,31 @@ func (l *libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
 		case d.State != hypervisor.Paused && d.State != hypervisor.PausedMigration:
 			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
 		}
-		w.ordered(h, uuid, epoch, "resume")
-		if d.byOwner {
-			w.broken("I9", uuid, "%s resumes the guest that its owner has paused", h.id)
+		h.Witness.Ordered(h, uuid, epoch, "resume")
+		if d.ByOwner {
+			h.Broken("I9", uuid, "%s resumes the guest that its owner has paused", h.ID)
 		}
-		h.set(d, hypervisor.Running, "unpaused")
+		h.Set(d, hypervisor.Running, "unpaused")
 		return nil
 	})
 }
 
 // Mark implements hypervisor.Hypervisor.
-func (l *libvirt) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
+func (l *Libvirt) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
 	return l.change(ctx, "mark", uuid, func() error {
-		d := l.host.domains[uuid]
+		d := l.At.Domains[uuid]
 		if d == nil {
 			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 		}
 		d.Managed, d.Epoch, d.OperationID = true, mark.Epoch, mark.Operation
-		l.host.changed(d)
+		l.At.changed(d)
 		return nil
 	})
 }
 
 // Migrate implements hypervisor.Hypervisor.
-func (l *libvirt) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
-	h := l.host
+func (l *Libvirt) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
+	h := l.At
 	var m *move
 	err := l.change(ctx, "migrate", uuid, func() (err error) {
 		m, err = h.migrate(uuid, options)
@@ -296,7 +294,7 @@ func (l *libvirt) Migrate(ctx context.Context, uuid string, options hypervisor.M
 		if h.daemon != daemon {
 			return errLost
 		}
-		if _, err := l.clock().Wait(ctx, h.moment, 0); err != nil {
+		if _, err := l.agent.Wait(ctx, h.moment, 0); err != nil {
 			return errLost
 		}
 	}
@@ -304,18 +302,18 @@ func (l *libvirt) Migrate(ctx context.Context, uuid string, options hypervisor.M
 }
 
 // Job implements hypervisor.Hypervisor.
-func (l *libvirt) Job(ctx context.Context, uuid string, completed bool) (hypervisor.Job, error) {
+func (l *Libvirt) Job(ctx context.Context, uuid string, completed bool) (hypervisor.Job, error) {
 	if err := l.query(ctx); err != nil {
 		return hypervisor.Job{}, err
 	}
-	h := l.host
+	h := l.At
 	if completed {
 		if job, known := h.completed[uuid]; known {
 			return job, nil
 		}
 		return hypervisor.Job{}, fmt.Errorf("%w: no completed job", hypervisor.ErrNotFound)
 	}
-	d := h.domains[uuid]
+	d := h.Domains[uuid]
 	switch {
 	case d == nil:
 		return hypervisor.Job{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -323,16 +321,16 @@ func (l *libvirt) Job(ctx context.Context, uuid string, completed bool) (hypervi
 		return hypervisor.Job{}, nil
 	}
 	m, total := d.move, d.MemoryBytes
-	elapsed := h.world.now.Sub(m.began)
+	elapsed := h.Now.Sub(m.began)
 	left := max(total-int64(float64(total)*float64(elapsed)/float64(m.copying+1)), 0)
 	return hypervisor.Job{Active: true, Elapsed: elapsed, DataTotal: total, DataProcessed: total - left, DataRemaining: left}, nil
 }
 
 // AbortJob implements hypervisor.Hypervisor.
-func (l *libvirt) AbortJob(ctx context.Context, uuid string) error {
+func (l *Libvirt) AbortJob(ctx context.Context, uuid string) error {
 	return l.change(ctx, "abort", uuid, func() error {
-		d := l.host.domains[uuid]
-		if d == nil || d.move == nil || d.move.source != l.host {
+		d := l.At.Domains[uuid]
+		if d == nil || d.move == nil || d.move.source != l.At {
 			return fmt.Errorf("%w: no job to abort", hypervisor.ErrInvalidState)
 		}
 		return d.move.abort()

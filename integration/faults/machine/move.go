@@ -1,4 +1,4 @@
-package faults
+package machine
 
 import (
 	"errors"
@@ -26,9 +26,8 @@ const (
 
 // move is one migration, peer to peer. It belongs to the daemons and goes on whoever watches.
 type move struct {
-	world          *World
-	source, target *host
-	out, in        *domain // in is nil until it is prepared
+	source, target *Machine
+	out, in        *Domain // in is nil until it is prepared
 	options        hypervisor.MigrateOptions
 	phase          phase
 	over           bool // on the source
@@ -37,14 +36,13 @@ type move struct {
 	copying        time.Duration // how long the copy takes
 	ended          chan struct{}
 	fails          string // what goes wrong by itself: persist, confirm; empty: nothing
-	daemons        [2]int // of source and target, when it began
 }
 
 var errMigration = errors.New("internal error: migration failed")
 
 // migrate begins a migration. It returns before anything is copied.
-func (h *host) migrate(uuid string, options hypervisor.MigrateOptions) (*move, error) {
-	w, d := h.world, h.domains[uuid]
+func (h *Machine) migrate(uuid string, options hypervisor.MigrateOptions) (*move, error) {
+	d := h.Domains[uuid]
 	switch {
 	case d == nil:
 		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -57,49 +55,49 @@ func (h *host) migrate(uuid string, options hypervisor.MigrateOptions) (*move, e
 	if err != nil {
 		return nil, err
 	}
-	target := w.host(parsed.Hostname())
+	target := h.machine(parsed.Hostname())
 	if target == nil || target == h || !h.reaches(target) {
 		return nil, errors.New("unable to connect to the other daemon")
 	}
 	m := &move{
-		world: w, source: h, target: target, out: d, options: options, began: w.now, ended: make(chan struct{}),
-		copying: w.between(w.mix.CopyLeast, w.mix.CopyMost), daemons: [2]int{h.daemon, target.daemon},
+		source: h, target: target, out: d, options: options, began: h.Now, ended: make(chan struct{}),
+		copying: h.Between(h.Mix.CopyLeast, h.Mix.CopyMost),
 	}
 	switch {
-	case w.chance(w.mix.PersistFails):
+	case h.Chance(h.Mix.PersistFails):
 		m.fails = "persist"
-	case w.chance(w.mix.ConfirmFails):
+	case h.Chance(h.Mix.ConfirmFails):
 		m.fails = "confirm"
 	}
 	d.move, d.JobActive = m, true
-	w.moves = append(w.moves, m)
-	w.note("move begins", h.id, uuid, "to "+target.id)
+	h.moves = append(h.moves, m)
+	h.Note("move begins", h.ID, uuid, "to "+target.ID)
 	m.then(10*time.Millisecond, 200*time.Millisecond, h, m.prepare)
 	m.watch()
 	return m, nil
 }
 
 // then goes on after a while, when the host's daemon is there to do it.
-func (m *move) then(least, most time.Duration, at *host, step func()) {
+func (m *move) then(least, most time.Duration, at *Machine, step func()) {
 	was := m.phase
 	var due func()
 	due = func() {
 		switch {
 		case m.over || m.phase != was:
-		case at.frozen || at.hung:
-			m.world.after(500*time.Millisecond, due)
+		case at.Frozen || at.Hung:
+			m.source.After(500*time.Millisecond, due)
 		default:
 			step()
 		}
 	}
-	m.world.after(m.world.between(least, most), due)
+	m.source.After(m.source.Between(least, most), due)
 }
 
 // prepare is row "prepare": the target takes the guest in.
 func (m *move) prepare() {
 	t, incoming := m.target, m.out.Domain
-	if _, clash := t.domains[incoming.UUID]; clash || !m.source.reaches(t) || t.hung || t.free() < incoming.MemoryBytes ||
-		m.world.chance(m.world.mix.PrepareFails) {
+	if _, clash := t.Domains[incoming.UUID]; clash || !m.source.reaches(t) || t.Hung || t.free() < incoming.MemoryBytes ||
+		m.source.Chance(m.source.Mix.PrepareFails) {
 		m.rollBack(errMigration)
 		return
 	}
@@ -108,10 +106,10 @@ func (m *move) prepare() {
 		m.rollBack(err)
 		return
 	}
-	m.in = &domain{Domain: read, host: t, xml: m.options.DomainXML, guest: m.out.guest, version: -1, move: m}
+	m.in = &Domain{Domain: read, At: t, xml: m.options.DomainXML, guest: m.out.guest, version: -1, move: m}
 	m.in.JobActive = true
-	t.domains[incoming.UUID] = m.in
-	t.set(m.in, hypervisor.PausedMigration, "migration")
+	t.Domains[incoming.UUID] = m.in
+	t.Set(m.in, hypervisor.PausedMigration, "migration")
 	m.phase = performing
 	m.copyOn()
 }
@@ -119,13 +117,13 @@ func (m *move) prepare() {
 // copyOn looks at the copy now and then.
 func (m *move) copyOn() {
 	const every = 2 * time.Second
-	m.then(0, min(every, max(m.began.Add(m.copying).Sub(m.world.now), time.Millisecond)), m.source, func() {
+	m.then(0, min(every, max(m.began.Add(m.copying).Sub(m.source.Now), time.Millisecond)), m.source, func() {
 		switch {
-		case m.in == nil || m.target.domains[m.in.UUID] != m.in:
+		case m.in == nil || m.target.Domains[m.in.UUID] != m.in:
 			m.rollBack(errMigration)
-		case m.world.now.Sub(m.began) < m.copying:
+		case m.source.Now.Sub(m.began) < m.copying:
 			m.copyOn()
-		case m.target.frozen || m.world.isCut(m.source.id, m.target.id):
+		case m.target.Frozen || m.source.IsCut(m.source.ID, m.target.ID):
 			m.copyOn() // no byte goes through; the keepalive ends it
 		default:
 			m.stopGuest()
@@ -137,7 +135,7 @@ func (m *move) copyOn() {
 func (m *move) stopGuest() {
 	m.phase = performed
 	if m.out.State == hypervisor.Running || m.out.State == hypervisor.Paused {
-		m.source.set(m.out, hypervisor.PausedMigration, "migration")
+		m.source.Set(m.out, hypervisor.PausedMigration, "migration")
 	}
 	m.in.version = m.out.version
 	m.then(5*time.Millisecond, 300*time.Millisecond, m.source, m.callFinish)
@@ -155,13 +153,13 @@ func (m *move) callFinish() {
 
 // finish is the target's part. A strict one leaves the guest paused.
 func (m *move) finish() {
-	t, w := m.target, m.world
-	if m.in == nil || t.domains[m.in.UUID] != m.in || !t.up {
+	t := m.target
+	if m.in == nil || t.Domains[m.in.UUID] != m.in || !t.Up {
 		m.finishLost(false)
 		return
 	}
 	if m.fails == "persist" { // row "persisting on the target fails": Finish fails, the source resumes
-		w.note("persist fails", t.id, m.in.UUID, "")
+		m.source.Note("persist fails", t.ID, m.in.UUID, "")
 		m.dropIncoming("finish failed")
 		m.rollBack(errMigration)
 		return
@@ -169,8 +167,8 @@ func (m *move) finish() {
 	m.arrive()
 	m.phase = finished
 	m.then(time.Millisecond, 50*time.Millisecond, m.source, func() {
-		if !m.source.reaches(t) || w.chance(w.mix.ReplyLost) {
-			w.note("finish reply lost", t.id, m.in.UUID, "")
+		if !m.source.reaches(t) || m.source.Chance(m.source.Mix.ReplyLost) {
+			m.source.Note("finish reply lost", t.ID, m.in.UUID, "")
 			m.finishLost(true)
 			return
 		}
@@ -182,14 +180,14 @@ func (m *move) finish() {
 // arrive ends the target's job.
 func (m *move) arrive() {
 	t := m.target
-	if m.in == nil || t.domains[m.in.UUID] != m.in {
+	if m.in == nil || t.Domains[m.in.UUID] != m.in {
 		return
 	}
 	m.in.JobActive, m.in.move = false, nil
 	if m.options.Paused {
-		t.set(m.in, hypervisor.Paused, "user")
+		t.Set(m.in, hypervisor.Paused, "user")
 	} else {
-		t.set(m.in, hypervisor.Running, "migrated")
+		t.Set(m.in, hypervisor.Running, "migrated")
 	}
 	t.completed[m.in.UUID] = hypervisor.Job{}
 }
@@ -207,7 +205,7 @@ func (m *move) finishLost(done bool) {
 // confirm is the source's end: its copy goes.
 func (m *move) confirm() {
 	if m.fails == "confirm" { // row "Confirm fails": the source is left paused
-		m.world.note("confirm fails", m.source.id, m.out.UUID, "")
+		m.source.Note("confirm fails", m.source.ID, m.out.UUID, "")
 		m.end(errMigration)
 		return
 	}
@@ -219,15 +217,15 @@ func (m *move) confirm() {
 
 // watch is the keepalive between the daemons. Whoever is awake and does not hear the other gives up what is not finished.
 func (m *move) watch() {
-	m.world.after(keepAlive, func() {
+	m.source.After(keepAlive, func() {
 		s, t := m.source, m.target
 		if m.over {
 			return
 		}
-		if m.phase <= performed && !t.frozen && !t.hung && !t.reaches(s) {
+		if m.phase <= performed && !t.Frozen && !t.Hung && !t.reaches(s) {
 			m.dropIncoming("connection lost")
 		}
-		if m.phase <= performed && !s.frozen && !s.hung && !s.reaches(t) {
+		if m.phase <= performed && !s.Frozen && !s.Hung && !s.reaches(t) {
 			m.rollBack(errMigration)
 			return
 		}
@@ -245,11 +243,11 @@ func (m *move) rollBack(err error) {
 	}
 	out := m.out
 	m.end(err)
-	if m.source.domains[out.UUID] == out && out.State == hypervisor.PausedMigration {
-		if out.byOwner {
-			m.source.set(out, hypervisor.Paused, "user")
+	if m.source.Domains[out.UUID] == out && out.State == hypervisor.PausedMigration {
+		if out.ByOwner {
+			m.source.Set(out, hypervisor.Paused, "user")
 		} else {
-			m.source.set(out, hypervisor.Running, "migration cancelled")
+			m.source.Set(out, hypervisor.Running, "migration cancelled")
 		}
 	}
 }
@@ -259,22 +257,22 @@ func (m *move) dropLater() {
 	if m.in == nil {
 		return
 	}
-	wait := m.world.between(time.Millisecond, 100*time.Millisecond)
+	wait := m.source.Between(time.Millisecond, 100*time.Millisecond)
 	if !m.source.reaches(m.target) {
-		wait = m.world.between(0, keepAlive)
+		wait = m.source.Between(0, keepAlive)
 	}
 	in := m.in
 	var due func()
 	due = func() {
-		if m.target.frozen || m.target.hung {
-			m.world.after(time.Second, due)
+		if m.target.Frozen || m.target.Hung {
+			m.source.After(time.Second, due)
 			return
 		}
-		if in.move == m && m.target.domains[in.UUID] == in {
+		if in.move == m && m.target.Domains[in.UUID] == in {
 			m.dropIncoming("migration failed")
 		}
 	}
-	m.world.after(wait, due)
+	m.source.After(wait, due)
 }
 
 // dropIncoming destroys the target's copy.
@@ -291,11 +289,11 @@ func (m *move) end(err error) {
 		return
 	}
 	m.over, m.err = true, err
-	m.world.note("move ends", m.source.id, m.out.UUID, text(err))
+	m.source.Note("move ends", m.source.ID, m.out.UUID, text(err))
 	m.out.move, m.out.JobActive = nil, false
 	close(m.ended)
 	m.source.stir()
-	m.world.forget(m)
+	m.source.forget()
 }
 
 // abort is the agent's wish. It comes too late when the guest stands still.
@@ -303,13 +301,13 @@ func (m *move) abort() error {
 	if m.over || m.phase > performing {
 		return fmt.Errorf("%w: no job to abort", hypervisor.ErrInvalidState)
 	}
-	m.world.note("move aborted", m.source.id, m.out.UUID, "")
+	m.source.Note("move aborted", m.source.ID, m.out.UUID, "")
 	m.rollBack(hypervisor.ErrAborted)
 	return nil
 }
 
 // lostDomain tells that one of the two is gone: destroyed, or its QEMU has crashed.
-func (m *move) lostDomain(d *domain) {
+func (m *move) lostDomain(d *Domain) {
 	switch {
 	case d == m.out && !m.over && m.phase <= performing:
 		m.dropLater()
@@ -322,14 +320,13 @@ func (m *move) lostDomain(d *domain) {
 }
 
 // daemonDied is the table's rows about restarts. What the daemon finds it decides when it comes back; it is the same.
-func (m *move) daemonDied(h *host) {
+func (m *move) daemonDied(h *Machine) {
 	if m.over {
 		if h == m.target && m.in != nil && m.in.move == m {
 			m.dropIncoming("daemon restarted")
 		}
 		return
 	}
-	w := m.world
 	if h == m.target {
 		switch m.phase {
 		case preparing, performing, performed: // row "target daemon restarts in prepare": kills the incoming guest
@@ -351,7 +348,7 @@ func (m *move) daemonDied(h *host) {
 		// Row "perform done, no Finish answer": the guest stays paused, the job is dropped; a third party must decide. The
 		// target's daemon ends what was not finished when its connection breaks.
 		switch {
-		case m.phase == finishing && w.chance(500): // the call was there already
+		case m.phase == finishing && m.source.Chance(500): // the call was there already
 			m.arrive()
 		case m.phase != finished:
 			m.dropLater()

@@ -1,4 +1,4 @@
-package faults
+package machine
 
 import (
 	"bytes"
@@ -18,38 +18,44 @@ const (
 	afterEntry
 )
 
+// Arm lets the agent die at its next journal entry: before or after it is on the disk.
+func (h *Machine) Arm(written bool) {
+	if h.armed = beforeEntry; written {
+		h.armed = afterEntry
+	}
+}
+
 // disk is what is left of a journal when its agent dies: everything that was synced.
 type disk struct {
-	world   *World
-	host    *host
+	at      *Machine
 	buckets map[string]map[string][]byte
 }
 
-// journal is the disk as one life of the agent has it open.
-type journal struct {
+// Journal is the disk as one life of the agent has it open.
+type Journal struct {
 	*disk
-	life *life
+	agent Agent
 }
 
 var errDead = errors.New("the agent is dead")
 
 // View implements jobs.Storage.
-func (j journal) View(read func(jobs.Tx) error) error {
-	if j.life.dead {
+func (j Journal) View(read func(jobs.Tx) error) error {
+	if j.agent.IsDead() {
 		return errDead
 	}
 	return read(&tx{disk: j.disk})
 }
 
 // Update implements jobs.Storage.
-func (j journal) Update(change func(jobs.Tx) error) error {
-	w, h := j.world, j.host
-	if j.life.dead {
+func (j Journal) Update(change func(jobs.Tx) error) error {
+	h := j.at
+	if j.agent.IsDead() {
 		return errDead
 	}
 	if h.armed == beforeEntry {
 		h.armed = unarmed
-		w.kill(j.life, w.between(w.mix.AgentBack/4, w.mix.AgentBack))
+		j.agent.Kill(h.Between(h.Mix.AgentBack/4, h.Mix.AgentBack))
 		return errDead
 	}
 	t := &tx{disk: j.disk}
@@ -57,20 +63,20 @@ func (j journal) Update(change func(jobs.Tx) error) error {
 		t.undo()
 		return err
 	}
-	if w.chance(w.mix.JournalFails) {
+	if h.Chance(h.Mix.JournalFails) {
 		t.undo()
 		return errors.New("no space left on device")
 	}
 	if h.armed == afterEntry && t.changed() {
 		h.armed = unarmed
-		w.kill(j.life, w.between(w.mix.AgentBack/4, w.mix.AgentBack))
+		j.agent.Kill(h.Between(h.Mix.AgentBack/4, h.Mix.AgentBack))
 		return errDead
 	}
 	return nil
 }
 
 // Close implements jobs.Storage.
-func (j journal) Close() error { return nil }
+func (j Journal) Close() error { return nil }
 
 type tx struct {
 	*disk
@@ -113,9 +119,9 @@ func (b bucket) Get(key []byte) []byte { return b.tx.buckets[b.name][string(key)
 // Put implements jobs.Bucket. What orders are compared with only grows (I3).
 func (b bucket) Put(key, value []byte) error {
 	was := b.Get(key)
-	if w := b.tx.world; b.name != "intents" && b.name != "answers" && len(was) == 8 &&
+	if b.name != "intents" && b.name != "answers" && len(was) == 8 &&
 		binary.BigEndian.Uint64(value) < binary.BigEndian.Uint64(was) {
-		w.broken("I3", string(key), "%s goes back from %x to %x in the journal of %s", b.name, was, value, b.tx.host.id)
+		b.tx.at.Broken("I3", string(key), "%s goes back from %x to %x in the journal of %s", b.name, was, value, b.tx.at.ID)
 	}
 	b.tx.before = append(b.tx.before, before{b.name, string(key), was})
 	b.tx.buckets[b.name][string(key)] = bytes.Clone(value)

@@ -1,0 +1,123 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/agent/jobs"
+	"berth/integration/faults/stage"
+)
+
+// Site is the machines of a run, and the links between them and to the coordinators.
+type Site struct {
+	*stage.Stage
+	Witness  Witness
+	machines []*Machine
+	cuts     map[[2]string]int
+	moves    []*move
+}
+
+// Witness is asked and told what agents do to guests, and what becomes of them.
+type Witness interface {
+	// Ordered is called before an agent's start or resume takes effect.
+	Ordered(on *Machine, vm string, epoch uint64, kind string)
+	// Ends is called before an agent's shutdown or destroy takes effect.
+	Ends(d *Domain, kind string)
+	// Runs is called when a guest has got to run.
+	Runs(d *Domain)
+	// Excuse tells that a fault has ended the guest.
+	Excuse(vm string)
+	// IsStopping tells whether a VM is to be stopped on a machine.
+	IsStopping(vm string, on *Machine) bool
+}
+
+// Agent is one life of a machine's agent, as the machine and its libvirt meet it.
+type Agent interface {
+	jobs.Scheduler
+	IsDead() bool
+	// Kill ends it as kill -9 does. Another life begins after a while; 0: not by itself.
+	Kill(again time.Duration)
+	// Stir is called when something has happened that its work may wait for.
+	Stir()
+	// Saw is an event of libvirt.
+	Saw(event hypervisor.Event)
+	// Changed is called when a domain has another state.
+	Changed(d *Domain)
+}
+
+// NewSite is a site without machines.
+func NewSite(stage *stage.Stage) *Site { return &Site{Stage: stage, cuts: map[[2]string]int{}} }
+
+// machine finds one by its ID; nil: there is none.
+func (s *Site) machine(id string) *Machine {
+	for _, one := range s.machines {
+		if one.ID == id {
+			return one
+		}
+	}
+	return nil
+}
+
+func pair(a, b string) [2]string {
+	if a > b {
+		a, b = b, a
+	}
+	return [2]string{a, b}
+}
+
+// Cut cuts a link for a while.
+func (s *Site) Cut(a, b string, lasts time.Duration) {
+	if a == b {
+		return
+	}
+	s.cuts[pair(a, b)]++
+	s.After(lasts, func() {
+		if s.cuts[pair(a, b)] > 0 {
+			s.cuts[pair(a, b)]--
+		}
+	})
+}
+
+// IsCut tells whether no message passes a link.
+func (s *Site) IsCut(a, b string) bool { return s.cuts[pair(a, b)] > 0 }
+
+// Mend mends all links.
+func (s *Site) Mend() { clear(s.cuts) }
+
+// Suspend is the owner who pauses a guest, and lets it go on later.
+func (s *Site) Suspend(vm string, lasts time.Duration) {
+	for _, on := range s.machines {
+		d := on.Domains[vm]
+		if d == nil || d.State != hypervisor.Running || !on.Up {
+			continue
+		}
+		d.ByOwner = true
+		on.Set(d, hypervisor.Paused, "user")
+		s.After(lasts, func() {
+			if on.Domains[vm] == d && d.State == hypervisor.Paused {
+				d.ByOwner = false
+				on.Set(d, hypervisor.Running, "unpaused")
+			}
+		})
+	}
+}
+
+// movesOf are the migrations that a machine has a part in.
+func (s *Site) movesOf(one *Machine) []*move {
+	var all []*move
+	for _, m := range s.moves {
+		if m.source == one || m.target == one {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// forget drops the moves that have ended, once there are many.
+func (s *Site) forget() {
+	if len(s.moves) < 32 {
+		return
+	}
+	s.moves = slices.DeleteFunc(s.moves, func(m *move) bool { return m.over && (m.in == nil || m.in.move != m) })
+}
