@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -13,45 +16,58 @@ import (
 	"berth/shared/units"
 )
 
-// Command puts an order on the wire.
+// Command puts an order on the wire, in the message that has the name of its action.
 func Command(term uint64, order operation.Order) *berthv1.Command {
 	c := &berthv1.Command{
 		OperationId: order.Operation, Step: order.Step, Term: term, Epoch: order.Epoch, VmId: order.VM, VmName: order.VMName,
 	}
-	switch order.Action {
-	case operation.ActStart:
-		c.Action = &berthv1.Command_Start{Start: &berthv1.StartCommand{
-			Spec: wire.Spec(order.Spec), Volumes: volumes(order.Volumes), Persistent: order.Persistent,
-		}}
-	case operation.ActStop:
-		c.Action = &berthv1.Command_Stop{Stop: &berthv1.StopCommand{Force: order.Force, GraceSeconds: order.Grace.Seconds()}}
-	case operation.ActMigrate:
-		c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
-			TargetUri: order.TargetURI, TargetAddress: order.TargetHost, TargetNode: order.TargetNode, TargetEpoch: order.TargetEpoch,
-			BandwidthBps: int64(order.Bandwidth), DeadlineSeconds: order.Deadline.Seconds(), Spec: wire.Spec(order.Spec),
-			CopyStorage: order.CopyStorage,
-		}}
-		if order.CopyStorage {
-			c.GetMigrate().From, c.GetMigrate().To = copied(order)
+	message := c.ProtoReflect()
+	action := message.Descriptor().Oneofs().ByName("action").Fields().ByName(protoreflect.Name(order.Action))
+	if action == nil {
+		return c // the agent refuses it
+	}
+	into := message.Mutable(action).Message()
+	for i := range action.Message().Fields().Len() {
+		field := action.Message().Fields().Get(i)
+		switch value := parameters[field.Name()](&order).(type) {
+		case []*berthv1.Volume:
+			for _, volume := range value {
+				into.Mutable(field).List().Append(protoreflect.ValueOf(volume.ProtoReflect()))
+			}
+		case proto.Message:
+			into.Set(field, protoreflect.ValueOf(value.ProtoReflect()))
+		default:
+			into.Set(field, protoreflect.ValueOf(value))
 		}
-	case operation.ActResume:
-		c.Action = &berthv1.Command_Resume{Resume: &berthv1.ResumeCommand{}}
-	case operation.ActDiscard:
-		c.Action = &berthv1.Command_Discard{Discard: &berthv1.DiscardCommand{Volumes: volumes(order.Volumes)}}
-	case operation.ActInspect:
-		c.Action = &berthv1.Command_Inspect{Inspect: &berthv1.InspectCommand{}}
-	case operation.ActPrepare:
-		c.Action = &berthv1.Command_Prepare{Prepare: &berthv1.PrepareCommand{
-			Volumes: volumes(order.Volumes), Spec: wire.Spec(order.Spec),
-		}}
-	case operation.ActClear:
-		c.Action = &berthv1.Command_Clear{Clear: &berthv1.ClearCommand{Volumes: volumes(order.Volumes)}}
-	case operation.ActAdopt:
-		c.Action = &berthv1.Command_Adopt{Adopt: &berthv1.AdoptCommand{}}
-	case operation.ActRelease:
-		c.Action = &berthv1.Command_Release{Release: &berthv1.ReleaseCommand{}}
 	}
 	return c
+}
+
+// parameters are what the messages of actions may ask of an order, by the names of their fields.
+var parameters = map[protoreflect.Name]func(*operation.Order) any{
+	"spec":       func(o *operation.Order) any { return wire.Spec(o.Spec) },
+	"volumes":    func(o *operation.Order) any { return volumes(o.Volumes) },
+	"persistent": func(o *operation.Order) any { return o.Persistent },
+
+	"force":         func(o *operation.Order) any { return o.Force },
+	"grace_seconds": func(o *operation.Order) any { return o.Grace.Seconds() },
+
+	"target_uri":       func(o *operation.Order) any { return o.TargetURI },
+	"target_address":   func(o *operation.Order) any { return o.TargetHost },
+	"target_node":      func(o *operation.Order) any { return o.TargetNode },
+	"target_epoch":     func(o *operation.Order) any { return o.TargetEpoch },
+	"bandwidth_bps":    func(o *operation.Order) any { return int64(o.Bandwidth) },
+	"deadline_seconds": func(o *operation.Order) any { return o.Deadline.Seconds() },
+
+	"copy_storage": func(o *operation.Order) any { return o.CopyStorage },
+	"from": func(o *operation.Order) any {
+		from, _ := copied(o)
+		return from
+	},
+	"to": func(o *operation.Order) any {
+		_, to := copied(o)
+		return to
+	},
 }
 
 func volumes(orders []model.VolumeOrder) []*berthv1.Volume {
@@ -71,7 +87,10 @@ func volume(o *model.VolumeOrder) *berthv1.Volume {
 }
 
 // copied pairs the volumes that go along with those that they are copied into: the same disk's.
-func copied(order operation.Order) (from, to []*berthv1.Volume) {
+func copied(order *operation.Order) (from, to []*berthv1.Volume) {
+	if !order.CopyStorage {
+		return nil, nil
+	}
 	for i := range order.Replaced {
 		of := func(made model.VolumeOrder) bool { return made.Disk == order.Replaced[i].Disk }
 		if at := slices.IndexFunc(order.Volumes, of); at >= 0 {

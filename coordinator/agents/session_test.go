@@ -491,6 +491,25 @@ func TestOrdersOnTheWire(t *testing.T) {
 	}
 }
 
+// Whatever an agent can be ordered to do goes on the wire with all that it needs.
+func TestEveryActionHasItsMessage(t *testing.T) {
+	actions := (&berthv1.Command{}).ProtoReflect().Descriptor().Oneofs().ByName("action").Fields()
+	for i := range actions.Len() {
+		action := actions.Get(i)
+		for k := range action.Message().Fields().Len() {
+			if name := action.Message().Fields().Get(k).Name(); parameters[name] == nil {
+				t.Errorf("%s: nothing of an order is its %s", action.Message().Name(), name)
+			}
+		}
+		if got := Command(1, operation.Order{Action: operation.Action(action.Name())}); !got.ProtoReflect().Has(action) {
+			t.Errorf("an order to %s became %v", action.Name(), got)
+		}
+	}
+	if got := Command(1, operation.Order{Action: "dance"}); got.GetAction() != nil {
+		t.Errorf("an order that nobody knows became %v", got)
+	}
+}
+
 func TestAnAnswerThatSaysTooLittleLeavesEverythingOpen(t *testing.T) {
 	got := Answer("n1", "boot", &berthv1.CommandResult{OperationId: "op"})
 	if got.Outcome != operation.OutcomeAmbiguous || got.Seen.State != model.DomainUnknown {
