@@ -45,7 +45,7 @@ func (p past) stays(vm *model.VM) (stays []*berthv1.VMStay, trimmed bool) {
 	all := slices.DeleteFunc(p.Operations(), func(op operation.Operation) bool { return op.VM != vm.ID })
 	ends := p.endings(vm, all)
 	trimmed = vm.Epoch > 0
-	arrivals := slices.DeleteFunc(all, func(op operation.Operation) bool { return !arrives(&op) })
+	arrivals := slices.DeleteFunc(all, func(op operation.Operation) bool { return !op.Kind.Brings() })
 	slices.SortStableFunc(arrivals, func(a, b operation.Operation) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	var at string // ID of the node of the last stay
 	for i := range arrivals {
@@ -75,11 +75,6 @@ func (p past) stays(vm *model.VM) (stays []*berthv1.VMStay, trimmed bool) {
 	return stays, trimmed
 }
 
-// arrives tells whether an operation is one that brings a VM to a node.
-func arrives(op *operation.Operation) bool {
-	return op.Kind == operation.Start || op.Kind == operation.Migrate || op.Kind == operation.Adopt
-}
-
 // moved is when a VM came to where it is, as its own record has it.
 func moved(vm *model.VM) *timestamppb.Timestamp {
 	at := vm.StartedAt
@@ -96,7 +91,7 @@ func moved(vm *model.VM) *timestamppb.Timestamp {
 func (p past) endings(vm *model.VM, all []operation.Operation) []time.Time {
 	var ends []time.Time
 	for i := range all {
-		if all[i].Kind == operation.Stop && all[i].Result == operation.Done {
+		if all[i].Kind.Stops() && all[i].Result == operation.Done {
 			ends = append(ends, all[i].EndedAt)
 		}
 	}

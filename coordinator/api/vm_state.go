@@ -33,7 +33,7 @@ func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 				state = berthv1.VMState_VM_STATE_UNKNOWN // the other node may have it: a person has to tell
 			}
 		} else {
-			state, condition = busyState(op.Kind), model.Condition{}
+			state, condition = busyStates[op.Kind.Meanwhile()], model.Condition{}
 		}
 	}
 	if condition.Is(model.NoCondition) {
@@ -50,19 +50,12 @@ func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 	return state, condition
 }
 
-func busyState(kind operation.Kind) berthv1.VMState {
-	switch kind {
-	case operation.Start:
-		return berthv1.VMState_VM_STATE_STARTING
-	case operation.Stop:
-		return berthv1.VMState_VM_STATE_STOPPING
-	case operation.Migrate:
-		return berthv1.VMState_VM_STATE_MIGRATING
-	case operation.Adopt, operation.Release:
-		return berthv1.VMState_VM_STATE_RUNNING // its guest does not notice
-	default:
-		return berthv1.VMState_VM_STATE_UNSPECIFIED
-	}
+// busyStates are the states of VMs that operations work on. One that is not here has no state of its own.
+var busyStates = map[operation.Meanwhile]berthv1.VMState{
+	operation.Starting:  berthv1.VMState_VM_STATE_STARTING,
+	operation.Stopping:  berthv1.VMState_VM_STATE_STOPPING,
+	operation.Migrating: berthv1.VMState_VM_STATE_MIGRATING,
+	operation.Running:   berthv1.VMState_VM_STATE_RUNNING,
 }
 
 // settledState is the state of a VM that nothing is being done to.

@@ -1,27 +1,34 @@
 package operation
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"berth/coordinator/model"
+)
 
 // MarkPatience is how long an operation that only changes a domain's mark waits for its node. The guest runs in any case.
 const MarkPatience = 2 * time.Minute
 
-// markOrder is the order that writes or removes a mark: for an adoption, for a release, and for a resolution that gives the
-// copy which is kept a new epoch.
-func (o *Operation) markOrder(at func(node string, action Action, epoch uint64) Order) Order {
-	switch {
-	case o.Kind == Release:
-		return at(o.Source, ActRelease, o.Epoch)
-	case o.Resolution == KeepSource:
-		return at(o.Source, ActAdopt, o.SourceEpoch)
-	default:
-		return at(o.Target, ActAdopt, o.Epoch)
-	}
+// kindAdopt makes a running domain a VM, or takes over a VM where somebody else has moved it.
+var kindAdopt = kind{
+	name: Adopt,
+	phases: map[Phase]phase{Dispatched: {
+		node: atTarget, order: adoptOrder, answered: adoptAnswered, overdue: func(t *transition, waited time.Duration) bool {
+			return t.markInVain(waited, t.name(t.Operation.Target)+" did not answer: adopt it again, whether or not the mark was written")
+		},
+	}},
+	brings:    true,
+	meanwhile: Running,
+	begun:     func(op *Operation) string { return "is adopted on " + op.TargetName },
+	doing:     func(op *Operation) string { return "being adopted on " + op.TargetName },
+	ended:     adopted,
 }
 
-// marks tells whether the operation only changes a mark.
-func (o *Operation) marks() bool { return o.Kind == Adopt || o.Kind == Release }
+// adoptOrder writes the mark of the operation's epoch.
+func adoptOrder(op *Operation, _ *model.VM) Order { return Order{Action: ActAdopt, Epoch: op.Epoch} }
 
-func (t *transition) adoptAnswered(answer Answer) bool {
+func adoptAnswered(t *transition, answer Answer) bool {
 	switch answer.Outcome {
 	case OutcomeAmbiguous:
 		return false // asked again: writing a mark twice does no harm
@@ -39,26 +46,20 @@ func (t *transition) adoptAnswered(answer Answer) bool {
 	return true
 }
 
-func (t *transition) releaseAnswered(answer Answer) bool {
-	switch answer.Outcome {
-	case OutcomeAmbiguous:
-		return false
-	case OutcomeDone:
-		t.noteAnswer(answer)
-		t.end(Done, "")
-	default:
-		t.noteAnswer(answer)
-		t.end(Failed, answer.Error)
+// markInVain ends an operation that changes a mark, if its node has not answered or it was cancelled.
+func (t *transition) markInVain(waited time.Duration, why string) bool {
+	over := t.Operation.Cancel || waited >= MarkPatience
+	if over {
+		t.end(Failed, why)
 	}
-	return true
+	return over
 }
 
-// markInVain ends an adoption or a release whose node does not answer.
-func (t *transition) markInVain() {
-	op := &t.Operation
-	if op.Kind == Adopt {
-		t.end(Failed, t.name(op.Target)+" did not answer: adopt it again, whether or not the mark was written")
-	} else {
-		t.end(Failed, t.name(op.Source)+" did not answer: release it again, whether or not the mark was taken away")
+func adopted(op *Operation) (event, text string) {
+	if op.Source != "" {
+		return "vm.moved-elsewhere", fmt.Sprintf(
+			"was moved from %s to %s by somebody else; epoch %d from now on", op.SourceName, op.TargetName, op.Epoch,
+		)
 	}
+	return "vm.adopted", fmt.Sprintf("Berth has it on %s from now on, under epoch %d", op.TargetName, op.Epoch)
 }

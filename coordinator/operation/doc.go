@@ -4,5 +4,5 @@
 // An Operation is a replicated record. Orders says, from the record alone, what the agents should be doing now. So a new
 // leader and an agent that reconnects need no other memory: the same orders are sent again, and an agent that knows operation
 // and step gives the same answer again. Step takes one answer and returns the next record, and with it where the VM's disks
-// are. Nothing here waits, sends or reads a clock.
+// are. What depends on what an operation does stands in the file of its kind. Nothing here waits, sends or reads a clock.
 package operation

@@ -65,13 +65,13 @@ func (d *Driver) Look(input Input, at time.Time) Todo {
 	if next, overdue := Overdue(op, vm, at); overdue {
 		return Todo{Commit: &next}
 	}
+	now := op.Kind.traits().phases[op.Phase]
 	todo := Todo{Pause: ResendEvery}
-	switch op.Phase {
-	case Judging, Discarding, Clearing:
+	if now.soon || op.Phase == Judging {
 		todo.Pause = LookEvery
 	}
 	todo.Orders = slices.DeleteFunc(Orders(op, vm, d.round), func(order Order) bool { return d.isFenced(order.Node) })
-	if op.Cancel && (op.Phase == Copying || op.Phase == Preparing) {
+	if op.Cancel && now.cancels {
 		todo.Cancels = todo.Orders
 	}
 	return todo
@@ -114,11 +114,6 @@ func (d *Driver) Answer(answer Answer, at time.Time) (Next, bool) {
 // proven uses the proof that a node is off as the answer of that node: nothing runs there.
 func (d *Driver) proven(at time.Time) (Next, bool) {
 	op := d.input.Operation
-	if op.resolved() && op.Phase == Discarding && d.isFenced(op.Leftover) {
-		return Step(op, d.input.VM, Answer{
-			Operation: op.ID, Node: op.Leftover, Step: op.Step, Outcome: OutcomeDone, Seen: Observation{State: model.DomainAbsent},
-		}, at)
-	}
 	if op.Phase != Judging {
 		for _, node := range d.input.Fenced {
 			if next, moved := Off(op, d.input.VM, node, at); moved {

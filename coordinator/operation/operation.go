@@ -180,7 +180,7 @@ func (o *Operation) Live() bool { return o.Phase != Ended }
 
 // Reservation is what the operation holds on its target, if anything.
 func (o *Operation) Reservation() (model.Reservation, bool) {
-	if !o.Live() || o.Target == "" || o.Kind == Stop || o.marks() || o.Phase == Placing {
+	if !o.Live() || o.Target == "" || !o.Kind.traits().reserves || o.Phase == Placing {
 		return model.Reservation{}, false
 	}
 	return model.Reservation{

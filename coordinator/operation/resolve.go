@@ -131,8 +131,28 @@ func (t *transition) closeNext(closed string) {
 	t.enter(Marking)
 }
 
+// markOrder gives the copy that is kept a new epoch.
+func markOrder(op *Operation, _ *model.VM) Order {
+	if op.Resolution == KeepSource {
+		return Order{Action: ActAdopt, Epoch: op.SourceEpoch}
+	}
+	return Order{Action: ActAdopt, Epoch: op.Epoch}
+}
+
+func markOverdue(t *transition, waited time.Duration) bool {
+	late := waited >= MarkPatience
+	if late {
+		t.parkAgain(notAnsweredFor(waited))
+	}
+	return late
+}
+
+func notAnsweredFor(waited time.Duration) string {
+	return "the nodes have not answered for " + waited.Round(time.Second).String()
+}
+
 // markAnswered continues with the copy that is kept, once it has its own epoch.
-func (t *transition) markAnswered(answer Answer) bool {
+func markAnswered(t *transition, answer Answer) bool {
 	op := &t.Operation
 	switch answer.Outcome {
 	case OutcomeAmbiguous:
@@ -177,12 +197,12 @@ func (t *transition) parkAgain(why string) {
 	t.park(fmt.Sprintf("to keep %s, as was decided, could not be done: %s", decided, why))
 }
 
-// kept is the node whose copy is the VM, in a resolved operation.
-func (o *Operation) kept() string {
-	if o.Resolution == KeepSource {
-		return o.Source
+// atKept is the node whose copy is the VM, in a resolved operation.
+func atKept(op *Operation) string {
+	if op.Resolution == KeepSource {
+		return op.Source
 	}
-	return o.Target
+	return op.Target
 }
 
 // resolved tells whether the operation carries out a person's decision.

@@ -59,3 +59,65 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 	}
 	return CannotTell
 }
+
+func judgeMigration(t *transition, source, target Observation) bool {
+	op := &t.Operation
+	handed := t.VM.Holder == op.Target // the source had let the guest go before, so it does not matter how the source ended
+	source.Anew = !handed && op.SourceBoot != "" && source.Boot != op.SourceBoot
+	source.Ended = !handed && source.Ended
+	verdict := Judge(source, target, op.Epoch)
+	t.note("verdict: %s", verdict)
+	op.Leftover, op.Revert = "", false // what an earlier round took for a leftover may be the guest
+	switch verdict {
+	case RolledBack:
+		if t.VM.Holder != op.Source {
+			// The source had been reported gone: somebody started the VM there by hand.
+			t.park("the source runs it again after it was handed over")
+			return true
+		}
+		op.Leftover = op.Target
+		t.enter(Discarding)
+	case Committed:
+		if source.State.Holds() {
+			op.Leftover = op.Source
+		}
+		t.handOver()
+	case RevertSource:
+		if t.VM.Holder != op.Source {
+			t.park("the source shows a paused copy after it was handed over")
+			return true
+		}
+		op.Leftover, op.Revert = op.Target, true
+		t.enter(Discarding)
+	case LostBoth:
+		t.lost("neither node shows it any more")
+	case EndedThere:
+		t.discardOld("the guest ran on at " + t.name(op.Source) + " and ended there")
+	case SourceDied:
+		t.sourceDied()
+	case DoubleRunning:
+		t.park("both nodes run it")
+	default:
+		return false
+	}
+	return true
+}
+
+// sourceDied assumes that the source's host failed before it could say how the migration ended. Only a person may know
+// whether the guest ran on there. A VM that should be restarted after such an end is restarted, because its disks have all
+// that there is.
+func (t *transition) sourceDied() {
+	const why = "the source's host went down before the end was told"
+	if t.VM.HA {
+		t.discardOld(why)
+	} else {
+		t.park(why + ": the copy on the target may be older than what the guest did since")
+	}
+}
+
+// discardOld ends a migration whose VM runs nowhere, once the target's old copy is gone.
+func (t *transition) discardOld(why string) {
+	op := &t.Operation
+	t.VM.Holder, op.Leftover, op.Message = "", op.Target, why
+	t.enter(Discarding)
+}

@@ -1,6 +1,10 @@
 package operation
 
-import "berth/coordinator/model"
+import (
+	"strings"
+
+	"berth/coordinator/model"
+)
 
 // Volumes. An agent that answers a start or a preparation with a failure has removed the volumes that it made. When the
 // answer is in doubt, they are cleared before anything else happens.
@@ -31,93 +35,59 @@ func (t *transition) clear(node string) {
 	t.enter(Clearing)
 }
 
-func (t *transition) clearAnswered(answer Answer) bool {
-	switch {
-	case answer.Outcome == OutcomeDone, t.Operation.Kind != Delete && answer.Code == StaleEpoch:
-		// Somebody has begun again there since, and made or removed volumes with these names.
-		t.noteAnswer(answer)
-		t.cleared()
-	case t.Operation.Kind == Delete && answer.Outcome != OutcomeAmbiguous:
-		t.noteAnswer(answer)
-		t.end(Failed, answer.Error)
-	default:
+// cleared is the volumes that phase Clearing removes.
+func (o *Operation) cleared() []model.VolumeOrder {
+	if o.Leftover == o.Source {
+		return o.Replaced
+	}
+	return o.Volumes
+}
+
+// clearAnswered continues once the volumes are removed.
+func clearAnswered(t *transition, answer Answer) bool {
+	if answer.Outcome != OutcomeDone && answer.Code != StaleEpoch {
 		return false // asked again until they are gone
 	}
-	return true
-}
-
-// cleared continues what had to wait for the clearing.
-func (t *transition) cleared() {
-	op := &t.Operation
-	switch {
-	case op.Kind == Start:
-		t.startFailed(op.Code, op.Message)
-	case op.Leftover == op.Source:
-		t.end(Done, "")
-	default:
-		t.end(Failed, op.Message)
-	}
-}
-
-// startUndone fails a start after which volumes may be left.
-func (t *transition) startUndone(code ErrorCode, message string) {
-	if len(t.Operation.Volumes) == 0 {
-		t.startFailed(code, message)
-		return
-	}
-	t.Operation.Code, t.Operation.Message = code, message
-	t.clear(t.Operation.Target)
-}
-
-func (t *transition) prepareAnswered(answer Answer) bool {
+	// With a stale epoch, somebody has begun again there since, and made or removed volumes with these names.
 	t.noteAnswer(answer)
-	switch {
-	case answer.Outcome == OutcomeDone && t.Operation.Cancel:
-		t.undo("cancelled before the copy began")
-	case answer.Outcome == OutcomeDone:
-		t.enter(Copying)
-	case answer.Outcome == OutcomeAmbiguous:
-		t.undo(answer.Error)
-	default:
-		t.end(Failed, answer.Error)
-	}
+	t.kind.cleared(t)
 	return true
 }
 
-// undo fails a migration that has not begun to copy.
-func (t *transition) undo(why string) {
-	if len(t.Operation.Volumes) == 0 {
-		t.end(Failed, why)
-		return
-	}
-	t.Operation.Message = why
-	t.clear(t.Operation.Target)
+// clearOff continues when the node that has volumes to remove is off.
+func clearOff(t *transition) bool {
+	t.clearedInVain(off)
+	return true
 }
 
-// moved ends a migration whose target runs the VM. The volumes on its source are not needed any more.
-func (t *transition) moved() {
-	if len(t.Operation.Replaced) > 0 {
-		t.clear(t.Operation.Source)
-		return
-	}
-	t.end(Done, "")
-}
-
-// lost ends a migration after which neither node has the VM. Copies that never ran are removed. If the target has had the VM,
-// the volumes of both nodes stay, so that a person can look into it.
-func (t *transition) lost(why string) {
+// clearedInVain continues without the node that has volumes to remove. Volumes on a migration's source are named in the VM's
+// condition, because they take up room that no record mentions.
+func (t *transition) clearedInVain(why string) {
 	op := &t.Operation
-	had := t.VM.Holder == op.Target
-	t.VM.Holder = ""
-	message := "lost during a migration: " + why
-	t.VM.Condition = model.Condition{Kind: model.LostMoving, About: op.ID, Text: message}
-	switch {
-	case had && len(op.Replaced) > 0:
-		t.note("on %s, where it was, %s", t.name(op.Source), stay(op.Replaced))
-	case len(op.Volumes) > 0:
-		op.Message = message
-		t.clear(op.Target)
-		return
+	left := stay(op.cleared())
+	t.note("%s %s: %s", t.name(op.Leftover), why, left)
+	if op.Leftover == op.Source {
+		t.VM.Condition = model.Condition{
+			Kind: model.VolumesLeft, About: op.Source, Text: "on " + t.name(op.Source) + ", where it was, " + left,
+		}
 	}
-	t.end(Failed, message)
+	t.kind.cleared(t)
+}
+
+func isShared(volume model.VolumeOrder) bool { return volume.Shared }
+
+// stay names the volumes that are left.
+func stay(volumes []model.VolumeOrder) string {
+	if len(volumes) == 1 {
+		return "the volume " + named(volumes) + " may be left: remove it by hand"
+	}
+	return "the volumes " + named(volumes) + " may be left: remove them by hand"
+}
+
+func named(volumes []model.VolumeOrder) string {
+	names := make([]string, 0, len(volumes))
+	for i := range volumes {
+		names = append(names, volumes[i].Name+" of pool "+volumes[i].PoolName)
+	}
+	return strings.Join(names, ", ")
 }

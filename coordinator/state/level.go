@@ -36,12 +36,12 @@ func (c *Command) needed() uint32 {
 			level = max(level, ConditionLevel)
 		}
 	}
-	fields, _ := c.neededByFields()
+	fields, _ := c.neededByRecords()
 	return max(level, fields)
 }
 
-// neededByFields is the feature level that it takes to keep what people have declared, and what takes it.
-func (c *Command) neededByFields() (level uint32, what string) {
+// neededByRecords is the feature level that it takes to keep what people have declared and asked for, and what takes it.
+func (c *Command) neededByRecords() (level uint32, what string) {
 	for i := range c.VMs {
 		if since, field := schema.Level(schema.VM, &c.VMs[i]); since > level {
 			level, what = since, "the field "+field+" of VM "+c.VMs[i].Name
@@ -50,6 +50,11 @@ func (c *Command) neededByFields() (level uint32, what string) {
 	for i := range c.Nodes {
 		if since, field := schema.Level(schema.Node, &c.Nodes[i]); since > level {
 			level, what = since, "the field "+field+" of node "+c.Nodes[i].Name
+		}
+	}
+	for i := range c.Operations {
+		if op := &c.Operations[i]; op.Kind.Level() > level {
+			level, what = op.Kind.Level(), "the "+string(op.Kind)+" of VM "+op.VMName
 		}
 	}
 	return level, what
@@ -71,7 +76,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 }
 
 func (c *Command) allowed(level uint32) error {
-	if needs, what := c.neededByFields(); needs > level {
+	if needs, what := c.neededByRecords(); needs > level {
 		return fmt.Errorf("%w: %s takes feature level %d, and they have come to %d", ErrNotYet, what, needs, level)
 	}
 	return nil

@@ -32,6 +32,7 @@ func Operation(op operation.Operation) *berthv1.Operation {
 		Evidence:   op.Evidence,
 		PlanId:     op.Plan,
 
+		Doing:       op.Doing(),
 		CopyStorage: op.CopyStorage,
 		Resolution:  op.Resolution,
 		ResolvedBy:  op.ResolvedBy,

@@ -82,7 +82,6 @@ func TestEveryTypeHasFewMethods(t *testing.T) {
 		"coordinator/consensus.Consensus":     56,
 		"coordinator/scenario.world":          60,
 		"coordinator/state.Snapshot":          51,
-		"coordinator/operation.transition":    47,
 		"integration/lab.Lab":                 45,
 		"coordinator/balance.ground":          42,
 	}.hold(t, "methods", maxMethods, found)

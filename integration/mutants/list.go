@@ -183,7 +183,7 @@ var mutants = []mutant{
 
 	// Operations: evidence and verdicts.
 	{
-		name: "ambiguous-start-as-failed", file: "coordinator/operation/step.go", suite: inOperation, quick: true,
+		name: "ambiguous-start-as-failed", file: "coordinator/operation/start.go", suite: inOperation, quick: true,
 		is:      "case OutcomeAmbiguous:\n\t\tt.enter(Judging)\n\tdefault:\n\t\tt.startFailed(answer.Code, answer.Error)",
 		becomes: "default:\n\t\tt.startFailed(answer.Code, answer.Error)",
 	},
@@ -192,11 +192,11 @@ var mutants = []mutant{
 		is: "op.Result == Parked || answer.Step != op.Step {", becomes: "op.Result == Parked {",
 	},
 	{
-		name: "hand-over-before-source-is-gone", file: "coordinator/operation/step.go", suite: inOperation.only("StillShows"),
+		name: "hand-over-before-source-is-gone", file: "coordinator/operation/migrate.go", suite: inOperation.only("StillShows"),
 		is: "case answer.Outcome == OutcomeDone && gone:", becomes: "case answer.Outcome == OutcomeDone && (gone || answer.Seen.State != \"\"):",
 	},
 	{
-		name: "back-before-the-source-is-done", file: "coordinator/operation/step.go", suite: inOperation.only("ClearedUp"),
+		name: "back-before-the-source-is-done", file: "coordinator/operation/discard.go", suite: inOperation.only("ClearedUp"),
 		is: "return !seen.JobActive // otherwise", becomes: "return true // otherwise",
 	},
 	{
@@ -204,7 +204,7 @@ var mutants = []mutant{
 		is: "if !asked || look.State == \"\"", becomes: "if asked && look.State == \"\"",
 	},
 	{
-		name: "resume-source-blindly", file: "coordinator/operation/step.go", suite: inOperation.only("BothLooks"),
+		name: "resume-source-blindly", file: "coordinator/operation/verdict.go", suite: inOperation.only("BothLooks"),
 		is:      "op.Leftover, op.Revert = op.Target, true\n\t\tt.enter(Discarding)",
 		becomes: "op.Leftover, op.Revert = op.Target, true\n\t\tt.enter(Reverting)",
 	},
@@ -218,8 +218,9 @@ var mutants = []mutant{
 		becomes: "target.State != model.DomainUnknown && target.Epoch > epoch {",
 	},
 	{
-		name: "forget-what-was-left", file: "coordinator/operation/overdue.go", suite: inOperation, quick: true,
-		is: "t.VM.Discards = append(slices.Clone(vm.Discards), model.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})", becomes: "",
+		name: "forget-what-was-left", file: "coordinator/operation/discard.go", suite: inOperation, quick: true,
+		is:      "t.VM.Discards = append(slices.Clone(t.VM.Discards), model.Discard{Node: op.Leftover, Epoch: op.leftoverEpoch()})",
+		becomes: "_ = slices.Clone(t.VM.Discards)",
 	},
 	{
 		name: "discard-what-somebody-let-run", file: "coordinator/evidence/discards.go", suite: inControl.only("LetRun"),
@@ -237,7 +238,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "lose-reservation", file: "coordinator/operation/operation.go", suite: inOperation,
-		is: "o.marks() || o.Phase == Placing {", becomes: "o.marks() || o.Phase != Dispatched {",
+		is: ".reserves || o.Phase == Placing {", becomes: ".reserves || o.Phase != Dispatched {",
 	},
 	{
 		name: "forget-how-it-ended", file: "agent/jobs/ended.go", suite: inJobs,

@@ -5,7 +5,6 @@ import (
 
 	"berth/coordinator/affinity"
 	"berth/coordinator/model"
-	"berth/coordinator/operation"
 	"berth/coordinator/schema"
 )
 
@@ -59,7 +58,7 @@ func (p *Moment) Where() affinity.Where {
 		}
 	}
 	for _, op := range p.LiveOperations() {
-		if op.Kind != operation.Stop && op.Target != "" {
+		if op.Kind.Brings() && op.Target != "" {
 			where[op.VM] = op.Target
 		}
 	}

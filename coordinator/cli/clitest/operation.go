@@ -72,10 +72,18 @@ func CannedOperation(kind string, result berthv1.OperationResult) *berthv1.Opera
 		Evidence: []string{"begun on decision 3nqk7d2m0d1ab", "node2 answered: done"},
 	}
 	switch kind {
+	case "start":
+		op.Doing = "starting on node2"
 	case "stop":
-		op.Source, op.Target = "node2", ""
+		op.Source, op.Target, op.Doing = "node2", "", "stopping on node2"
 	case "migrate":
-		op.Source = "node1"
+		op.Source, op.Doing = "node1", "migrating from node1 to node2"
+	case "delete":
+		op.Doing = "removing its disks"
+	case "adopt":
+		op.Doing = "being adopted on node2"
+	case "release":
+		op.Doing = "being released on node2"
 	}
 	if result != berthv1.OperationResult_OPERATION_RESULT_RUNNING {
 		op.EndedAt = Ago(7900 * time.Millisecond)

@@ -15,7 +15,7 @@ func TestProgressLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := &lines{out: &out, now: time.Now}
-		op := &berthv1.Operation{Id: "3nqk7d2m0x1ab", Kind: "migrate", Vm: "web1", Source: "node1", Target: "node2", Phase: "ordered"}
+		op := &berthv1.Operation{Id: "3nqk7d2m0x1ab", Kind: "migrate", Vm: "web1", Doing: "migrating from node1 to node2"}
 		for i := range 12 { // every half second
 			stats := &berthv1.MigrationStats{
 				ElapsedSeconds: float64(i) / 2, DataTotalBytes: 128 << 20, DataProcessedBytes: int64(i) << 20,
@@ -32,6 +32,13 @@ vm/web1: 8 MiB sent, 120 MiB left, 2 MiB/s, 4s
 			t.Errorf("got\n%swant\n%s", out.String(), want)
 		}
 	})
+}
+
+// An older coordinator does not say in words what an operation does.
+func TestTheBeginningOfAnOperationOfAnOlderCoordinator(t *testing.T) {
+	if got := Beginning(&berthv1.Operation{Kind: "migrate"}); got != "migrate" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestTheProgressOfCopiedDisks(t *testing.T) {

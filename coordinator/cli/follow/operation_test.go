@@ -188,7 +188,7 @@ func TestOperationWatch(t *testing.T) {
 func TestAStartThatWaitsForItsTurn(t *testing.T) {
 	f := clitest.Steady()
 	queued := clitest.CannedOperation("start", clitest.Running)
-	queued.Phase, queued.Message = "queued", "waits for its turn: 5 other starts come first on node2"
+	queued.Phase, queued.Doing = "queued", "to start on node2; waits for its turn: 5 other starts come first on node2"
 	f.OnStartVM = func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
 		return &berthv1.StartVMResponse{Operation: queued}, nil
 	}

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -77,23 +78,7 @@ func isQueued(op *berthv1.Operation) bool { return op.GetPhase() == "queued" }
 
 // Beginning says what an operation sets out to do.
 func Beginning(op *berthv1.Operation) string {
-	switch {
-	case op.GetKind() == "migrate":
-		return fmt.Sprintf("migrating from %s to %s", op.GetSource(), op.GetTarget())
-	case isQueued(op):
-		return fmt.Sprintf("to start on %s; %s", op.GetTarget(), op.GetMessage())
-	case op.GetKind() == "start" && op.GetTarget() != "":
-		return "starting on " + op.GetTarget()
-	case op.GetKind() == "stop" && op.GetSource() != "":
-		return "stopping on " + op.GetSource()
-	case op.GetKind() == "delete":
-		return "removing its disks"
-	case op.GetKind() == "adopt":
-		return "being adopted on " + op.GetTarget()
-	case op.GetKind() == "release":
-		return "being released on " + op.GetSource()
-	}
-	return op.GetKind()
+	return cmp.Or(op.GetDoing(), op.GetKind())
 }
 
 // transfer is the state of a running migration in words. Disks that are copied are told apart from the memory.

@@ -27,7 +27,7 @@ func (o *Operations) commandOf(first *First) state.Command {
 			{Table: state.Operations, ID: op.ID},
 		}, first.Read...),
 		VMs: []model.VM{first.VM}, Operations: []operation.Operation{*op},
-		Events: []model.Event{EventOf(*op, op.Caller, "vm."+string(op.Kind), beginText(*op))},
+		Events: []model.Event{EventOf(*op, op.Caller, "vm."+string(op.Kind), op.Begun())},
 	}
 	if command.Key == "" {
 		command.Key = op.ID

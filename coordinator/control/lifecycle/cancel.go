@@ -27,10 +27,10 @@ func (o *Operations) CancelOperation(ctx context.Context, id, caller string) (op
 				Code: lead.Conflict, Subject: "operation/" + id, Operation: id,
 				Message: fmt.Sprintf("operation %s has ended already (%s)", id, op.Result), NextStep: "nothing is left to cancel",
 			}
-		case op.Kind == operation.Stop:
+		case op.Kind.Bound() != operation.Bound{}:
+			bound := op.Kind.Bound()
 			return op, &lead.Error{
-				Code: lead.Conflict, Subject: "operation/" + id, Operation: id,
-				Message: "a stop cannot be taken back once the guest was asked", NextStep: "start the VM again when it has stopped",
+				Code: lead.Conflict, Subject: "operation/" + id, Operation: id, Message: bound.Why, NextStep: bound.NextStep,
 			}
 		}
 		op.Cancel = true

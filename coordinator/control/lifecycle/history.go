@@ -16,29 +16,6 @@ func EventOf(op operation.Operation, caller, kind, message string) model.Event {
 	}
 }
 
-func beginText(op operation.Operation) string {
-	switch op.Kind {
-	case operation.Start:
-		if op.Phase == operation.Queued {
-			return fmt.Sprintf("is to start on %s, and %s", op.TargetName, op.Message)
-		}
-		return "starts on " + op.TargetName
-	case operation.Stop:
-		return "stops on " + op.SourceName
-	case operation.Delete:
-		return "is deleted: " + op.SourceName + " removes its volumes"
-	case operation.Adopt:
-		return "is adopted on " + op.TargetName
-	case operation.Release:
-		return "is released on " + op.SourceName
-	default:
-		if op.CopyStorage {
-			return fmt.Sprintf("migrates from %s to %s with its disks", op.SourceName, op.TargetName)
-		}
-		return fmt.Sprintf("migrates from %s to %s", op.SourceName, op.TargetName)
-	}
-}
-
 // eventsOf tells the history of one committed step.
 func eventsOf(before operation.Operation, next operation.Next) []model.Event {
 	op := next.Operation
@@ -65,7 +42,7 @@ func eventsOf(before operation.Operation, next operation.Next) []model.Event {
 		return add("vm.kept", fmt.Sprintf("the copy on %s is the VM; the other node refuses it for good", keptNode(op)))
 	case op.Phase == operation.Judging && before.Phase != operation.Judging:
 		return add("vm.judging", "the end of the last order is in doubt: asking the nodes")
-	case op.Phase == operation.Clearing && op.Kind != operation.Delete:
+	case op.Phase == operation.Clearing && before.Phase != operation.Clearing:
 		return add("vm.clearing", fmt.Sprintf("%s removes volumes that are of no use any more", clearingNode(op)))
 	default:
 		return nil
@@ -90,27 +67,5 @@ func endEvent(op operation.Operation) (kind, message string) {
 	if op.Result == operation.Failed {
 		return fmt.Sprintf("vm.%s-failed", op.Kind), op.Message
 	}
-	switch op.Kind {
-	case operation.Start:
-		return "vm.started", "runs on " + op.TargetName
-	case operation.Stop:
-		return "vm.stopped", "stopped on " + op.SourceName
-	case operation.Delete:
-		return "vm.deleted", "deleted; its volumes are gone"
-	case operation.Adopt:
-		if op.Source != "" {
-			return "vm.moved-elsewhere", fmt.Sprintf(
-				"was moved from %s to %s by somebody else; epoch %d from now on", op.SourceName, op.TargetName, op.Epoch,
-			)
-		}
-		return "vm.adopted", fmt.Sprintf("Berth has it on %s from now on, under epoch %d", op.TargetName, op.Epoch)
-	case operation.Release:
-		return "vm.released", "forgotten; its domain runs on, on " + op.SourceName
-	default:
-		text := fmt.Sprintf("runs on %s, from %s, after %s", op.TargetName, op.SourceName, op.EndedAt.Sub(op.CreatedAt).Round(time.Millisecond))
-		if op.Migration != nil && op.Migration.Downtime != nil {
-			text += fmt.Sprintf("; downtime %s", op.Migration.Downtime.Round(time.Millisecond))
-		}
-		return "vm.migrated", text
-	}
+	return op.Ended()
 }

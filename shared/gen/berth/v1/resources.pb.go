@@ -3210,7 +3210,7 @@ func (x *Disk) GetVolume() string {
 type Operation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // start, stop, migrate
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // start, stop, migrate ...
 	Vm            string                 `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
 	VmId          string                 `protobuf:"bytes,4,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
 	Caller        string                 `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -3232,6 +3232,7 @@ type Operation struct {
 	Views         []*CopyView            `protobuf:"bytes,21,rep,name=views,proto3" json:"views,omitempty"`                                 // of a parked one, and of any one that is asked for by itself: what the nodes show now
 	Resolution    string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
 	ResolvedBy    string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
+	Doing         string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"` // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3423,6 +3424,13 @@ func (x *Operation) GetResolution() string {
 func (x *Operation) GetResolvedBy() string {
 	if x != nil {
 		return x.ResolvedBy
+	}
+	return ""
+}
+
+func (x *Operation) GetDoing() string {
+	if x != nil {
+		return x.Doing
 	}
 	return ""
 }
@@ -5367,7 +5375,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xf8\x05\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x8e\x06\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -5398,7 +5406,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"resolution\x18\x16 \x01(\tR\n" +
 	"resolution\x12\x1f\n" +
 	"\vresolved_by\x18\x17 \x01(\tR\n" +
-	"resolvedBy\"\xc6\x04\n" +
+	"resolvedBy\x12\x14\n" +
+	"\x05doing\x18\x18 \x01(\tR\x05doing\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +

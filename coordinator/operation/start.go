@@ -1,0 +1,140 @@
+package operation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+)
+
+// kindStart starts a VM on the node that a decision has found, or on the next one.
+var kindStart = kind{
+	name: Start,
+	phases: map[Phase]phase{
+		Dispatched: {node: atTarget, order: startOrder, answered: startAnswered},
+		Clearing: {
+			node: atLeftover, order: clearTarget, answered: clearAnswered, off: clearOff, overdue: clearStartOverdue,
+			soon: true, explained: true,
+		},
+	},
+	judge:     judgeStart,
+	cleared:   func(t *transition) { t.startFailed(t.Operation.Code, t.Operation.Message) },
+	reserves:  true,
+	brings:    true,
+	meanwhile: Starting,
+	begun: func(op *Operation) string {
+		if op.Phase == Queued {
+			return fmt.Sprintf("is to start on %s, and %s", op.TargetName, op.Message)
+		}
+		return "starts on " + op.TargetName
+	},
+	doing: func(op *Operation) string {
+		switch op.Phase {
+		case Queued:
+			return fmt.Sprintf("to start on %s; %s", op.TargetName, op.Message)
+		case Placing:
+			return "looking for another node"
+		default:
+			return "starting on " + op.TargetName
+		}
+	},
+	ended: func(op *Operation) (event, text string) { return "vm.started", "runs on " + op.TargetName },
+}
+
+func startOrder(op *Operation, vm *model.VM) Order {
+	order := Order{Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent}
+	if op.Spec != nil {
+		order.Spec = *op.Spec
+	}
+	return order
+}
+
+func startAnswered(t *transition, answer Answer) bool {
+	t.noteAnswer(answer)
+	switch answer.Outcome {
+	case OutcomeDone:
+		t.started()
+	case OutcomeAmbiguous:
+		t.enter(Judging)
+	default:
+		t.startFailed(answer.Code, answer.Error)
+	}
+	return true
+}
+
+func (t *transition) started() {
+	t.hold(t.Operation.Target, t.Operation.Epoch)
+	t.VM.StartedAt = t.at
+	t.VM.Sticky = slices.Clone(t.Operation.Sticky) // replaces the earlier copies, even if there are none now
+	if t.Operation.MakesHome {
+		t.VM.Home = t.Operation.Target
+	}
+	t.VM.Desired = model.Running
+	t.VM.CPU, t.VM.PassedCPU = t.Operation.CPU, t.Operation.PassedCPU
+	t.made()
+	t.end(Done, "")
+}
+
+// permanent names the failures that another node would only repeat.
+func permanent(code ErrorCode) bool {
+	return slices.Contains([]ErrorCode{InvalidXML, Exists, StaleEpoch}, code)
+}
+
+func (t *transition) startFailed(code ErrorCode, message string) {
+	op := &t.Operation
+	op.Excluded = append(op.Excluded, op.Target)
+	switch {
+	case permanent(code), op.Pinned != "", op.Cancel, op.Attempt >= MaxAttempts:
+		t.notStarted()
+		t.end(Failed, message)
+	default:
+		op.Message, op.Code = message, NoError
+		op.Target, op.TargetName, op.Leftover, op.Volumes = "", "", "", nil
+		t.enter(Placing)
+	}
+}
+
+// notStarted is the state that a VM should have after a failed start. A VM that Berth itself restarts should still run.
+func (t *transition) notStarted() {
+	if !t.Operation.Restart || t.Operation.Cancel {
+		t.VM.Desired = model.Stopped
+	}
+}
+
+func judgeStart(t *transition, _, seen Observation) bool {
+	switch {
+	case seen.State.Holds() && seen.Epoch == t.Operation.Epoch:
+		t.started()
+	case !seen.State.Holds():
+		t.startUndone(NoError, "the start ended unseen and the node does not run it")
+	default:
+		t.startUndone(Exists, fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))
+	}
+	return true
+}
+
+// startUndone fails a start after which volumes may be left.
+func (t *transition) startUndone(code ErrorCode, message string) {
+	if len(t.Operation.Volumes) == 0 {
+		t.startFailed(code, message)
+		return
+	}
+	t.Operation.Code, t.Operation.Message = code, message
+	t.clear(t.Operation.Target)
+}
+
+func clearTarget(op *Operation, _ *model.VM) Order {
+	return Order{Action: ActClear, Epoch: op.Epoch, Volumes: op.Volumes}
+}
+
+// clearStartOverdue places the VM anew when the node of the last try is silent. If the volumes are shared it waits, because that
+// node might remove them after the next node has made them again.
+func clearStartOverdue(t *transition, waited time.Duration) bool {
+	op := &t.Operation
+	if waited < DiscardPatience || !op.Cancel && slices.ContainsFunc(op.Volumes, isShared) {
+		return false
+	}
+	t.clearedInVain(silent)
+	return true
+}
