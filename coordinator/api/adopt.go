@@ -89,8 +89,8 @@ func (s *vmCalls) ReleaseVM(
 		}
 		return nil, refusal.NotFound("vm", ref)
 	}
-	wanted := lifecycle.ReleaseVM{VM: vm.ID, RequestID: key, Caller: gate.CallerOf(ctx).String()}
-	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ReleaseVM(ctx, wanted) })
+	wanted := lifecycle.ActOnVM{Kind: operation.Release, VM: vm.ID, RequestID: key, Caller: gate.CallerOf(ctx).String()}
+	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}

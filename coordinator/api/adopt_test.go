@@ -47,11 +47,11 @@ func TestAdoptAndRelease(t *testing.T) {
 	wantRefusal(t, err, rpc.NotFound, "vdc/shop")
 
 	m.addVM(model.VM{ID: "u1", Name: "db", Holder: "n1", Epoch: 1})
-	m.control.release = func(request lifecycle.ReleaseVM) (operation.Operation, error) {
-		return operation.Operation{ID: "o2", Kind: operation.Release, VMName: request.VM, Caller: request.Caller}, nil
+	m.control.act = func(request lifecycle.ActOnVM) (operation.Operation, error) {
+		return operation.Operation{ID: "o2", Kind: request.Kind, VMName: request.VM, Caller: request.Caller}, nil
 	}
 	released, err := client.ReleaseVM(ctx, connect.NewRequest(&berthv1.ReleaseVMRequest{Vm: "db"}))
-	if err != nil || released.Msg.GetOperation().GetVm() != "u1" || released.Msg.GetOperation().GetCaller() != "operator/alice" {
+	if err != nil || released.Msg.GetOperation().GetKind() != "release" || released.Msg.GetOperation().GetVm() != "u1" || released.Msg.GetOperation().GetCaller() != "operator/alice" {
 		t.Errorf("got %v, %v", released, err)
 	}
 	_, err = client.ReleaseVM(ctx, connect.NewRequest(&berthv1.ReleaseVMRequest{Vm: "nobody"}))

@@ -370,7 +370,7 @@ func (m *coordinator) update(op operation.Operation) {
 type fakeControl struct {
 	add       func(lifecycle.AddVM) (lifecycle.Added, error)
 	start     func(lifecycle.StartVM) (lifecycle.Started, error)
-	stop      func(lifecycle.StopVM) (operation.Operation, error)
+	act       func(lifecycle.ActOnVM) (operation.Operation, error)
 	migrate   func(lifecycle.MigrateVM) (lifecycle.Migration, error)
 	cancelled string
 
@@ -394,16 +394,11 @@ type fakeControl struct {
 	held         map[string]evidence.FenceVerdict // by node ID, as the next
 	contradicted map[string]string
 	adopt        func(adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
-	release      func(lifecycle.ReleaseVM) (operation.Operation, error)
 	resolve      func(lifecycle.ResolveOperation) (operation.Operation, error)
 }
 
 func (f *fakeControl) AdoptVMs(_ context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error) {
 	return f.adopt(request)
-}
-
-func (f *fakeControl) ReleaseVM(_ context.Context, request lifecycle.ReleaseVM) (operation.Operation, error) {
-	return f.release(request)
 }
 
 func (f *fakeControl) ResolveOperation(_ context.Context, request lifecycle.ResolveOperation) (operation.Operation, error) {
@@ -490,8 +485,8 @@ func (f *fakeControl) StartVM(_ context.Context, request lifecycle.StartVM) (lif
 	return f.start(request)
 }
 
-func (f *fakeControl) StopVM(_ context.Context, request lifecycle.StopVM) (operation.Operation, error) {
-	return f.stop(request)
+func (f *fakeControl) ActOnVM(_ context.Context, request lifecycle.ActOnVM) (operation.Operation, error) {
+	return f.act(request)
 }
 
 func (f *fakeControl) MigrateVM(_ context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error) {

@@ -29,12 +29,11 @@ type Control interface {
 
 	AddVM(ctx context.Context, request lifecycle.AddVM) (lifecycle.Added, error)
 	StartVM(ctx context.Context, request lifecycle.StartVM) (lifecycle.Started, error)
-	StopVM(ctx context.Context, request lifecycle.StopVM) (operation.Operation, error)
+	ActOnVM(ctx context.Context, request lifecycle.ActOnVM) (operation.Operation, error)
 	MigrateVM(ctx context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
 	ResolveOperation(ctx context.Context, request lifecycle.ResolveOperation) (operation.Operation, error)
 	AdoptVMs(ctx context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
-	ReleaseVM(ctx context.Context, request lifecycle.ReleaseVM) (operation.Operation, error)
 
 	StartVMs(ctx context.Context, request lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
 	DrainNode(ctx context.Context, request plans.DrainNode) (plans.Drained, error)

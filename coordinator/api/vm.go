@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -150,11 +151,12 @@ func (s *vmCalls) StopVM(
 	if err != nil {
 		return nil, err
 	}
-	wanted := lifecycle.StopVM{
-		VM: vm.ID, Force: message.GetForce(), Grace: time.Duration(seconds * float64(time.Second)),
+	grace := time.Duration(seconds * float64(time.Second))
+	wanted := lifecycle.ActOnVM{
+		Kind: operation.Stop, VM: vm.ID, Force: message.GetForce(), Grace: cmp.Or(grace, lifecycle.DefaultGrace),
 		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 	}
-	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.StopVM(ctx, wanted) })
+	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}

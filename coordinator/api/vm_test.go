@@ -185,8 +185,8 @@ func TestVMs(t *testing.T) {
 	})
 
 	t.Run("are stopped and migrated by control", func(t *testing.T) {
-		m.control.stop = func(request lifecycle.StopVM) (operation.Operation, error) {
-			if request.VM != "v1" || request.Grace.Seconds() != 1.5 || request.Caller != "operator/alice" {
+		m.control.act = func(request lifecycle.ActOnVM) (operation.Operation, error) {
+			if request.Kind != operation.Stop || request.VM != "v1" || request.Grace.Seconds() != 1.5 || request.Caller != "operator/alice" {
 				t.Errorf("control was asked %+v", request)
 			}
 			return operation.Operation{ID: "o1", Kind: operation.Stop}, nil

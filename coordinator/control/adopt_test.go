@@ -397,7 +397,7 @@ func TestReleaseVM(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		vm := w.on("n1", "web1", 1)
-		op, err := w.ReleaseVM(t.Context(), lifecycle.ReleaseVM{VM: vm.ID, RequestID: "r", Caller: "operator/test"})
+		op, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Release, VM: vm.ID, RequestID: "r", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +412,7 @@ func TestReleaseVM(t *testing.T) {
 		if events := w.told("vm.released"); len(events) != 1 {
 			t.Errorf("told %+v", events)
 		}
-		if again, err := w.ReleaseVM(t.Context(), lifecycle.ReleaseVM{VM: vm.ID, RequestID: "r"}); err != nil || again.ID != op.ID {
+		if again, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Release, VM: vm.ID, RequestID: "r"}); err != nil || again.ID != op.ID {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
 		// And back: its epochs go on.
@@ -424,11 +424,11 @@ func TestReleaseVM(t *testing.T) {
 		if back := w.vm("web1"); back.Epoch != 2 || back.Holder != "n1" {
 			t.Errorf("back: %+v", back)
 		}
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		_, err = w.ReleaseVM(t.Context(), lifecycle.ReleaseVM{VM: vm.ID})
+		_, err = w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Release, VM: vm.ID})
 		refusedAs(t, "stopped", err, lead.Conflict, "does not run")
 		wantNext(t, err, "berth vm delete web1")
 	})

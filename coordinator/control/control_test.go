@@ -533,7 +533,7 @@ func TestStartStopMigrate(t *testing.T) {
 		if op.Result != operation.Done || after.Holder != moved.Operation.Target || after.Epoch <= vm.Epoch {
 			t.Fatalf("migration %+v, vm %+v", op, after)
 		}
-		stopped, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID, RequestID: "s", Caller: "operator/test"})
+		stopped, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "s", Caller: "operator/test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -855,7 +855,7 @@ func TestACancelledMigrationLeavesTheVMWhereItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); !isCode(err, lead.Busy) {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); !isCode(err, lead.Busy) {
 			t.Errorf("a stop during the migration: %v", err)
 		}
 		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, "operator/test"); err != nil {

@@ -22,7 +22,7 @@ func TestADeletedVMTakesItsVolumesAlong(t *testing.T) {
 		vm := w.began("p-fast")
 		_, err := w.DeleteVM(t.Context(), lifecycle.DeleteVM{VM: vm.ID})
 		refusedAs(t, "while it runs", err, lead.Conflict, "is not stopped")
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -111,7 +111,7 @@ func TestTheSeedGoesWithItsVM(t *testing.T) {
 			t.Error("the target cannot write the seed: it has no user data")
 		}
 		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

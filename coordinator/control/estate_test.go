@@ -172,7 +172,7 @@ func TestResidentsAreThoseOfTheStart(t *testing.T) {
 		if nodes := w.winners(guest("web2", "acme", 10)); !slices.Equal(nodes, []string{moved.Operation.Target}) {
 			t.Errorf("web1 went on to %s; web2 goes to %v", moved.Operation.Target, nodes)
 		}
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: w.vm("web1").ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: w.vm("web1").ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -208,7 +208,7 @@ func TestAStickyKeyBringsAVMBack(t *testing.T) {
 		}
 		stop := func() {
 			t.Helper()
-			if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: w.vm("web1").ID}); err != nil {
+			if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: w.vm("web1").ID}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

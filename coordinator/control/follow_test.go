@@ -59,7 +59,7 @@ func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 		); len(refused) != 1 || refused[0].node != "n1" || refused[0].task.Refuse.Epoch != 1 {
 			t.Errorf("refused by %+v", refused)
 		}
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: before.ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: before.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -133,7 +133,7 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 			w.agents.mu.Lock()
 			w.agents.script = func(operation.Order) *operation.Answer { return nil }
 			w.agents.mu.Unlock()
-			if _, err := w.StopVM(w.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+			if _, err := w.ActOnVM(w.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 				w.Fatal(err)
 			}
 			w.facts.change("n1", without(vm.ID))

@@ -71,7 +71,7 @@ func TestAnImageInSeveralPoolsLetsItsVMsSpread(t *testing.T) {
 		for i := range 4 {
 			vm := w.vm(fmt.Sprint("web", i))
 			w.show(vm)
-			if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+			if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -81,14 +81,14 @@ func TestAVMThatStoppedBesideBerth(t *testing.T) {
 		if events := w.told("vm.stopped-out-of-band"); len(events) != 1 || w.vm("web1").Condition.Text != want {
 			t.Errorf("told %+v, condition %q", events, w.vm("web1").Condition.Text)
 		}
-		op, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID, RequestID: "off", Caller: "operator/test"})
+		op, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "off", Caller: "operator/test"})
 		if err != nil || op.Result != operation.Done || op.Live() {
 			t.Fatalf("left off: %+v, %v", op, err)
 		}
 		if after = w.vm("web1"); after.Desired != model.Stopped || after.Condition.Text != "" || after.Operation != "" {
 			t.Errorf("vm %+v", after)
 		}
-		if again, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID, RequestID: "off", Caller: "operator/test"}); err != nil || again.ID != op.ID {
+		if again, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "off", Caller: "operator/test"}); err != nil || again.ID != op.ID {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
 		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"}); err != nil {

@@ -199,7 +199,7 @@ func TestAProposalThatIsOutOfDateGoes(t *testing.T) {
 		if now := w.plans(model.PlanBalance); len(now) != 1 || now[0].ID != mine.ID {
 			t.Fatalf("the loop did not leave the proposal alone: %+v", now)
 		}
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: mine.Moves[0].VM}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: mine.Moves[0].VM}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

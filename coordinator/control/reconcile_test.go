@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
 
@@ -37,7 +38,7 @@ func TestARestoredStateIsComparedWithTheNodesFirst(t *testing.T) {
 		if _, err := w.start("new"); !isCode(err, lead.Unavailable) {
 			t.Errorf("a start while a node is away: %v", err)
 		}
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: same.ID}); !isCode(err, lead.Unavailable) {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: same.ID}); !isCode(err, lead.Unavailable) {
 			t.Errorf("a stop while a node is away: %v", err)
 		}
 		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Up })

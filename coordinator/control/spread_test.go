@@ -102,7 +102,7 @@ func TestAVMComesBackToItsLastNodeUnlessThatCannotTakeIt(t *testing.T) {
 		w.must(small("web1"))
 		synctest.Wait()
 		last := w.vm("web1").Holder
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: w.vm("web1").ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: w.vm("web1").ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -229,7 +229,7 @@ func TestAConsoleIsOfAVMThatRuns(t *testing.T) {
 		if errors.As(err, &refused); !strings.Contains(refused.NextStep, "--force") {
 			t.Errorf("next: %s", refused.NextStep)
 		}
-		if _, err := w.StopVM(t.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

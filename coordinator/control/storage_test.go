@@ -73,7 +73,7 @@ func (w *world) began(pool string) model.VM {
 func (w *world) halted(pool string) model.VM {
 	w.Helper()
 	vm := w.began(pool)
-	if _, err := w.StopVM(w.Context(), lifecycle.StopVM{VM: vm.ID}); err != nil {
+	if _, err := w.ActOnVM(w.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID}); err != nil {
 		w.Fatal(err)
 	}
 	synctest.Wait()

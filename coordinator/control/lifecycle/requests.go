@@ -40,11 +40,12 @@ type Started struct {
 	VM        model.VM
 }
 
-// StopVM asks for a VM to be shut down.
-type StopVM struct {
-	VM        string        // ID
-	Force     bool          // power off at once
-	Grace     time.Duration // before the guest is powered off; 0 means DefaultGrace
+// ActOnVM asks for something to be done to a VM on the node that has it.
+type ActOnVM struct {
+	Kind      operation.Kind // Stop, Release
+	VM        string         // ID
+	Force     bool           // Stop: power off at once
+	Grace     time.Duration  // Stop: before the guest is powered off
 	RequestID string
 	Caller    string
 }

@@ -1,0 +1,104 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"berth/coordinator/control/lead"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+)
+
+// ActOnVM commits the begin of an operation that the node which has the VM carries out as it is asked, without a decision. It
+// returns once that is done; the operation tells how it ends.
+func (l *Lifecycle) ActOnVM(ctx context.Context, request ActOnVM) (op operation.Operation, err error) {
+	err = lead.Again(ctx, "vm/"+request.VM, func() (again lead.Retry, err error) {
+		snapshot := l.Store.Snapshot()
+		if before, repeated := OperationOf(snapshot, request.RequestID); repeated {
+			op = before
+			return lead.Decided, nil
+		}
+		first, err := l.actOn(snapshot, request)
+		if err != nil {
+			return lead.Decided, err
+		}
+		begun, again, err := l.BeginOperation(ctx, first)
+		op = begun.Operation
+		return again, err
+	})
+	return op, err
+}
+
+// actOn makes the first record.
+func (l *Lifecycle) actOn(snapshot *state.Snapshot, request ActOnVM) (First, error) {
+	vm, err := l.free(snapshot, request.VM)
+	if err != nil {
+		return First{}, err
+	}
+	at, revision := l.Now(), vm.Revision
+	op := operation.Operation{
+		ID: l.NewID(), Kind: request.Kind, Caller: request.Caller, Request: request.RequestID, VM: vm.ID, VMName: vm.Name,
+		Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), Epoch: vm.Epoch,
+		Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: request.Force, Grace: request.Grace, CreatedAt: at, UpdatedAt: at,
+	}
+	switch {
+	case vm.Holder != "":
+		vm.Operation = op.ID
+	case request.Kind.Stops() && vm.Desired == model.Running:
+		leaveOff(&op, &vm, lead.NodeName(snapshot, vm.LastNode))
+	case request.Kind.Forgets():
+		return First{}, notRunning(vm, "'berth vm delete %s' forgets a VM that does not run")
+	default:
+		return First{}, notRunning(vm, startIt)
+	}
+	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision}, nil
+}
+
+// leaveOff has a VM that was stopped by somebody else stay off. There is nothing to be done on any node: the operation has ended
+// when it begins.
+func leaveOff(op *operation.Operation, vm *model.VM, lastNode string) {
+	op.Source, op.SourceName = vm.LastNode, lastNode
+	op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, op.UpdatedAt
+	op.Evidence = []string{"no node had it any more: it is left off"}
+	vm.Desired, vm.Condition = model.Stopped, model.Condition{}
+}
+
+// free is a VM that no operation works on.
+func (l *Lifecycle) free(snapshot *state.Snapshot, id string) (model.VM, error) {
+	if !l.Leading() {
+		return model.VM{}, lead.ErrNotLeading
+	}
+	if err := lead.Quarantined(snapshot); err != nil {
+		return model.VM{}, err
+	}
+	vm, exists := snapshot.VM(id)
+	switch {
+	case !exists:
+		return vm, &lead.Error{
+			Code: lead.NotFound, Subject: "vm/" + id, Message: fmt.Sprintf("there is no VM %q", id), NextStep: "see 'berth vm list'",
+		}
+	case vm.Operation != "":
+		return vm, lead.VMBusy(snapshot, vm)
+	}
+	return vm, nil
+}
+
+// held is a VM that some node holds and no operation works on.
+func (l *Lifecycle) held(snapshot *state.Snapshot, id string) (model.VM, error) {
+	vm, err := l.free(snapshot, id)
+	if err == nil && vm.Holder == "" {
+		err = notRunning(vm, startIt)
+	}
+	return vm, err
+}
+
+const startIt = "start it with 'berth vm start %s'"
+
+// notRunning refuses what needs a VM that runs. The next step has a place for the VM's name.
+func notRunning(vm model.VM, nextStep string) error {
+	return &lead.Error{
+		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("VM %q does not run", vm.Name),
+		NextStep: fmt.Sprintf(nextStep, vm.Name),
+	}
+}
