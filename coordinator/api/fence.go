@@ -18,14 +18,22 @@ import (
 )
 
 // setFence gives a node the fence device that a request names, and says so without its secrets. Where the mask of a secret is
-// given back, the secret stays.
-func setFence(node *model.Node, message *berthv1.SetNodeRequest) ([]string, error) {
+// given back, the secret stays. No two nodes may have one target: what proves that the one is off would be true of the other.
+func setFence(node *model.Node, others []model.Node, message *berthv1.SetNodeRequest) ([]string, error) {
 	if message.GetFence() == nil {
 		return nil, nil
 	}
 	device := wire.FenceDeviceFrom(message.GetFence()).Unmasked(node.Fence)
 	if err := model.ValidateFenceDevice(device); err != nil {
-		return nil, err
+		return nil, refusal.Invalid("node/"+node.Name, "see 'berth node set --help'", err)
+	}
+	at := slices.IndexFunc(others, func(other model.Node) bool { return other.ID != node.ID && other.Fence.SameTarget(device) })
+	if at >= 0 {
+		return nil, refusal.New(
+			rpc.Conflict, "node/"+node.Name, "give each node the address of its own management board, or its own plug",
+			"%s with these arguments switches off node %s: proof that the one is off would be taken for proof of the other",
+			device.Program, others[at].Name,
+		)
 	}
 	if node.Fence.Method == model.FenceWatchdog && device.Method != model.FenceWatchdog {
 		node.Watchdog = 0 // it is told to disarm it: from now on its silence proves nothing

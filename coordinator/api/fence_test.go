@@ -64,6 +64,29 @@ func TestFenceDevices(t *testing.T) {
 		t.Log(name)
 		wantRefusal(t, err, rpc.Invalid, "node/hv1")
 	}
+	// What proves that one machine is off must not be taken for proof of another: swapped or copied addresses are refused.
+	m.addNode("n2", "hv2")
+	second := func(device *berthv1.FenceDevice) error {
+		_, err := client.SetNode(ctx, connect.NewRequest(&berthv1.SetNodeRequest{Node: "hv2", Fence: device}))
+		return err
+	}
+	same := ipmi("another")
+	same.Arguments["ip"], same.Arguments["username"], same.Arguments["power_timeout"], same.TimeoutSeconds = "10.0.0.10", "bo", "9", 0
+	wantRefusal(t, second(same), rpc.Conflict, "node/hv2")
+	same.Arguments["ip"] = "10.0.0.11"
+	if err := second(same); err != nil {
+		t.Errorf("a device of its own: %v", err)
+	}
+	strip := func(plug string) *berthv1.FenceDevice {
+		return &berthv1.FenceDevice{Method: "command", Program: "fence_apc", Arguments: map[string]string{"ip": "10.0.0.50", "plug": plug}}
+	}
+	if _, err := set(strip("1")); err != nil {
+		t.Error(err)
+	}
+	wantRefusal(t, second(strip("1")), rpc.Conflict, "node/hv2")
+	if err := second(strip("2")); err != nil {
+		t.Errorf("another plug of the same strip: %v", err)
+	}
 	if node, err = set(&berthv1.FenceDevice{}); err != nil || node.GetFence() != nil {
 		t.Errorf("taken away: %v, %v", node.GetFence(), err)
 	}

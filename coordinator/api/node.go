@@ -117,9 +117,9 @@ func (s *nodeCalls) SetNode(
 			return state.Command{}, refusal.Unsound(subject, fmt.Sprintf("see 'berth key list cluster/%s'", inside.Name), err)
 		}
 		traits := setTraits(&node, message)
-		fence, err := setFence(&node, message)
+		fence, err := setFence(&node, p.Nodes(), message)
 		if err != nil {
-			return state.Command{}, refusal.Invalid(subject, "see 'berth node set --help'", err)
+			return state.Command{}, err
 		}
 		said = slices.Concat(said, moved, keys, traits, fence)
 		if len(said) == 0 {

@@ -83,6 +83,25 @@ func (d FenceDevice) Unmasked(known FenceDevice) FenceDevice {
 	return d
 }
 
+// aside are arguments of fence agents that do not say which machine is switched off: who asks, and how patiently.
+var aside = []string{"username", "login", "lanplus", "cipher", "privlvl", "auth", "verbose", "quiet", "delay", "retry_on", "method"}
+
+// SameTarget tells whether two devices switch off the same machine, as far as their arguments say: they differ at most in
+// who asks and how.
+func (d FenceDevice) SameTarget(other FenceDevice) bool {
+	return d.Method == FenceCommand && other.Method == FenceCommand && d.Program == other.Program && maps.Equal(d.target(), other.target())
+}
+
+// target are the arguments that say which machine is switched off.
+func (d FenceDevice) target() map[string]string {
+	target := maps.Clone(d.Arguments)
+	maps.DeleteFunc(target, func(name, _ string) bool {
+		return Secret(name) || slices.Contains(aside, name) || strings.HasSuffix(name, "_timeout") ||
+			slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+	})
+	return target
+}
+
 var (
 	fenceProgram  = regexp.MustCompile(`^fence_[A-Za-z0-9][A-Za-z0-9._-]{0,57}$`)
 	fenceArgument = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
