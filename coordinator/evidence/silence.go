@@ -77,7 +77,8 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 func massSilence(nodes []Silence) string {
 	silent, all := 0, 0
 	for i := range nodes {
-		if nodes[i].Node.Maintenance {
+		node := &nodes[i].Node
+		if node.Maintenance || node.Fenced() && node.Fencing.Method == model.FenceManual {
 			continue
 		}
 		all++

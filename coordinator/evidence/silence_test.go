@@ -149,6 +149,15 @@ func TestMostNodesSilentAtOnceIsTheNetworksFault(t *testing.T) {
 	if n := asked(Fencing(time.Hour, nodes)); n != 0 {
 		t.Errorf("after three of ten were fenced, %d more are", n)
 	}
+	for i := range 3 {
+		nodes[i].Node.Fencing.Method = model.FenceManual // somebody has seen what is wrong with them
+	}
+	if n := asked(Fencing(time.Hour, nodes)); n != 1 {
+		t.Errorf("after three of ten were seen to be off, %d are fenced, want the fourth", n)
+	}
+	for i := range 3 {
+		nodes[i].Node.Fencing.Method = model.FenceCommand
+	}
 	nodes[0].Node.Maintenance = true // somebody knows that this one is off
 	nodes[1].Node.Maintenance = true
 	if n := asked(Fencing(time.Hour, nodes)); n != 1 {
@@ -172,7 +181,10 @@ func TestFencingNeverActsOnDoubt(t *testing.T) {
 				Fence: model.FenceDevice{Method: []model.FenceMethod{
 					model.FenceNone, model.FenceCommand, model.FenceManual, model.FenceWatchdog,
 				}[r.IntN(4)]},
-				Fencing: model.Fencing{Phase: []model.FencingPhase{"", model.FencingAsked, model.FencingFailed, model.FencingProven}[r.IntN(4)]},
+				Fencing: model.Fencing{
+					Phase:  []model.FencingPhase{"", model.FencingAsked, model.FencingFailed, model.FencingProven}[r.IntN(4)],
+					Method: []model.FenceMethod{model.FenceCommand, model.FenceManual}[r.IntN(2)],
+				},
 			}
 			one.Liveness = []model.Liveness{
 				model.Up, model.Up, model.Up, model.Up, model.Up, model.Up, model.Suspect, model.Degraded, model.Unreachable, model.Unreachable,
@@ -183,7 +195,8 @@ func TestFencingNeverActsOnDoubt(t *testing.T) {
 			if r.IntN(2) == 0 {
 				one.HA = []string{"vm"}
 			}
-			if !one.Node.Maintenance {
+			seen := one.Node.Fenced() && one.Node.Fencing.Method == model.FenceManual
+			if !one.Node.Maintenance && !seen {
 				all++
 				if one.Liveness == model.Unreachable || one.Liveness == model.Suspect {
 					silent++

@@ -17,7 +17,7 @@ type nodeFake struct {
 	getNode     func(*berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error)
 	setNode     func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error)
 	maintenance func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error)
-	fenceNode   func(*berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error)
+	OnFenceNode func(*berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error)
 	removeNode  func(*berthv1.RemoveNodeRequest) (*berthv1.RemoveNodeResponse, error)
 	OnDrainNode func(*berthv1.DrainNodeRequest) (*berthv1.DrainNodeResponse, error)
 	undrainNode func(*berthv1.UndrainNodeRequest) (*berthv1.UndrainNodeResponse, error)
@@ -28,7 +28,7 @@ func (f *nodeFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceGetNodeProcedure, &f.getNode)
 	unary(l, berthv1connect.BerthServiceSetNodeProcedure, &f.setNode)
 	unary(l, berthv1connect.BerthServiceSetNodeMaintenanceProcedure, &f.maintenance)
-	unary(l, berthv1connect.BerthServiceFenceNodeProcedure, &f.fenceNode)
+	unary(l, berthv1connect.BerthServiceFenceNodeProcedure, &f.OnFenceNode)
 	unary(l, berthv1connect.BerthServiceRemoveNodeProcedure, &f.removeNode)
 	unary(l, berthv1connect.BerthServiceDrainNodeProcedure, &f.OnDrainNode)
 	unary(l, berthv1connect.BerthServiceUndrainNodeProcedure, &f.undrainNode)
@@ -55,7 +55,7 @@ func cannedNodeAnswers() nodeFake {
 		maintenance: func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error) {
 			return &berthv1.SetNodeMaintenanceResponse{SchemaVersion: "1", Node: cannedNodes()[0]}, nil
 		},
-		fenceNode: func(r *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
+		OnFenceNode: func(r *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
 			node := cannedNodes()[2]
 			if r.GetCheck() {
 				return &berthv1.FenceNodeResponse{SchemaVersion: "1", Node: node, Power: "on"}, nil

@@ -116,24 +116,35 @@ func fencingPhrase(a *term.App, fencing *berthv1.Fencing) string {
 
 func fenceCommand(a *term.App) *cobra.Command {
 	var request berthv1.FenceNodeRequest
+	var label string
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "fence NODE", Short: "Prove that a silent node is off, so that its VMs may run elsewhere", Args: term.Arguments(1, "NODE"),
+		Use: "fence [NODE]", Short: "Prove that a silent node is off, so that its VMs may run elsewhere", Args: term.Arguments(0, "NODE"),
 		Long: `Prove that a silent node is off, so that its VMs may run elsewhere: its fence device switches it off and says so, or you
 say that it is off. From then on none of its VMs counts as running there; those with --ha are restarted on other nodes.
-The node counts again when it has booted anew.
+The node counts again when it has booted anew. With --label all nodes of that label are proven off, a rack for instance;
+none is if one of them still answers.
 
 Only say --confirmed-off of a machine whose power you have seen to be off: a VM that runs on there and elsewhere as well
 writes its disks twice. --check switches nothing: it asks the device whether the node is on.`,
 		Example: `  berth node fence node2
   berth node fence node2 --check
-  berth node fence node2 --confirmed-off --yes`,
+  berth node fence node2 --confirmed-off --yes
+  berth node fence --label rack3 --confirmed-off`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case request.Check && (request.ConfirmedOff || request.Force):
 				return term.Usagef(cmd, "--check switches nothing: leave out the other one")
 			case request.ConfirmedOff && request.Force:
 				return term.Usagef(cmd, "--confirmed-off and --force exclude each other")
+			case label != "" && len(args) > 0:
+				return term.Usagef(cmd, "name one NODE or a --label, not both")
+			case label != "" && (request.Check || request.Force):
+				return term.Usagef(cmd, "--check and --force are for one NODE")
+			case label != "":
+				return fenceLabel(a, cmd, label, request.ConfirmedOff, yes)
+			case len(args) == 0:
+				return term.Usagef(cmd, "NODE is missing, or a --label")
 			}
 			request.Node, request.RequestId = args[0], term.RequestID()
 			return fence(a, cmd, &request, yes)
@@ -141,6 +152,8 @@ writes its disks twice. --check switches nothing: it asks the device whether the
 		ValidArgsFunction: term.CompleteFirst(a.NodeNames()),
 	}
 	flags := cmd.Flags()
+	flags.StringVar(&label, "label", "", "all nodes with this `LABEL`, instead of one NODE")
+	term.Complete(cmd, "label", cobra.NoFileCompletions)
 	flags.BoolVar(&request.Check, "check", false, "only ask its fence device whether it is on")
 	flags.BoolVar(&request.ConfirmedOff, "confirmed-off", false, "you have seen that the machine is off")
 	flags.BoolVar(&request.Force, "force", false, "also while it answers: its VMs lose their power")
@@ -172,7 +185,7 @@ func fence(a *term.App, cmd *cobra.Command, request *berthv1.FenceNodeRequest, y
 		return err
 	}
 	name := answer.GetNode().GetName()
-	said := fmt.Sprintf("node/%s is proven to be off: %s", name, answer.GetNode().GetFencing().GetMessage())
+	said := provenOff(answer.GetNode())
 	if request.GetCheck() {
 		said = fmt.Sprintf("node/%s: its fence device says that it is %s", name, answer.GetPower())
 	}
