@@ -14,9 +14,9 @@ import (
 // markLimit bounds one try at writing or taking away a mark, so that there is time for the next.
 const markLimit = 20 * time.Second
 
-// adopt writes the mark of the order's epoch into a domain that is here and has no mark or one of an earlier epoch. The guest
+// doAdopt writes the mark of the order's epoch into a domain that is here and has no mark or one of an earlier epoch. The guest
 // does not notice. If the result is in doubt it is tried again, because writing the same mark twice does no harm.
-func (j *Jobs) adopt(command *berthv1.Command) done {
+func doAdopt(j *Jobs, command *berthv1.Command, _ *job) done {
 	mark := domxml.Mark{Epoch: command.GetEpoch(), Operation: command.GetOperationId(), Node: j.NodeID}
 	return j.mark(command, func(seen sight) (over *done) {
 		switch {
@@ -35,8 +35,8 @@ func (j *Jobs) adopt(command *berthv1.Command) done {
 	}, func(ctx context.Context) error { return j.Hypervisor.Mark(ctx, command.GetVmId(), mark) })
 }
 
-// release removes the mark of the order's epoch, and this node refuses orders of that epoch from then on.
-func (j *Jobs) release(command *berthv1.Command) done {
+// doRelease removes the mark of the order's epoch, and this node refuses orders of that epoch from then on.
+func doRelease(j *Jobs, command *berthv1.Command, _ *job) done {
 	return j.mark(command, func(seen sight) (over *done) {
 		switch {
 		case seen.absent(), seen.gone() && !seen.domain.Managed:

@@ -18,8 +18,8 @@ const (
 	resumeLimit = 10 * time.Second
 )
 
-// resume lets the paused copy of a finished migration run. It keeps trying, because no other node can do it.
-func (j *Jobs) resume(command *berthv1.Command) done {
+// doResume lets the paused copy of a finished migration run. It keeps trying, because no other node can do it.
+func doResume(j *Jobs, command *berthv1.Command, _ *job) done {
 	var last error
 	for deadline := j.now().Add(patience); ; {
 		seen := j.look(command)
@@ -60,9 +60,9 @@ func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 	return done{result: answer}
 }
 
-// discard destroys the paused leftover of a migration, and the volumes that were made for it. It touches nothing else. Its
+// doDiscard destroys the paused leftover of a migration, and the volumes that were made for it. It touches nothing else. Its
 // failures are not kept: the same order is sent until the leftover is gone.
-func (j *Jobs) discard(command *berthv1.Command) done {
+func doDiscard(j *Jobs, command *berthv1.Command, _ *job) done {
 	for deadline := j.now().Add(patience); ; {
 		seen, err := j.destroyPaused(command)
 		switch {

@@ -60,6 +60,7 @@ type job struct {
 	operation string
 	vm        string
 	start     bool
+	takenUp   bool       // an earlier life of the agent has begun it
 	migration *migration // of a migration, once it runs
 	cancelled bool
 }
@@ -188,7 +189,7 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	if j.running[key] != nil || j.ctx.Err() != nil {
 		return
 	}
-	one := &job{operation: command.GetOperationId(), vm: command.GetVmId(), start: command.GetStart() != nil}
+	one := &job{operation: command.GetOperationId(), vm: command.GetVmId(), start: actionOf(command).starts}
 	j.running[key] = one
 	j.background(func() {
 		result := j.carryOut(command, one)
@@ -292,14 +293,15 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	if err != nil {
 		log.Warn("command refused", "error", err)
 		refused := refusal(command, err)
-		if errors.Is(err, errorcode.ErrStaleEpoch) && command.GetDiscard() != nil {
+		if errors.Is(err, errorcode.ErrStaleEpoch) && actionOf(command).discards {
 			// Orders of this epoch are refused already, so what is not here now stays away.
 			refused.Domain = j.await(command, patience, func(s sight) bool { return !s.gone() || s.cleared() }).message()
 		}
 		return refused
 	}
-	log.Info("command begun", "action", actionOf(command), "taken_up", takenUp)
-	done := j.act(command, one, takenUp)
+	one.takenUp = takenUp
+	log.Info("command begun", "action", nameOf(command), "taken_up", takenUp)
+	done := j.act(command, one)
 	if j.ctx.Err() != nil {
 		return nil
 	}
@@ -311,7 +313,8 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 	}
 	if err != nil {
 		log.Error("the answer could not be journalled", "error", err)
-		if !done.again && (done.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_DONE || command.GetMigrate() == nil) {
+		left := actionOf(command).standsStill && done.result.GetOutcome() == berthv1.CommandOutcome_COMMAND_OUTCOME_DONE
+		if !done.again && !left {
 			// Without the journal the answer would be a promise that is forgotten: the intent stands, and the same order would be
 			// carried out if it came again, however late. Only one thing is answered all the same: that a guest has left, because
 			// it stands still until then.
@@ -325,35 +328,7 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 // refused that epoch: somebody has brought the VM back without Berth. Such an order can only make the node let go of it once
 // more. A start or a resume, which could run the VM twice, stays refused.
 func (j *Jobs) isBack(command *berthv1.Command) bool {
-	if command.GetStop() == nil && command.GetMigrate() == nil {
-		return false
-	}
-	return j.look(command).holds(command.GetEpoch())
-}
-
-func actionOf(command *berthv1.Command) string {
-	switch command.GetAction().(type) {
-	case *berthv1.Command_Start:
-		return "start"
-	case *berthv1.Command_Stop:
-		return "stop"
-	case *berthv1.Command_Migrate:
-		return "migrate"
-	case *berthv1.Command_Resume:
-		return "resume"
-	case *berthv1.Command_Discard:
-		return "discard"
-	case *berthv1.Command_Prepare:
-		return "prepare"
-	case *berthv1.Command_Clear:
-		return "clear"
-	case *berthv1.Command_Adopt:
-		return "adopt"
-	case *berthv1.Command_Release:
-		return "release"
-	default:
-		return "unknown"
-	}
+	return actionOf(command).letsGo && j.look(command).holds(command.GetEpoch())
 }
 
 // done is how a command ended on this node.
@@ -365,7 +340,7 @@ type done struct {
 
 // act carries a command out. A panic must not end the agent: the order would come again and end its next life, and the agents
 // of other nodes as well. The coordinator has to find out what the command had done before.
-func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
+func (j *Jobs) act(command *berthv1.Command, one *job) (d done) {
 	defer func() {
 		if defect := recover(); defect != nil {
 			j.Logger.Error(
@@ -375,26 +350,8 @@ func (j *Jobs) act(command *berthv1.Command, one *job, takenUp bool) (d done) {
 			d = done{result: doubt(command, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect), nil)}
 		}
 	}()
-	switch command.GetAction().(type) {
-	case *berthv1.Command_Start:
-		return j.start(command, takenUp)
-	case *berthv1.Command_Stop:
-		return j.stop(command, takenUp)
-	case *berthv1.Command_Migrate:
-		return j.migrate(command, one, takenUp)
-	case *berthv1.Command_Resume:
-		return j.resume(command)
-	case *berthv1.Command_Discard:
-		return j.discard(command)
-	case *berthv1.Command_Prepare:
-		return j.prepare(command, takenUp)
-	case *berthv1.Command_Clear:
-		return j.clear(command)
-	case *berthv1.Command_Adopt:
-		return j.adopt(command)
-	case *berthv1.Command_Release:
-		return j.release(command)
-	default:
-		return done{result: refused(command, errorcode.ErrUnknown, nil), again: true}
+	if do := actionOf(command).do; do != nil {
+		return do(j, command, one)
 	}
+	return done{result: refused(command, errorcode.ErrUnknown, nil), again: true}
 }

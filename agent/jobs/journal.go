@@ -81,7 +81,7 @@ func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (take
 		}
 		return put(intents, key, &entry{
 			At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(),
-			Epoch: command.GetEpoch(), Start: command.GetStart() != nil,
+			Epoch: command.GetEpoch(), Start: actionOf(command).starts,
 		})
 	})
 	return takenUp, err
@@ -93,12 +93,13 @@ func obey(tx Tx, command *berthv1.Command, back bool) error {
 		return err
 	}
 	vm, epoch := command.GetVmId(), command.GetEpoch()
+	afterwards := actionOf(command).afterwards
 	floor, obeyed := number(tx.Bucket(bucketEpochs).Get([]byte(vm))), number(tx.Bucket(bucketObeyed).Get([]byte(vm)))
 	switch {
-	case command.GetClear() != nil && (epoch < obeyed || epoch+1 < floor):
+	case afterwards && (epoch < obeyed || epoch+1 < floor):
 		// An order of a later epoch has made volumes with the same names.
 		return fmt.Errorf("%w: epoch %d, and %d has been here since", errorcode.ErrStaleEpoch, epoch, max(obeyed, floor-1))
-	case command.GetClear() != nil:
+	case afterwards:
 		return raise(tx.Bucket(bucketEpochs), vm, epoch) // it comes when its epoch is over
 	case epoch < floor && !back:
 		return fmt.Errorf("%w: epoch %d, this node obeys %d and later", errorcode.ErrStaleEpoch, epoch, floor)

@@ -14,15 +14,15 @@ import (
 // handOverLimit is how long the last phase may take before what it shows counts: both copies stand still then.
 const handOverLimit = 10 * time.Second
 
-// migrate moves the domain and leaves it paused on the target. What became of it is decided by a look at the end.
-func (j *Jobs) migrate(command *berthv1.Command, one *job, takenUp bool) done {
-	seen := j.firstLook(command, takenUp, haste)
+// doMigrate moves the domain and leaves it paused on the target. What became of it is decided by a look at the end.
+func doMigrate(j *Jobs, command *berthv1.Command, one *job) done {
+	seen := j.firstLook(command, one.takenUp, haste)
 	switch {
-	case !seen.known() && takenUp:
+	case !seen.known() && one.takenUp:
 		return done{result: doubt(command, seen.err, seen.message())}
 	case !seen.known():
 		return done{result: refused(command, seen.err, seen.message())}
-	case takenUp && !seen.domain.JobActive && !seen.in(hypervisor.Running):
+	case one.takenUp && !seen.domain.JobActive && !seen.in(hypervisor.Running):
 		// An earlier life of this agent began it and it ended unseen: the other node knows more.
 		return done{result: doubt(command, errors.New("the agent was away when the migration ended"), seen.message())}
 	case seen.gone():

@@ -14,9 +14,10 @@ import (
 // startLimit is long because QEMU may have to reserve and clear hundreds of GiB before it answers.
 const startLimit = 5 * time.Minute
 
-// start creates the domain. Repeating it is safe: a hypervisor has at most one domain of a UUID, and start looks before and
+// doStart creates the domain. Repeating it is safe: a hypervisor has at most one domain of a UUID, and start looks before and
 // after.
-func (j *Jobs) start(command *berthv1.Command, takenUp bool) done {
+func doStart(j *Jobs, command *berthv1.Command, one *job) done {
+	takenUp := one.takenUp
 	seen := j.firstLook(command, takenUp, startHaste)
 	switch {
 	case !seen.known() && takenUp:

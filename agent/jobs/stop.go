@@ -12,12 +12,12 @@ import (
 // actLimit bounds one call to the hypervisor that changes a domain.
 const actLimit = 60 * time.Second
 
-// stop asks the guest, waits for its grace time, and powers it off.
-func (j *Jobs) stop(command *berthv1.Command, takenUp bool) done {
+// doStop asks the guest, waits for its grace time, and powers it off.
+func doStop(j *Jobs, command *berthv1.Command, one *job) done {
 	order := command.GetStop()
-	seen := j.firstLook(command, takenUp, haste)
+	seen := j.firstLook(command, one.takenUp, haste)
 	switch {
-	case !seen.known() && takenUp:
+	case !seen.known() && one.takenUp:
 		return done{result: doubt(command, seen.err, seen.message())}
 	case !seen.known():
 		return done{result: refused(command, seen.err, seen.message())}

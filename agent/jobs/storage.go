@@ -76,8 +76,9 @@ func seedOf(command *berthv1.Command, spec *berthv1.VMSpec) []byte {
 	return volumes.SeedImage(command.GetVmId(), command.GetVmName(), spec.GetUserData())
 }
 
-// prepare makes the volumes that a migration copies into.
-func (j *Jobs) prepare(command *berthv1.Command, takenUp bool) done {
+// doPrepare makes the volumes that a migration copies into.
+func doPrepare(j *Jobs, command *berthv1.Command, one *job) done {
+	takenUp := one.takenUp
 	order := command.GetPrepare()
 	seen := j.firstLook(command, takenUp, haste)
 	switch {
@@ -103,9 +104,9 @@ func (j *Jobs) prepare(command *berthv1.Command, takenUp bool) done {
 	}
 }
 
-// clear removes volumes that are not needed any more. It never touches a domain or a volume that a domain uses. Its failures
+// doClear removes volumes that are not needed any more. It never touches a domain or a volume that a domain uses. Its failures
 // are not kept: the same order is sent until the volumes are gone.
-func (j *Jobs) clear(command *berthv1.Command) done {
+func doClear(j *Jobs, command *berthv1.Command, _ *job) done {
 	for deadline := j.now().Add(patience); ; {
 		seen, sure := j.awaitAbsence(command)
 		err := seen.err

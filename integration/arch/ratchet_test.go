@@ -77,7 +77,7 @@ func TestEveryTypeHasFewMethods(t *testing.T) {
 	ratchet{
 		"coordinator/placement.Engine":        82,
 		"agent/hypervisor/fake.Hypervisor":    69,
-		"agent/jobs.Jobs":                     65,
+		"agent/jobs.Jobs":                     56,
 		"agent/hypervisor/libvirt.Hypervisor": 64,
 		"coordinator/consensus.Consensus":     56,
 		"coordinator/scenario.world":          60,
