@@ -102,8 +102,8 @@ func setCommand(a *term.App) *cobra.Command {
 		Args: term.Arguments(1, "NAME"),
 		Long: `Change what a VM links to in the estate, by which labels groups take it in, who may move it, and its size. What is not
 named stays as it is; --attach, --nic, --label and --prefer replace all that there were. A VM that runs goes on as it
-is: labels, --migration and --ha count at once, the rest from its next start on. Keys have a noun of their own: 'berth
-key set vm/NAME KEY=VALUE'.`,
+is: what says how Berth treats it (as --label, --migration and --ha do) counts at once, the rest from its next start
+on. Keys have a noun of their own: 'berth key set vm/NAME KEY=VALUE'.`,
 		Example: `  berth vm set web1 --vdc acme-prod --offer small
   berth vm set web1 --attach web1-root --attach web1-data
   berth vm set web1 --memory 4G --unset from,nic
