@@ -103,7 +103,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 	t.Run("that change", func(t *testing.T) {
 		answer, err := change(&berthv1.ChangeVMRequest{
 			Vm: "idle", Change: &berthv1.VMChange{
-				Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never"), Description: new("front"),
+				Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never"), Description: new("front"), RestartPriority: new("high"),
 			},
 		})
 		if err != nil {
@@ -112,10 +112,10 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		vm := answer.GetVm()
 		if diff := cmp.Diff(
 			[][]string{{"x", "y"}, {"hv1", "hv2"}}, [][]string{vm.GetLabels(), vm.GetPreferred()},
-		); diff != "" || vm.GetMigration() != "never" || vm.GetDescription() != "front" {
+		); diff != "" || vm.GetMigration() != "never" || vm.GetDescription() != "front" || vm.GetRestartPriority() != "high" {
 			t.Errorf("%v: %s", vm, diff)
 		}
-		if len(answer.GetChanges()) != 4 {
+		if len(answer.GetChanges()) != 5 {
 			t.Errorf("changes %v", answer.GetChanges())
 		}
 		answer, err = change(&berthv1.ChangeVMRequest{
@@ -136,6 +136,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		"a node twice":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Preferred: names("hv1", "n1")}}, "hv1"},
 		"another word":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("sometimes")}}, "sometimes"},
 		"a text of two lines":      {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Description: new("a\nb")}}, "one line"},
+		"another priority":         {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{RestartPriority: new("first")}}, "first"},
 		"no word":                  {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("")}}, "migration"},
 	} {
 		t.Run("but not to "+name, func(t *testing.T) {
@@ -188,6 +189,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 			}
 			wanted := model.VM{
 				Labels: []string{"x", "y"}, Preferred: []string{"n2"}, Migration: model.MigrateManual, Description: "front",
+				RestartPriority: model.RestartHigh,
 			}
 			for i := range schema.VM {
 				if f := &schema.VM[i]; !f.Spec && !f.Same(&wanted, asked.VM) {
@@ -198,12 +200,18 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		}
 		_, err := d.client.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
 			Name: "new",
-			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front"},
+			Vm: &berthv1.NewVM{
+				Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front",
+				RestartPriority: "high",
+			},
 		}))
 		want(err)
 		_, err = d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{
 			Name: "new",
-			Vm:   &berthv1.NewVM{Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front"},
+			Vm: &berthv1.NewVM{
+				Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front",
+				RestartPriority: "high",
+			},
 		}))
 		want(err)
 		for _, wanted := range []*berthv1.NewVM{

@@ -163,18 +163,19 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 			},
 		},
 		{
-			"vm set web1 --unset label,migration,description",
+			"vm set web1 --unset label,migration,description,restart-priority",
 			&berthv1.ChangeVMRequest{Vm: "web1", Change: &berthv1.VMChange{
 				Labels: &berthv1.Names{}, Migration: proto.String("automatic"), Description: proto.String(""),
+				RestartPriority: proto.String("normal"),
 			}},
 		},
 		{
-			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual --description shop",
+			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual --description shop --ha --restart-priority low",
 			&berthv1.AddVMRequest{
 				Name: "web9",
 				Vm: &berthv1.NewVM{
 					Spec: &berthv1.VMSpec{MemoryBytes: clitest.Gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1", "hv2"},
-					Migration: "manual", Description: "shop",
+					Migration: "manual", Description: "shop", Ha: true, RestartPriority: "low",
 				},
 			},
 		},

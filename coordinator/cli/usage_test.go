@@ -84,8 +84,8 @@ func TestWrongUsage(t *testing.T) {
 		{"vm add", "NAME is missing", "usage: berth vm add [NAME] [flags]"},
 		{
 			"vm set web1",
-			"say what to set: --description, --vdc, --offer, --from, --attach, --nic, --label, --migration, --ha, --prefer, --zone, --pod, --cluster, " +
-				"--memory, --vcpus or --unset",
+			"say what to set: --description, --vdc, --offer, --from, --attach, --nic, --label, --migration, --ha, --restart-priority, " +
+				"--prefer, --zone, --pod, --cluster, --memory, --vcpus or --unset",
 			"usage: berth vm set NAME [flags]",
 		},
 		{"vm set web1 --vdc=", "--vdc: a value is missing; --unset vdc takes away what there is", "usage: berth vm set NAME [flags]"},
@@ -101,7 +101,7 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --zone fra", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 web2 --root-size 1G", "--root-size describes one VM", start},
 		{
-			"vm set web1 --unset memory", "--unset memory: use description, vdc, offer, from, attach, nic, label, migration, ha, prefer, zone, pod, cluster",
+			"vm set web1 --unset memory", "--unset memory: use description, vdc, offer, from, attach, nic, label, migration, ha, restart-priority, prefer, zone",
 			"usage: berth vm set NAME [flags]",
 		},
 		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},
@@ -113,6 +113,7 @@ func TestWrongUsage(t *testing.T) {
 			"usage: berth vm set NAME [flags]",
 		},
 		{"vm start web1 --memory 1G --description \a", `description "\a" is not valid: want one line`, start},
+		{"vm set web1 --restart-priority first", "--restart-priority first: use normal, high, low", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --memory 1K", "memory 1 KiB is not valid", "usage: berth vm set NAME [flags]"},
 		{"vm set web1 --vcpus 0", "--vcpus 0: want 1 to 4096", "usage: berth vm set NAME [flags]"},
 		{"vm why-not web1", "--node is missing", "usage: berth vm why-not NAME --node NODE [flags]"},

@@ -675,7 +675,99 @@ func TestAVMThatFitsNowhereIsNamedAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestTheLargestVMIsRestartedFirst(t *testing.T) {
+// memoryOfOne is that of a node with room for one of the VMs below.
+const memoryOfOne = units.GiB + 9*units.GiB/4
+
+// prioritised runs VMs with HA on n1.
+func (w *world) prioritised(sizes map[model.RestartPriority]units.Bytes) map[model.RestartPriority]model.VM {
+	w.Helper()
+	vms := map[model.RestartPriority]model.VM{}
+	for priority, memory := range sizes {
+		started, err := w.StartVM(w.Context(), lifecycle.StartVM{
+			Name: "vm-" + string(priority) + "x", RequestID: "start " + string(priority), Caller: "operator/test", Node: "n1",
+			VM: &model.VM{Spec: model.VMSpec{Memory: memory, VCPUs: 1, Kernel: "/k"}, HA: true, RestartPriority: priority},
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+		synctest.Wait()
+		vms[priority] = w.guest(started.VM.ID)
+		w.show(vms[priority])
+	}
+	return vms
+}
+
+func TestTheHighestPriorityGetsTheRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vms := w.prioritised(map[model.RestartPriority]units.Bytes{
+			model.RestartHigh: 3 * units.GiB / 2, model.RestartNormal: 2 * units.GiB, model.RestartLow: 17 * units.GiB / 8,
+		})
+		room := func(id string, memory units.Bytes) {
+			w.facts.change(id, func(f *model.NodeFacts) { f.Memory = memory })
+		}
+		room("n2", memoryOfOne)
+		room("n3", units.GiB)
+		w.silence("n1")
+		holders := func() string {
+			var all []string
+			for _, priority := range []model.RestartPriority{model.RestartHigh, model.RestartNormal, model.RestartLow} {
+				vm := w.guest(vms[priority].ID)
+				if all = append(all, vm.Holder); vm.Holder != "" {
+					w.show(vm)
+				}
+			}
+			return strings.Join(all, " ")
+		}
+		for _, step := range []struct {
+			node string
+			want string
+		}{{"", "n2  "}, {"n3", "n2 n3 "}} {
+			if step.node != "" {
+				room(step.node, memoryOfOne)
+			}
+			time.Sleep(5 * time.Minute)
+			if got := holders(); got != step.want {
+				t.Fatalf("high, normal and low run on %q, want %q", got, step.want)
+			}
+		}
+		room("n2", 2*memoryOfOne)
+		time.Sleep(time.Minute)
+		if got := holders(); got != "n2 n3 n2" {
+			t.Errorf("with room for all they run on %q", got)
+		}
+	})
+}
+
+// While the state changes under the decision nobody knows whether a VM could start: those behind it do not take its room.
+func TestNoVMOvertakesAnUndecidedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vms := w.prioritised(map[model.RestartPriority]units.Bytes{model.RestartHigh: 2 * units.GiB, model.RestartLow: 2 * units.GiB})
+		w.facts.change("n2", func(f *model.NodeFacts) { f.Memory = memoryOfOne })
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Memory = units.GiB })
+		high, low := vms[model.RestartHigh].ID, vms[model.RestartLow].ID
+		changes := 0
+		w.log.before = func(command state.Command) {
+			if len(command.Operations) == 0 || command.VMs[0].ID != high || changes == 5 {
+				return
+			}
+			changes++
+			vm := w.guest(high)
+			vm.Description = strings.Repeat("x", changes)
+			w.store(state.Command{VMs: []model.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+		}
+		w.silence("n1")
+		time.Sleep(5 * time.Minute)
+		if changes != 5 || w.guest(high).Holder != "n2" || w.guest(low).Holder != "" {
+			t.Errorf("after %d changes the high one is on %q, the low one on %q", changes, w.guest(high).Holder, w.guest(low).Holder)
+		}
+	})
+}
+
+func TestThePriorityComesFirstThenTheLargestVM(t *testing.T) {
 	vms := []model.VM{
 		{ID: "a", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 1}},
 		{ID: "b", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 3}},
@@ -684,13 +776,16 @@ func TestTheLargestVMIsRestartedFirst(t *testing.T) {
 		{ID: "e", Desired: model.Running, Spec: model.VMSpec{Memory: 2}},
 		{ID: "f", HA: true, Desired: model.Running, Operation: "o", Spec: model.VMSpec{Memory: 2}},
 		{ID: "g", HA: true, Desired: model.Running, Spec: model.VMSpec{Memory: 3}},
+		{ID: "h", HA: true, Desired: model.Running, RestartPriority: model.RestartLow, Spec: model.VMSpec{Memory: 9}},
+		{ID: "i", HA: true, Desired: model.Running, RestartPriority: model.RestartHigh, Spec: model.VMSpec{Memory: 1}},
+		{ID: "j", HA: true, Desired: model.Running, RestartPriority: model.RestartHigh, Spec: model.VMSpec{Memory: 2}},
 	}
 	ready, _ := evidence.Restartable(vms, time.Now())
 	var ids []string
 	for i := range ready {
 		ids = append(ids, ready[i].ID)
 	}
-	if got := strings.Join(ids, ""); got != "bga" {
+	if got := strings.Join(ids, ""); got != "jibgah" {
 		t.Errorf("%s are restarted", got)
 	}
 }

@@ -18,8 +18,9 @@ const (
 )
 
 // Restartable are the VMs that are to be started again because they are to be highly available and positively run nowhere: a
-// holder is only taken from a record by evidence. Those with most memory come first, while there is room for them: smaller ones
-// fit between. Resting are those that were restarted too often lately, with what is to be said of them.
+// holder is only taken from a record by evidence. High restart priorities come first. Within one, those with most memory do, while
+// there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with what is to be said
+// of them.
 func Restartable(vms []model.VM, now time.Time) (ready []model.VM, resting map[string]model.Condition) {
 	resting = map[string]model.Condition{}
 	for i := range vms {
@@ -38,9 +39,21 @@ func Restartable(vms []model.VM, now time.Time) (ready []model.VM, resting map[s
 		ready = append(ready, *vm)
 	}
 	slices.SortFunc(ready, func(a, b model.VM) int {
-		return cmp.Or(cmp.Compare(b.Spec.Memory, a.Spec.Memory), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(turn(&a), turn(&b)), cmp.Compare(b.Spec.Memory, a.Spec.Memory), cmp.Compare(a.ID, b.ID))
 	})
 	return ready, resting
+}
+
+// turn is when a VM's restart comes among others: the lowest first.
+func turn(vm *model.VM) int {
+	switch vm.RestartPriority {
+	case model.RestartHigh:
+		return 0
+	case model.RestartLow:
+		return 2
+	default:
+		return 1
+	}
 }
 
 // Restarted counts a restart. The count begins anew once a VM has run for long enough.
@@ -57,15 +70,25 @@ type Restarter struct {
 	tried map[string]time.Time // by VM ID: when
 }
 
-// Due are those of the VMs that are to be started now, in their order. The others wait.
+// Due are those of the VMs that are to be started now, in their order. The others wait. When one of a lower priority is due, those of
+// higher ones do not wait: there may be room by now, and it is theirs.
 func (r *Restarter) Due(ready []model.VM, now time.Time) []model.VM {
+	lately := func(vm *model.VM) bool {
+		at, tried := r.tried[vm.ID]
+		return tried && now.Sub(at) < restartRest
+	}
+	last := 0 // turn of those that are due
+	for i := range ready {
+		if !lately(&ready[i]) {
+			last = max(last, turn(&ready[i]))
+		}
+	}
 	waits := map[string]time.Time{}
 	due := slices.DeleteFunc(slices.Clone(ready), func(vm model.VM) bool {
-		at, tried := r.tried[vm.ID]
-		if lately := tried && now.Sub(at) < restartRest; !lately {
+		if turn(&vm) < last || !lately(&vm) {
 			return false
 		}
-		waits[vm.ID] = at
+		waits[vm.ID] = r.tried[vm.ID]
 		return true
 	})
 	r.tried = waits

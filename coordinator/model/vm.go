@@ -76,6 +76,8 @@ type VM struct {
 	Persistent bool `json:"persistent,omitempty"`
 
 	Description string `json:"description,omitempty"` // for people
+	// RestartPriority says how soon a VM with HA is restarted, compared with others that wait.
+	RestartPriority RestartPriority `json:"restart_priority,omitempty"`
 }
 
 // Discard is a paused copy of a VM that is to be discarded.
@@ -92,6 +94,16 @@ const (
 	MigrateAutomatic Migration = ""       // Berth by itself, and people
 	MigrateManual    Migration = "manual" // people only; a drain, which somebody asked for, takes it along
 	MigrateNever     Migration = "never"  // nobody: it is immovable
+)
+
+// RestartPriority says whose restart goes first.
+type RestartPriority string
+
+// The priorities of restarts.
+const (
+	RestartNormal RestartPriority = ""
+	RestartHigh   RestartPriority = "high"
+	RestartLow    RestartPriority = "low"
 )
 
 // VMSpec is what a VM is made of. Either XML is set (with Memory and VCPUs read from it) or the other fields are.

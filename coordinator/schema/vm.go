@@ -110,6 +110,13 @@ var VM = []Field[model.VM]{
 		At:   func(v *model.VM) any { return &v.HA },
 	},
 	{
+		Name: "restart_priority", Live: true, Since: 3, Words: []string{"normal", string(model.RestartHigh), string(model.RestartLow)},
+		Defaults: true, Title: "restart priority",
+		Doc:  "of a VM with ha, whose restart goes first when several wait for room: high, then normal (left out), then low",
+		Help: "with --ha, its `PRIORITY` when several wait for room: high ones are restarted first, then normal, then low",
+		At:   func(v *model.VM) any { return (*string)(&v.RestartPriority) },
+	},
+	{
 		Name: "preferred", To: model.KindNode, Doc: "names of nodes that it had better start on",
 		Flag: "prefer", Help: "`NODES` that it had better start on; repeat for more", Title: "prefers",
 		At: func(v *model.VM) any { return &v.Preferred },

@@ -247,7 +247,7 @@ func goldenCommands() []Command {
 	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, model.MigrateManual, []string{"n1"}, noon
 	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
 	web.Discards = []model.Discard{{Node: "n2", Epoch: 1}}
-	web.Description = "the shop's <front> & more"
+	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")

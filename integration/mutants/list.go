@@ -305,6 +305,10 @@ var mutants = []mutant{
 		is: "if float64(silent) > maxAbsent*float64(wanted) {", becomes: "if silent > wanted {",
 	},
 	{
+		name: "restart-in-the-room-of-a-higher-priority", file: "coordinator/evidence/restart.go", suite: inEvidence.only("NoRestart"),
+		is: "if turn(&vm) < last || !lately(&vm) {", becomes: "if !lately(&vm) {",
+	},
+	{
 		name: "fence-while-many-are-silent", file: "coordinator/evidence/silence.go", suite: inEvidence.only("MostNodesSilent|FencingNeverActs"),
 		is: "case mass != \"\":", becomes: "case mass == \"?\":",
 	},

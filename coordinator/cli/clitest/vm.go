@@ -130,11 +130,11 @@ func cannedVMs() []*berthv1.VM {
 			Spec:  &berthv1.VMSpec{MemoryBytes: 8 * Gib, Vcpus: 4},
 			Epoch: 7, Condition: "node node3 is unreachable: no session for 3m12s", StartedAt: Ago(72 * time.Hour),
 			Labels: []string{"acme", "tier-db"}, Migration: "manual", Preferred: []string{"node3"}, Groups: []string{"rack-7"},
-			MovedAt: Ago(7 * time.Minute), Description: "orders of the shop",
+			MovedAt: Ago(7 * time.Minute), Description: "orders of the shop", Ha: true, RestartPriority: "high",
 		},
 		{
 			Id: "aaaaaaaa-0000-4000-8000-000000000001", Name: "web1", State: berthv1.VMState_VM_STATE_RUNNING, Node: "node1",
-			NodeId: "3nqk7d2m0n1aa",
+			NodeId: "3nqk7d2m0n1aa", RestartPriority: "normal",
 			Spec: &berthv1.VMSpec{
 				MemoryBytes: Gib / 2, Vcpus: 2, Networks: []string{"default"},
 				Disks: []*berthv1.Disk{

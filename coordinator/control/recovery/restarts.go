@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"berth/coordinator/control/lead"
@@ -38,41 +37,61 @@ func (r *Recovery) RunRestarts(ctx context.Context) {
 		for id, why := range resting {
 			r.explain(ctx, snapshot, id, why)
 		}
-		due := restarter.Due(ready, r.Now())
-		for i := range due {
-			if !r.restartOne(ctx, snapshot, &due[i]) {
-				restarter.Waits(due[i].ID, r.Now())
-			}
-			if ctx.Err() != nil {
-				return
-			}
+		r.restartDue(ctx, snapshot, &restarter, ready)
+	}
+}
+
+// attempt is what a try to restart a VM has come to.
+type attempt int
+
+const (
+	begun     attempt = iota
+	waits             // it has to wait, which the VM's record says
+	undecided         // nobody knows whether it could start
+)
+
+// restartDue tries the VMs that are due, in their order. Behind one that is undecided none is started, because that might take its room:
+// the next look begins with it.
+func (r *Recovery) restartDue(ctx context.Context, snapshot *state.Snapshot, restarter *evidence.Restarter, ready []model.VM) {
+	due := restarter.Due(ready, r.Now())
+	for i := range due {
+		switch r.restartOne(ctx, snapshot, &due[i]) {
+		case waits:
+			restarter.Waits(due[i].ID, r.Now())
+		case undecided:
+			return
 		}
 	}
 }
 
-// restartOne starts a VM elsewhere. It is false when that has to wait, which the VM's record says then.
-func (r *Recovery) restartOne(ctx context.Context, snapshot *state.Snapshot, vm *model.VM) bool {
+// restartOne starts a VM elsewhere.
+func (r *Recovery) restartOne(ctx context.Context, snapshot *state.Snapshot, vm *model.VM) attempt {
 	if due, _ := evidence.Discardable(r.Moment(snapshot), vm); len(due) > 0 {
 		r.explain(ctx, snapshot, vm.ID, cannotRestart(
 			due[0].Node, "%s discards the paused copy first that was left there", lead.NodeName(snapshot, due[0].Node),
 		))
-		return false
+		return waits
 	}
 	if node := r.fencing.Showing(snapshot, vm.ID, false); node != "" {
 		r.explain(ctx, snapshot, vm.ID, cannotRestart("", "%s shows a copy of it: stop that one by hand, or boot the machine anew", node))
-		return false
+		return waits
 	}
 	err := r.starter.Restart(ctx, vm.Name)
 	var refusal *lead.Error
 	switch {
 	case err == nil:
-		return true
-	case errors.As(err, &refusal) && !slices.Contains([]lead.Code{lead.Busy, lead.Exists, lead.StaleView, lead.NoLeader}, refusal.Code):
+		return begun
+	case ctx.Err() != nil:
+		return undecided
+	case errors.As(err, &refusal) && (refusal.Code == lead.StaleView || refusal.Code == lead.NoLeader):
+		r.Logger.Warn("it was not decided whether a VM can be restarted", "vm", vm.Name, "error", err)
+		return undecided
+	case errors.As(err, &refusal) && refusal.Code != lead.Busy && refusal.Code != lead.Exists:
 		r.explain(ctx, snapshot, vm.ID, cannotRestart("", "%s", refusal.Message))
-	case ctx.Err() == nil:
+	default:
 		r.Logger.Warn("a VM could not be restarted now", "vm", vm.Name, "error", err)
 	}
-	return false
+	return waits
 }
 
 // cannotRestart is the condition of a VM that cannot be restarted now. Node is the ID of the node that is in the way; empty: none is.

@@ -1977,34 +1977,35 @@ type VM struct {
 	Condition      string                 `protobuf:"bytes,14,opt,name=condition,proto3" json:"condition,omitempty"` // what is wrong or unusual, for people; empty when nothing is. condition_kind says it to programs
 	Revision       uint64                 `protobuf:"varint,15,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Names of resources, here and down to nics; empty when there is none.
-	Vdc            string                 `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer          string                 `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image          string                 `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
-	Customer       string                 `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
-	BillingEntity  string                 `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
-	Cluster        string                 `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
-	Disks          []string               `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
-	Nics           []string               `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
-	Keys           []*Key                 `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
-	Sticky         []*Key                 `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
-	Home           string                 `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
-	Labels         []string               `protobuf:"bytes,27,rep,name=labels,proto3" json:"labels,omitempty"`
-	Migration      string                 `protobuf:"bytes,28,opt,name=migration,proto3" json:"migration,omitempty"`            // who may move it while it runs: automatic, manual, never
-	Preferred      []string               `protobuf:"bytes,29,rep,name=preferred,proto3" json:"preferred,omitempty"`            // names of nodes that it had better start on
-	Groups         []string               `protobuf:"bytes,30,rep,name=groups,proto3" json:"groups,omitempty"`                  // names of those that it is a member of
-	MovedAt        *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"` // when it last came to another node while it ran
-	Within         string                 `protobuf:"bytes,32,opt,name=within,proto3" json:"within,omitempty"`                  // kind/name of the zone, pod or cluster that it is placed in; empty: its VDC says, or the default cluster
-	Cpu            string                 `protobuf:"bytes,33,opt,name=cpu,proto3" json:"cpu,omitempty"`                        // CPU model of its last start
-	Volumes        []*VMDisk              `protobuf:"bytes,34,rep,name=volumes,proto3" json:"volumes,omitempty"`                // its disks that are volumes, or become some at its next start
-	Ha             bool                   `protobuf:"varint,35,opt,name=ha,proto3" json:"ha,omitempty"`                         // it is restarted elsewhere once its node is proven to be off
-	Adopted        bool                   `protobuf:"varint,36,opt,name=adopted,proto3" json:"adopted,omitempty"`               // its domain was not made by Berth
-	Restarts       int32                  `protobuf:"varint,37,opt,name=restarts,proto3" json:"restarts,omitempty"`             // by itself, since somebody last started it
-	Discards       []*Discard             `protobuf:"bytes,38,rep,name=discards,proto3" json:"discards,omitempty"`              // paused copies that migrations had to leave on nodes which did not answer
-	ConditionKind  ConditionKind          `protobuf:"varint,39,opt,name=condition_kind,json=conditionKind,proto3,enum=berth.v1.ConditionKind" json:"condition_kind,omitempty"`
-	ConditionAbout string                 `protobuf:"bytes,40,opt,name=condition_about,json=conditionAbout,proto3" json:"condition_about,omitempty"` // name of the node that the condition is about, or ID of the operation; empty: none in particular
-	Description    string                 `protobuf:"bytes,41,opt,name=description,proto3" json:"description,omitempty"`                             // for people
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Vdc             string                 `protobuf:"bytes,16,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer           string                 `protobuf:"bytes,17,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image           string                 `protobuf:"bytes,18,opt,name=image,proto3" json:"image,omitempty"`
+	Customer        string                 `protobuf:"bytes,19,opt,name=customer,proto3" json:"customer,omitempty"`                                // of the VDC
+	BillingEntity   string                 `protobuf:"bytes,20,opt,name=billing_entity,json=billingEntity,proto3" json:"billing_entity,omitempty"` // of the customer
+	Cluster         string                 `protobuf:"bytes,21,opt,name=cluster,proto3" json:"cluster,omitempty"`                                  // of the VDC; the default one without
+	Disks           []string               `protobuf:"bytes,22,rep,name=disks,proto3" json:"disks,omitempty"`                                      // the first counts for key compilation
+	Nics            []string               `protobuf:"bytes,23,rep,name=nics,proto3" json:"nics,omitempty"`                                        // likewise
+	Keys            []*Key                 `protobuf:"bytes,24,rep,name=keys,proto3" json:"keys,omitempty"`                                        // set on the VM itself
+	Sticky          []*Key                 `protobuf:"bytes,25,rep,name=sticky,proto3" json:"sticky,omitempty"`                                    // copied from the node of the last start
+	Home            string                 `protobuf:"bytes,26,opt,name=home,proto3" json:"home,omitempty"`                                        // name of the node that has its disk, in a cluster with local storage
+	Labels          []string               `protobuf:"bytes,27,rep,name=labels,proto3" json:"labels,omitempty"`
+	Migration       string                 `protobuf:"bytes,28,opt,name=migration,proto3" json:"migration,omitempty"`            // who may move it while it runs: automatic, manual, never
+	Preferred       []string               `protobuf:"bytes,29,rep,name=preferred,proto3" json:"preferred,omitempty"`            // names of nodes that it had better start on
+	Groups          []string               `protobuf:"bytes,30,rep,name=groups,proto3" json:"groups,omitempty"`                  // names of those that it is a member of
+	MovedAt         *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"` // when it last came to another node while it ran
+	Within          string                 `protobuf:"bytes,32,opt,name=within,proto3" json:"within,omitempty"`                  // kind/name of the zone, pod or cluster that it is placed in; empty: its VDC says, or the default cluster
+	Cpu             string                 `protobuf:"bytes,33,opt,name=cpu,proto3" json:"cpu,omitempty"`                        // CPU model of its last start
+	Volumes         []*VMDisk              `protobuf:"bytes,34,rep,name=volumes,proto3" json:"volumes,omitempty"`                // its disks that are volumes, or become some at its next start
+	Ha              bool                   `protobuf:"varint,35,opt,name=ha,proto3" json:"ha,omitempty"`                         // it is restarted elsewhere once its node is proven to be off
+	Adopted         bool                   `protobuf:"varint,36,opt,name=adopted,proto3" json:"adopted,omitempty"`               // its domain was not made by Berth
+	Restarts        int32                  `protobuf:"varint,37,opt,name=restarts,proto3" json:"restarts,omitempty"`             // by itself, since somebody last started it
+	Discards        []*Discard             `protobuf:"bytes,38,rep,name=discards,proto3" json:"discards,omitempty"`              // paused copies that migrations had to leave on nodes which did not answer
+	ConditionKind   ConditionKind          `protobuf:"varint,39,opt,name=condition_kind,json=conditionKind,proto3,enum=berth.v1.ConditionKind" json:"condition_kind,omitempty"`
+	ConditionAbout  string                 `protobuf:"bytes,40,opt,name=condition_about,json=conditionAbout,proto3" json:"condition_about,omitempty"`    // name of the node that the condition is about, or ID of the operation; empty: none in particular
+	Description     string                 `protobuf:"bytes,41,opt,name=description,proto3" json:"description,omitempty"`                                // for people
+	RestartPriority string                 `protobuf:"bytes,42,opt,name=restart_priority,json=restartPriority,proto3" json:"restart_priority,omitempty"` // whose restart goes first after a failure: normal, high, low
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
@@ -2324,6 +2325,13 @@ func (x *VM) GetDescription() string {
 	return ""
 }
 
+func (x *VM) GetRestartPriority() string {
+	if x != nil {
+		return x.RestartPriority
+	}
+	return ""
+}
+
 // Discard is a paused copy of a VM that goes when its node answers again.
 type Discard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2581,23 +2589,24 @@ func (x *VMDisk) GetKeep() bool {
 
 // NewVM is what a VM is made of and what it belongs to, as somebody asks for it. Links are names.
 type NewVM struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	Vdc           string                 `protobuf:"bytes,2,opt,name=vdc,proto3" json:"vdc,omitempty"`
-	Offer         string                 `protobuf:"bytes,3,opt,name=offer,proto3" json:"offer,omitempty"`
-	Image         string                 `protobuf:"bytes,4,opt,name=image,proto3" json:"image,omitempty"`
-	Disks         []string               `protobuf:"bytes,5,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
-	Nics          []string               `protobuf:"bytes,6,rep,name=nics,proto3" json:"nics,omitempty"`
-	Keys          []*Key                 `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`           // of its own
-	Preferred     []string               `protobuf:"bytes,8,rep,name=preferred,proto3" json:"preferred,omitempty"` // nodes that it had better start on
-	Labels        []string               `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
-	Migration     string                 `protobuf:"bytes,10,opt,name=migration,proto3" json:"migration,omitempty"`     // who may move it: automatic, manual, never
-	Within        string                 `protobuf:"bytes,11,opt,name=within,proto3" json:"within,omitempty"`           // zone/NAME, pod/NAME or cluster/NAME that it is placed in, if its VDC does not say
-	Root          *RootDisk              `protobuf:"bytes,12,opt,name=root,proto3" json:"root,omitempty"`               // a disk NAME-root is made with it and is its first
-	Ha            bool                   `protobuf:"varint,13,opt,name=ha,proto3" json:"ha,omitempty"`                  // restart it elsewhere once its node is proven to be off
-	Description   string                 `protobuf:"bytes,14,opt,name=description,proto3" json:"description,omitempty"` // for people: one line
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Spec            *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Vdc             string                 `protobuf:"bytes,2,opt,name=vdc,proto3" json:"vdc,omitempty"`
+	Offer           string                 `protobuf:"bytes,3,opt,name=offer,proto3" json:"offer,omitempty"`
+	Image           string                 `protobuf:"bytes,4,opt,name=image,proto3" json:"image,omitempty"`
+	Disks           []string               `protobuf:"bytes,5,rep,name=disks,proto3" json:"disks,omitempty"` // disk resources; plain files stand in the spec
+	Nics            []string               `protobuf:"bytes,6,rep,name=nics,proto3" json:"nics,omitempty"`
+	Keys            []*Key                 `protobuf:"bytes,7,rep,name=keys,proto3" json:"keys,omitempty"`           // of its own
+	Preferred       []string               `protobuf:"bytes,8,rep,name=preferred,proto3" json:"preferred,omitempty"` // nodes that it had better start on
+	Labels          []string               `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
+	Migration       string                 `protobuf:"bytes,10,opt,name=migration,proto3" json:"migration,omitempty"`                                    // who may move it: automatic, manual, never
+	Within          string                 `protobuf:"bytes,11,opt,name=within,proto3" json:"within,omitempty"`                                          // zone/NAME, pod/NAME or cluster/NAME that it is placed in, if its VDC does not say
+	Root            *RootDisk              `protobuf:"bytes,12,opt,name=root,proto3" json:"root,omitempty"`                                              // a disk NAME-root is made with it and is its first
+	Ha              bool                   `protobuf:"varint,13,opt,name=ha,proto3" json:"ha,omitempty"`                                                 // restart it elsewhere once its node is proven to be off
+	Description     string                 `protobuf:"bytes,14,opt,name=description,proto3" json:"description,omitempty"`                                // for people: one line
+	RestartPriority string                 `protobuf:"bytes,15,opt,name=restart_priority,json=restartPriority,proto3" json:"restart_priority,omitempty"` // with ha, whose restart goes first: normal, high, low
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *NewVM) Reset() {
@@ -2728,24 +2737,32 @@ func (x *NewVM) GetDescription() string {
 	return ""
 }
 
+func (x *NewVM) GetRestartPriority() string {
+	if x != nil {
+		return x.RestartPriority
+	}
+	return ""
+}
+
 // VMChange is what is to change of a VM. What is absent stays as it is; an empty name or list takes a link away.
 type VMChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vdc           *string                `protobuf:"bytes,1,opt,name=vdc,proto3,oneof" json:"vdc,omitempty"`
-	Offer         *string                `protobuf:"bytes,2,opt,name=offer,proto3,oneof" json:"offer,omitempty"`
-	Image         *string                `protobuf:"bytes,3,opt,name=image,proto3,oneof" json:"image,omitempty"`
-	Disks         *Names                 `protobuf:"bytes,4,opt,name=disks,proto3" json:"disks,omitempty"` // replaces all, and so do the other lists
-	Nics          *Names                 `protobuf:"bytes,5,opt,name=nics,proto3" json:"nics,omitempty"`
-	MemoryBytes   *int64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"` // from the next start on
-	Vcpus         *int32                 `protobuf:"varint,7,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`                                // from the next start on
-	Labels        *Names                 `protobuf:"bytes,8,opt,name=labels,proto3" json:"labels,omitempty"`
-	Preferred     *Names                 `protobuf:"bytes,9,opt,name=preferred,proto3" json:"preferred,omitempty"`
-	Migration     *string                `protobuf:"bytes,10,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
-	Within        *string                `protobuf:"bytes,11,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
-	Ha            *bool                  `protobuf:"varint,12,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
-	Description   *string                `protobuf:"bytes,13,opt,name=description,proto3,oneof" json:"description,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Vdc             *string                `protobuf:"bytes,1,opt,name=vdc,proto3,oneof" json:"vdc,omitempty"`
+	Offer           *string                `protobuf:"bytes,2,opt,name=offer,proto3,oneof" json:"offer,omitempty"`
+	Image           *string                `protobuf:"bytes,3,opt,name=image,proto3,oneof" json:"image,omitempty"`
+	Disks           *Names                 `protobuf:"bytes,4,opt,name=disks,proto3" json:"disks,omitempty"` // replaces all, and so do the other lists
+	Nics            *Names                 `protobuf:"bytes,5,opt,name=nics,proto3" json:"nics,omitempty"`
+	MemoryBytes     *int64                 `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3,oneof" json:"memory_bytes,omitempty"` // from the next start on
+	Vcpus           *int32                 `protobuf:"varint,7,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`                                // from the next start on
+	Labels          *Names                 `protobuf:"bytes,8,opt,name=labels,proto3" json:"labels,omitempty"`
+	Preferred       *Names                 `protobuf:"bytes,9,opt,name=preferred,proto3" json:"preferred,omitempty"`
+	Migration       *string                `protobuf:"bytes,10,opt,name=migration,proto3,oneof" json:"migration,omitempty"` // automatic, manual, never
+	Within          *string                `protobuf:"bytes,11,opt,name=within,proto3,oneof" json:"within,omitempty"`       // zone/NAME, pod/NAME or cluster/NAME
+	Ha              *bool                  `protobuf:"varint,12,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
+	Description     *string                `protobuf:"bytes,13,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	RestartPriority *string                `protobuf:"bytes,14,opt,name=restart_priority,json=restartPriority,proto3,oneof" json:"restart_priority,omitempty"` // normal, high, low
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *VMChange) Reset() {
@@ -2865,6 +2882,13 @@ func (x *VMChange) GetHa() bool {
 func (x *VMChange) GetDescription() string {
 	if x != nil && x.Description != nil {
 		return *x.Description
+	}
+	return ""
+}
+
+func (x *VMChange) GetRestartPriority() string {
+	if x != nil && x.RestartPriority != nil {
+		return *x.RestartPriority
 	}
 	return ""
 }
@@ -5234,7 +5258,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
 	"\n" +
 	"ended_here\x18\r \x01(\bR\tendedHere\x12\x1c\n" +
-	"\tautostart\x18\x0e \x01(\bR\tautostart\"\xa9\n" +
+	"\tautostart\x18\x0e \x01(\bR\tautostart\"\xd4\n" +
 	"\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5280,7 +5304,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\bdiscards\x18& \x03(\v2\x11.berth.v1.DiscardR\bdiscards\x12>\n" +
 	"\x0econdition_kind\x18' \x01(\x0e2\x17.berth.v1.ConditionKindR\rconditionKind\x12'\n" +
 	"\x0fcondition_about\x18( \x01(\tR\x0econditionAbout\x12 \n" +
-	"\vdescription\x18) \x01(\tR\vdescription\"3\n" +
+	"\vdescription\x18) \x01(\tR\vdescription\x12)\n" +
+	"\x10restart_priority\x18* \x01(\tR\x0frestartPriority\"3\n" +
 	"\aDiscard\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
@@ -5304,7 +5329,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06volume\x18\x04 \x01(\tR\x06volume\x12%\n" +
 	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x14\n" +
 	"\x05image\x18\x06 \x01(\tR\x05image\x12\x12\n" +
-	"\x04keep\x18\a \x01(\bR\x04keep\"\xfe\x02\n" +
+	"\x04keep\x18\a \x01(\bR\x04keep\"\xa9\x03\n" +
 	"\x05NewVM\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x10\n" +
 	"\x03vdc\x18\x02 \x01(\tR\x03vdc\x12\x14\n" +
@@ -5320,7 +5345,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06within\x18\v \x01(\tR\x06within\x12&\n" +
 	"\x04root\x18\f \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
 	"\x02ha\x18\r \x01(\bR\x02ha\x12 \n" +
-	"\vdescription\x18\x0e \x01(\tR\vdescription\"\xa1\x04\n" +
+	"\vdescription\x18\x0e \x01(\tR\vdescription\x12)\n" +
+	"\x10restart_priority\x18\x0f \x01(\tR\x0frestartPriority\"\xe6\x04\n" +
 	"\bVMChange\x12\x15\n" +
 	"\x03vdc\x18\x01 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
 	"\x05offer\x18\x02 \x01(\tH\x01R\x05offer\x88\x01\x01\x12\x19\n" +
@@ -5335,7 +5361,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	" \x01(\tH\x05R\tmigration\x88\x01\x01\x12\x1b\n" +
 	"\x06within\x18\v \x01(\tH\x06R\x06within\x88\x01\x01\x12\x13\n" +
 	"\x02ha\x18\f \x01(\bH\aR\x02ha\x88\x01\x01\x12%\n" +
-	"\vdescription\x18\r \x01(\tH\bR\vdescription\x88\x01\x01B\x06\n" +
+	"\vdescription\x18\r \x01(\tH\bR\vdescription\x88\x01\x01\x12.\n" +
+	"\x10restart_priority\x18\x0e \x01(\tH\tR\x0frestartPriority\x88\x01\x01B\x06\n" +
 	"\x04_vdcB\b\n" +
 	"\x06_offerB\b\n" +
 	"\x06_imageB\x0f\n" +
@@ -5345,7 +5372,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"_migrationB\t\n" +
 	"\a_withinB\x05\n" +
 	"\x03_haB\x0e\n" +
-	"\f_description\"\x1d\n" +
+	"\f_descriptionB\x13\n" +
+	"\x11_restart_priority\"\x1d\n" +
 	"\x05Names\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\"y\n" +
 	"\bRootDisk\x12\x14\n" +
