@@ -6,6 +6,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/schema"
 	"berth/coordinator/view"
 )
@@ -15,15 +16,15 @@ import (
 // to add to each request. The error wraps ErrDangling or ErrNoCluster, or says what of a policy this release cannot do.
 func SearchOf(
 	facts Facts, view *view.View, vm model.VM, purpose placement.Purpose,
-) (placement.Search, map[string]Resolved, error) {
+) (across.Search, map[string]Resolved, error) {
 	s := scopesOf(facts)
 	where, err := s.of(&vm)
 	if err != nil {
-		return placement.Search{}, nil, err
+		return across.Search{}, nil, err
 	}
 	bound, why, err := s.settled(&vm)
 	if err != nil {
-		return placement.Search{}, nil, err
+		return across.Search{}, nil, err
 	}
 	names := []string{bound}
 	if bound == "" {
@@ -35,16 +36,16 @@ func SearchOf(
 	if where.unsaid {
 		why = "" // there is nothing to tell of a VM that uses no topology
 	}
-	search := placement.Search{Bound: why}
+	search := across.Search{Bound: why}
 	resolved := make(map[string]Resolved, len(names))
 	for _, name := range names {
 		one, err := ResolveIn(facts, vm, name)
 		if err != nil {
-			return placement.Search{}, nil, err
+			return across.Search{}, nil, err
 		}
 		option, err := s.option(view, one, &vm, purpose)
 		if err != nil {
-			return placement.Search{}, nil, err
+			return across.Search{}, nil, err
 		}
 		search.Options, resolved[name] = append(search.Options, option), one
 	}
@@ -65,17 +66,17 @@ func SearchOf(
 }
 
 // option is what is asked of one cluster.
-func (s *scopes) option(view *view.View, one Resolved, vm *model.VM, purpose placement.Purpose) (placement.Option, error) {
+func (s *scopes) option(view *view.View, one Resolved, vm *model.VM, purpose placement.Purpose) (across.Option, error) {
 	policy, _, err := PolicyOf(s.source, one.Record)
 	if err != nil {
-		return placement.Option{}, err
+		return across.Option{}, err
 	}
 	pod := s.link(one.Record, schema.LinkPod, model.KindPod)
 	zone := s.link(pod, schema.LinkZone, model.KindZone)
 	if s.err != nil {
-		return placement.Option{}, s.err
+		return across.Option{}, s.err
 	}
-	option := placement.Option{Cluster: one.Cluster, Pod: pod.Name, Request: Request(one, *vm, purpose), Policy: policy}
+	option := across.Option{Cluster: one.Cluster, Pod: pod.Name, Request: Request(one, *vm, purpose), Policy: policy}
 	if !purpose.Moves() && vm.Spec.CPU == "" && vm.Spec.XML == "" {
 		option.Request.CPU = view.CPUBaseline(one.Cluster)
 	}

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/document"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/schema"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -46,7 +47,7 @@ func landState(t *testing.T) State {
 	return now
 }
 
-func searched(t *testing.T, now *State, name string, change func(*model.VM)) placement.Search {
+func searched(t *testing.T, now *State, name string, change func(*model.VM)) across.Search {
 	t.Helper()
 	vm, _ := now.VM(name)
 	if change != nil {
@@ -59,7 +60,7 @@ func searched(t *testing.T, now *State, name string, change func(*model.VM)) pla
 	return search
 }
 
-func told(search placement.Search) string {
+func told(search across.Search) string {
 	var options []string
 	for _, o := range search.Options {
 		options = append(options, fmt.Sprintf("%s/%s<%g", o.Pod, o.Cluster, o.Threshold))

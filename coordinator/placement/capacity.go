@@ -42,7 +42,7 @@ func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, 
 	for choice.Node >= 0 && capacity.Count < most {
 		counts[choice.Node]++
 		capacity.Count++
-		columns.Charge(choice.Node, e.another(columns, &request, resident, capacity.Count))
+		columns.Charge(choice.Node, another(columns, &request, resident, capacity.Count))
 		choice = e.Choose(columns, at, &request, uint64(capacity.Count)+1)
 	}
 	capacity.Cut = choice.Node >= 0
@@ -63,7 +63,7 @@ func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, 
 	}
 	if !capacity.Cut {
 		capacity.RunsOut = mostOften(refusals, capacity.Nodes)
-		capacity.Reason = e.refusalReason(choice)
+		capacity.Reason = wording{e, choice}.refusal()
 		if text := lastRoom(capacity.Nodes, capacity.RunsOut); text != "" {
 			capacity.Reason = text
 		}
@@ -72,7 +72,7 @@ func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, 
 }
 
 // another is one more VM like the requested one, in the same groups.
-func (e *Engine) another(columns *view.Columns, like *Request, resident []model.ResidentKey, number int) view.Allocation {
+func another(columns *view.Columns, like *Request, resident []model.ResidentKey, number int) view.Allocation {
 	one := view.Allocation{Memory: like.Memory, VCPUs: like.VCPUs, Owner: like.Owner, Resident: resident, HA: like.HA}
 	if columns.Groups != nil {
 		one.Name = "number " + strconv.Itoa(number) + " of these"

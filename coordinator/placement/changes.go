@@ -24,82 +24,88 @@ type attempt struct {
 	apply  func(figures *view.Figures, in *rule.Input)
 }
 
-// changes finds, for each kind, the smallest change that alone lets the refused request fit. Each is tried before it is
+// remedies finds what would have given a decision that was just made another result. Each is tried before it is told.
+type remedies struct {
+	*Engine
+	choice Choice
+}
+
+// forRefusal finds, for each kind, the smallest change that alone lets the refused request fit. Each is tried before it is
 // reported. Only a view shows which VM would have to move. If no candidate gets into a round, another node may.
-func (e *Engine) changes(choice Choice, view *view.View) []Change {
+func (r remedies) forRefusal(view *view.View) []Change {
 	var changes []Change
-	if choice.FailedPhase == PhaseSystem {
-		changes = e.systemChanges()
+	if r.choice.FailedPhase == PhaseSystem {
+		changes = r.systemChanges()
 	}
-	for c := range e.constraints {
-		changes = e.firstThatFits(changes, e.relaxations(c))
+	for c := range r.constraints {
+		changes = r.firstThatFits(changes, r.relaxations(c))
 	}
-	changes = e.firstThatFits(changes, e.overheads())
-	changes = e.firstThatFits(changes, e.sizes())
+	changes = r.firstThatFits(changes, r.overheads())
+	changes = r.firstThatFits(changes, r.sizes())
 	if view != nil {
-		changes = append(changes, e.moves(view)...)
+		changes = append(changes, r.moves(view)...)
 	}
 	return changes
 }
 
-// trial is another engine of the same policy, with memory of its own.
-func (e *Engine) trial() *Engine {
-	return &Engine{
-		policy: e.policy, constraints: e.constraints, roomy: e.roomy, planner: e.planner, thresholds: e.thresholds, gated: e.gated,
-		weighers: e.weighers, factors: e.factors, selector: e.selector,
-	}
+// trial decides again under the same policy, with something changed. It has memory of its own.
+type trial struct {
+	Engine
+	asked *Engine // whose decision it varies
 }
 
+func (e *Engine) trial() *trial { return &trial{Engine: Engine{compiled: e.compiled}, asked: e} }
+
 // firstThatFits tries the cheapest attempts, each on its node alone, and appends the first that fits.
-func (e *Engine) firstThatFits(changes []Change, attempts []attempt) []Change {
+func (r remedies) firstThatFits(changes []Change, attempts []attempt) []Change {
 	attempts = best(attempts, maxTries, func(a, b attempt) int {
-		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(r.input.Name(a.node), r.input.Name(b.node)), cmp.Compare(a.node, b.node))
 	})
-	trial := e.trial()
+	trial := r.trial()
 	for i := range attempts {
-		if trial.takes(e, attempts[i].node, e.request, attempts[i].apply) {
+		if trial.takes(attempts[i].node, r.request, attempts[i].apply) {
 			return append(changes, attempts[i].change)
 		}
 	}
 	return changes
 }
 
-// takes tells whether a node of another engine's decision would take the request after the change.
-func (e *Engine) takes(asked *Engine, node int, request *Request, apply func(*view.Figures, *rule.Input)) bool {
+// takes tells whether a node of the decision would take the request after the change.
+func (t *trial) takes(node int, request *Request, apply func(*view.Figures, *rule.Input)) bool {
 	alone := []int{node}
-	columns := &view.Columns{Figures: asked.input.Columns.Select(alone)}
-	e.prepare(columns, asked.at, request, 0)
-	e.input.Groups = rule.SelectGroups(asked.input.Groups, alone, asked.input.Name)
-	e.input.Headroom = asked.input.Headroom
+	columns := &view.Columns{Figures: t.asked.input.Columns.Select(alone)}
+	t.prepare(columns, t.asked.at, request, 0)
+	t.input.Groups = rule.SelectGroups(t.asked.input.Groups, alone, t.asked.input.Name)
+	t.input.Headroom = t.asked.input.Headroom
 	if apply != nil {
-		apply(&columns.Figures, &e.input)
+		apply(&columns.Figures, &t.input)
 	}
-	if e.input.Headroom != nil {
+	if t.input.Headroom != nil {
 		return false // one node alone does not show whether VMs could be restarted
 	}
 	columns.Derive()
-	e.input.Resolve()
-	e.input.Settle()
-	return e.choose().Node == 0
+	t.input.Resolve()
+	t.input.Settle()
+	return t.choose().Node == 0
 }
 
 // relaxations is the ways to lift the refusals of one constraint where no other one refuses.
-func (e *Engine) relaxations(c int) []attempt {
-	if e.constraints[c].Relax == nil {
+func (r remedies) relaxations(c int) []attempt {
+	if r.constraints[c].Relax == nil {
 		return nil
 	}
 	var attempts []attempt
-	for node, out := range e.out {
+	for node, out := range r.out {
 		if !out {
 			continue
 		}
-		verdict := e.constraints[c].Check(&e.input, node)
-		if verdict.Passed || e.refusals(node) != 1 {
+		verdict := r.constraints[c].Check(&r.input, node)
+		if verdict.Passed || r.refusals(node) != 1 {
 			continue
 		}
-		if change, possible := e.constraints[c].Relax(&e.input, node, verdict); possible {
+		if change, possible := r.constraints[c].Relax(&r.input, node, verdict); possible {
 			attempts = append(attempts, attempt{
-				change: Change{Kind: e.constraints[c].Name, Text: change.Text, Node: e.input.Columns.IDs[node]},
+				change: Change{Kind: r.constraints[c].Name, Text: change.Text, Node: r.input.Columns.IDs[node]},
 				node:   node, cost: change.Cost, apply: change.Apply,
 			})
 		}
@@ -108,10 +114,10 @@ func (e *Engine) relaxations(c int) []attempt {
 }
 
 // refusals is the number of constraints that refuse the node.
-func (e *Engine) refusals(node int) int {
+func (r remedies) refusals(node int) int {
 	refusals := 0
-	for c := range e.constraints {
-		if !e.constraints[c].Check(&e.input, node).Passed {
+	for c := range r.constraints {
+		if !r.constraints[c].Check(&r.input, node).Passed {
 			refusals++
 		}
 	}
@@ -119,11 +125,11 @@ func (e *Engine) refusals(node int) int {
 }
 
 // memoryLeft is the smaller of the node's free amounts of memory; false if anything else than memory is missing.
-func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
+func (r remedies) memoryLeft(node int) (left units.Bytes, only bool) {
 	least := math.Inf(1)
-	for c := range e.constraints {
-		switch verdict := e.constraints[c].Check(&e.input, node); {
-		case verdict.Unit == rule.Bytes && e.constraints[c].InRoom: // of memory
+	for c := range r.constraints {
+		switch verdict := r.constraints[c].Check(&r.input, node); {
+		case verdict.Unit == rule.Bytes && r.constraints[c].InRoom: // of memory
 			least = math.Min(least, verdict.Available)
 		case !verdict.Passed:
 			return 0, false
@@ -136,24 +142,24 @@ func (e *Engine) memoryLeft(node int) (left units.Bytes, only bool) {
 }
 
 // sizes is the largest VMs that would fit.
-func (e *Engine) sizes() []attempt {
-	if e.input.Along > 0 { // nobody can say which of them should be smaller
+func (r remedies) sizes() []attempt {
+	if r.input.Along > 0 { // nobody can say which of them should be smaller
 		return nil
 	}
 	var attempts []attempt
-	for node := range e.out {
-		left, only := e.memoryLeft(node)
+	for node := range r.out {
+		left, only := r.memoryLeft(node)
 		if !only {
 			continue
 		}
-		size := rounded(left - e.input.Columns.Overhead[node] - 1) // free memory has to exceed the size
-		if size < model.MinVMMemory || size >= e.input.Memory {
+		size := rounded(left - r.input.Columns.Overhead[node] - 1) // free memory has to exceed the size
+		if size < model.MinVMMemory || size >= r.input.Memory {
 			continue
 		}
 		attempts = append(attempts, attempt{
 			change: Change{
-				Kind: ChangeSize, Node: e.input.Columns.IDs[node], Figure: float64(size),
-				Text: fmt.Sprintf("a VM of %s would fit on %s", wholeUnits(size), e.input.Name(node)),
+				Kind: ChangeSize, Node: r.input.Columns.IDs[node], Figure: float64(size),
+				Text: fmt.Sprintf("a VM of %s would fit on %s", wholeUnits(size), r.input.Name(node)),
 			},
 			node: node, cost: -float64(size),
 			apply: func(_ *view.Figures, in *rule.Input) { in.Memory = size },
@@ -163,20 +169,20 @@ func (e *Engine) sizes() []attempt {
 }
 
 // overheads is the smallest cuts of a node's overhead that would make room.
-func (e *Engine) overheads() []attempt {
+func (r remedies) overheads() []attempt {
 	var attempts []attempt
-	for node := range e.out {
-		left, only := e.memoryLeft(node)
-		overhead := (left - e.input.Memory - 1) / units.MiB * units.MiB
-		if !only || left <= e.input.Memory || overhead >= e.input.Columns.Overhead[node] {
+	for node := range r.out {
+		left, only := r.memoryLeft(node)
+		overhead := (left - r.input.Memory - 1) / units.MiB * units.MiB
+		if !only || left <= r.input.Memory || overhead >= r.input.Columns.Overhead[node] {
 			continue
 		}
 		attempts = append(attempts, attempt{
 			change: Change{
-				Kind: ChangeOverhead, Node: e.input.Columns.IDs[node], Figure: float64(overhead),
-				Text: fmt.Sprintf("with overhead %s, %s would take it", wholeUnits(overhead), e.input.Name(node)),
+				Kind: ChangeOverhead, Node: r.input.Columns.IDs[node], Figure: float64(overhead),
+				Text: fmt.Sprintf("with overhead %s, %s would take it", wholeUnits(overhead), r.input.Name(node)),
 			},
-			node: node, cost: float64(e.input.Columns.Overhead[node] - overhead),
+			node: node, cost: float64(r.input.Columns.Overhead[node] - overhead),
 			apply: func(figures *view.Figures, _ *rule.Input) { figures.Overhead[0] = overhead },
 		})
 	}
@@ -184,33 +190,33 @@ func (e *Engine) overheads() []attempt {
 }
 
 // systemChanges is the changes that let a candidate through the system rounds.
-func (e *Engine) systemChanges() []Change {
+func (r remedies) systemChanges() []Change {
 	var changes []Change
-	trial := e.trial()
-	for k := range e.input.SystemKeys {
-		if e.input.System[k] == nil {
+	trial := r.trial()
+	for k := range r.input.SystemKeys {
+		if r.input.System[k] == nil {
 			continue
 		}
-		request := *e.request
+		request := *r.request
 		request.SystemKeys = without(request.SystemKeys, k)
-		choice := trial.Choose(e.input.Columns, e.at, &request, e.seed)
+		choice := trial.Choose(r.input.Columns, r.at, &request, r.seed)
 		if choice.Node < 0 {
 			continue
 		}
-		name := e.input.SystemKeys[k].Name
+		name := r.input.SystemKeys[k].Name
 		changes = append(changes, Change{
-			Kind: ChangeKey, Key: name, Node: e.input.Columns.IDs[choice.Node],
-			Text: fmt.Sprintf("without system key %s, %s would take it", name, e.input.Name(choice.Node)),
+			Kind: ChangeKey, Key: name, Node: r.input.Columns.IDs[choice.Node],
+			Text: fmt.Sprintf("without system key %s, %s would take it", name, r.input.Name(choice.Node)),
 		})
 	}
-	nearest, score := e.nearestShut()
+	nearest, score := r.nearestShut()
 	final := math.Ceil(score*100-1) / 100 // the highest hundredth below the score
 	if final >= score {
 		final -= 0.01
 	}
 	return append(changes, Change{
-		Kind: ChangeFinal, Figure: final, Node: e.input.Columns.IDs[nearest],
-		Text: fmt.Sprintf("with %s %s, %s would take it", model.SettingFinalMSAV, figure(final), e.input.Name(nearest)),
+		Kind: ChangeFinal, Figure: final, Node: r.input.Columns.IDs[nearest],
+		Text: fmt.Sprintf("with %s %s, %s would take it", model.SettingFinalMSAV, figure(final), r.input.Name(nearest)),
 	})
 }
 

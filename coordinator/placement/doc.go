@@ -9,7 +9,7 @@
 //
 // Engine.Choose finds the node and allocates nothing. Place makes a Decision of it and keeps the figures that it was made on.
 // From these, Explain computes what every stage did to every node, and Replay makes the decision again. WhyNot answers for
-// one node, and Capacity counts how many more VMs fit.
+// one node, and Capacity counts how many more VMs fit. A VM that several clusters may take is placed by package across.
 //
 // The rules are in the packages constraint, weigher, planner and selector, one in each file. A rule judges one node. It may
 // also have a fast form for a whole column, and both must agree.

@@ -9,22 +9,13 @@ import (
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/rule"
-	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
 )
 
 // Engine decides by one policy. It reuses its memory for each decision, so only one goroutine may use it at a time.
 type Engine struct {
-	policy      Policy
-	constraints []constraint.Constraint
-	roomy       bool            // the policy has all constraints that are InRoom
-	planner     planner.Planner // of the policy
-	thresholds  []float64       // nil: the gate is off
-	gated       weigher.Weigher // whose score the gate looks at
-	weighers    []weigher.Weigher
-	factors     []float64
-	selector    selector.Selector
+	compiled
 
 	// One decision: what is asked, and what the stages made of it.
 	request    *Request
@@ -86,7 +77,8 @@ func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, 
 	if own, known := planner.ByName(request.Planner); known {
 		e.plan = own
 	}
-	columns = columns.Around(e.needs(request))
+	needs := request.needs(&e.plan)
+	columns = columns.Around(needs)
 	in.Columns, in.Now, in.Memory, in.VCPUs = columns, nanosOf(at), request.Memory, request.VCPUs
 	in.Along, in.ManagerGrace = len(request.along()), e.policy.ManagerGrace
 	if request.Unit != nil {
@@ -106,7 +98,7 @@ func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, 
 			columns, in, view.Allocation{VM: request.VM, Name: request.VMName, Labels: request.Labels, HA: request.HA},
 		)
 	}
-	in.Networks, in.CPU, in.PassedCPU = request.Networks, e.needs(request).CPU, request.PassedCPU
+	in.Networks, in.CPU, in.PassedCPU = request.Networks, needs.CPU, request.PassedCPU
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
 		e.candidates, e.band = make([]int32, n), make([]int32, n)

@@ -25,15 +25,16 @@ func Explain(d Decision) Decision {
 	if choice.Node >= 0 {
 		first(ordered, choice.Node)
 	}
-	d.Order, d.Gate, d.Selector = e.orderText(ordered), e.gateText(choice), e.selectorText()
+	w := wording{e, choice}
+	d.Order, d.Gate, d.Selector = w.orderText(ordered), w.gateText(), w.selectorText()
 	if across := d.Across.text(d.Tried); across != "" {
 		d.Order = across + "; " + d.Order
 	}
-	d.Nodes, d.Ranks = e.results(ordered), e.ranks(choice, ordered)
+	d.Nodes, d.Ranks = resultsOf(e, ordered), ranksOf(e, choice, ordered)
 	if choice.Node < 0 {
 		d.Counterfactual = joined(d.Changes)
 	} else {
-		d.Counterfactual = e.winCounterfactual(choice)
+		d.Counterfactual = remedies{e, choice}.winCounterfactual()
 	}
 	return d
 }
@@ -63,8 +64,8 @@ func joined(changes []Change) string {
 	return strings.Join(texts, "; ")
 }
 
-// results is the results of all nodes: candidates in order, then refused nodes by name.
-func (e *Engine) results(ordered []candidate) []NodeResult {
+// resultsOf is the results of all nodes: candidates in order, then refused nodes by name.
+func resultsOf(e *Engine, ordered []candidate) []NodeResult {
 	in, nodes := &e.input, e.input.Columns.Len()
 	shut := 0
 	for i := range ordered {
@@ -72,7 +73,7 @@ func (e *Engine) results(ordered []candidate) []NodeResult {
 			shut++
 		}
 	}
-	terms := e.mostTerms(len(ordered))
+	terms := mostTerms(e, len(ordered))
 	w := &writer{
 		engine:  e,
 		results: make([]ConstraintResult, 0, nodes*len(e.constraints)+shut),
@@ -104,7 +105,7 @@ func (e *Engine) results(ordered []candidate) []NodeResult {
 const figuresOfANode = 8
 
 // mostTerms is the largest number of terms that the scores of some candidates can have.
-func (e *Engine) mostTerms(candidates int) int {
+func mostTerms(e *Engine, candidates int) int {
 	in, each := &e.input, len(e.scorers)+len(e.input.OfNodes)+len(e.input.OfVMs)
 	for _, columns := range [][][]float64{in.System, in.Reserved} {
 		for _, column := range columns {
@@ -190,7 +191,7 @@ func (w *writer) candidate(result *NodeResult, one *candidate, rank int) {
 	if e.rounds() != nil {
 		result.SystemScore = one.system
 	}
-	result.CustomerScore = e.customerScore(one)
+	result.CustomerScore = one.customerScore(e.scorers)
 	result.Terms = w.termsOf(one)
 	if one.shut {
 		w.results = append(w.results, w.belowFinal(one.system))
@@ -213,16 +214,16 @@ func (w *writer) belowFinal(score float64) ConstraintResult {
 	}
 }
 
-// customerScore is the score of a candidate by the customer keys.
-func (e *Engine) customerScore(one *candidate) float64 {
-	for s := range e.scorers {
-		if e.scorers[s].Name != customerScore {
+// customerScore is the score by the customer keys.
+func (c *candidate) customerScore(scorers []weigher.Weigher) float64 {
+	for s := range scorers {
+		if scorers[s].Name != customerScore {
 			continue
 		}
-		if len(one.parts) > 0 {
-			return one.parts[s].raw
+		if len(c.parts) > 0 {
+			return c.parts[s].raw
 		}
-		return one.score
+		return c.score
 	}
 	return 0
 }
@@ -272,21 +273,21 @@ func (w *writer) weigh(scorer *weigher.Weigher, node int) {
 
 // winCounterfactual names the keys and groups without which another node would have won. It decides again without each,
 // instead of calculating on the scores. Where left-out nodes count in the shares, it says nothing.
-func (e *Engine) winCounterfactual(choice Choice) string {
-	if choice.Candidates == 1 || e.bypassed() || e.several.given != nil {
+func (r remedies) winCounterfactual() string {
+	if r.choice.Candidates == 1 || r.bypassed() || r.several.given != nil {
 		return ""
 	}
 	var sentences []string
-	trial := e.trial()
-	for _, one := range e.variants() {
-		other := trial.on(e, &one)
-		if other.Node < 0 || other.Node == choice.Node {
+	trial := r.trial()
+	for _, one := range r.variants() {
+		other := trial.on(&one)
+		if other.Node < 0 || other.Node == r.choice.Node {
 			continue
 		}
-		if entered, _, score := trial.standing(choice.Node); entered == other.Round && score == other.Customer && !trial.out[choice.Node] {
+		if entered, _, score := trial.standing(r.choice.Node); entered == other.Round && score == other.Customer && !trial.out[r.choice.Node] {
 			continue // only the draw, or that the VM is there already, would separate them
 		}
-		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", one.without, e.input.Name(other.Node)))
+		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", one.without, r.input.Name(other.Node)))
 	}
 	return strings.Join(sentences, "; ")
 }
@@ -320,11 +321,11 @@ func (e *Engine) variants() []variant {
 	return variants
 }
 
-// on makes the decision of another engine again without something.
-func (e *Engine) on(asked *Engine, one *variant) Choice {
-	e.prepare(asked.input.Columns, asked.at, &one.request, asked.seed)
-	e.input.Resolve()
-	e.input.Met, e.input.Groups = asked.input.Met, one.groups
-	e.input.Settle()
-	return e.choose()
+// on makes the decision again without something.
+func (t *trial) on(one *variant) Choice {
+	t.prepare(t.asked.input.Columns, t.asked.at, &one.request, t.asked.seed)
+	t.input.Resolve()
+	t.input.Met, t.input.Groups = t.asked.input.Met, one.groups
+	t.input.Settle()
+	return t.choose()
 }

@@ -39,12 +39,18 @@ func (in *Inputs) columns() *view.Columns {
 	return columns
 }
 
+// keeper chooses what a decision that was just made keeps.
+type keeper struct {
+	*Engine
+	choice Choice
+}
+
 // keep copies the inputs of the decision that was just made, and tells how many nodes it left out.
-func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
-	columns := e.input.Columns
-	nodes := e.worthKeeping(choice)
+func (k keeper) keep() (kept *Inputs, omitted int) {
+	columns := k.input.Columns
+	nodes := k.worthKeeping()
 	kept = &Inputs{Figures: columns.Select(nodes)}
-	for _, met := range e.input.Met {
+	for _, met := range k.input.Met {
 		one := rule.Met{Key: met.Key, Posting: view.Posting{Value: met.Value}}
 		at := 0
 		for i, node := range nodes {
@@ -59,22 +65,22 @@ func (e *Engine) keep(choice Choice) (kept *Inputs, omitted int) {
 			kept.Met = append(kept.Met, one)
 		}
 	}
-	kept.Groups = rule.SelectGroups(e.input.Groups, nodes, e.input.Name)
-	kept.Uncovered = e.input.KeepUncovered(nodes)
-	if omitted = columns.Len() - len(nodes); omitted > 0 && len(e.scorers) > 1 {
-		kept.Shares = e.keepShares(nodes)
+	kept.Groups = rule.SelectGroups(k.input.Groups, nodes, k.input.Name)
+	kept.Uncovered = k.input.KeepUncovered(nodes)
+	if omitted = columns.Len() - len(nodes); omitted > 0 && len(k.scorers) > 1 {
+		kept.Shares = k.keepShares(nodes)
 	}
 	return kept, omitted
 }
 
 // keepShares is the shares of some nodes, among all nodes of their round.
-func (e *Engine) keepShares(nodes []int) []Shares {
-	kept := make([]Shares, len(e.scorers))
-	for s := range e.scorers {
-		kept[s] = Shares{Weigher: e.scorers[s].Name, Shares: make([]float64, len(nodes))}
+func (k keeper) keepShares(nodes []int) []Shares {
+	kept := make([]Shares, len(k.scorers))
+	for s := range k.scorers {
+		kept[s] = Shares{Weigher: k.scorers[s].Name, Shares: make([]float64, len(nodes))}
 		for i, node := range nodes {
-			if !e.out[node] {
-				kept[s].Shares[i] = e.several.shares[s][node]
+			if !k.out[node] {
+				kept[s].Shares[i] = k.several.shares[s][node]
 			}
 		}
 	}
@@ -82,8 +88,8 @@ func (e *Engine) keepShares(nodes []int) []Shares {
 }
 
 // worthKeeping is the nodes that the decision keeps, in order.
-func (e *Engine) worthKeeping(choice Choice) []int {
-	columns := e.input.Columns
+func (k keeper) worthKeeping() []int {
+	columns := k.input.Columns
 	if columns.Len() <= MaxKept {
 		all := make([]int, columns.Len())
 		for i := range all {
@@ -92,20 +98,20 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 		return all
 	}
 	var kept []int
-	for _, node := range []int{choice.Node, choice.RunnerUp} {
+	for _, node := range []int{k.choice.Node, k.choice.RunnerUp} {
 		if node >= 0 {
 			kept = append(kept, node)
 		}
 	}
-	for _, id := range []string{e.input.Current, e.input.Pinned, e.input.Home} {
+	for _, id := range []string{k.input.Current, k.input.Pinned, k.input.Home} {
 		if node, found := columns.Index(id); found {
 			kept = append(kept, node)
 		}
 	}
-	kept = append(kept, e.otherWinners(choice)...)
-	refused := e.nearestRefused(MaxKept)
+	kept = append(kept, k.otherWinners()...)
+	refused := k.nearestRefused(MaxKept)
 	room := MaxKept - len(kept) - min(keptRefused, len(refused))
-	for _, one := range best(e.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
+	for _, one := range best(k.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
 		kept = append(kept, one.node)
 	}
 	kept = append(kept, refused[:min(len(refused), MaxKept-len(kept))]...)
@@ -115,14 +121,14 @@ func (e *Engine) worthKeeping(choice Choice) []int {
 
 // otherWinners is the nodes that would have won without one of the keys or groups. A counterfactual names the right node only
 // if that node is kept. Where several weighers combine there is none, because nodes that are not kept would count in it.
-func (e *Engine) otherWinners(choice Choice) []int {
-	if choice.Node < 0 || e.bypassed() || len(e.scorers) > 1 {
+func (k keeper) otherWinners() []int {
+	if k.choice.Node < 0 || k.bypassed() || len(k.scorers) > 1 {
 		return nil
 	}
 	var others []int
-	trial := e.trial()
-	for _, one := range e.variants() {
-		if node := trial.on(e, &one).Node; node >= 0 && node != choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
+	trial := k.trial()
+	for _, one := range k.variants() {
+		if node := trial.on(&one).Node; node >= 0 && node != k.choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
 			others = append(others, node)
 		}
 	}

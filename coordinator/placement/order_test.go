@@ -33,7 +33,8 @@ func chosen(e *Engine, names ...string) (Decision, []candidate) {
 	var d Decision
 	e.fill(&d, choice)
 	ordered := e.order()
-	d.Order, d.Gate, d.Selector, d.Nodes = e.orderText(ordered), e.gateText(choice), e.selectorText(), e.results(ordered)
+	w := wording{e, choice}
+	d.Order, d.Gate, d.Selector, d.Nodes = w.orderText(ordered), w.gateText(), w.selectorText(), resultsOf(e, ordered)
 	return d, ordered
 }
 
@@ -44,7 +45,7 @@ func firstFit() planner.Planner {
 
 // Three weighers with factors 99, 1 and 2 as in oVirt: equal scores share a rank, and the next rank skips.
 func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
-	e := &Engine{
+	e := &Engine{compiled: compiled{
 		policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit(), selector: selector.All()[0],
 		weighers: []weigher.Weigher{
 			byName("preferred", map[string]float64{"a": 0, "b": 0, "c": 0, "d": 0}),
@@ -52,7 +53,7 @@ func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
 			byName("cpu", map[string]float64{"a": 8, "b": 2, "c": 1, "d": 4}),
 		},
 		factors: []float64{99, 1, 2},
-	}
+	}}
 	d, ordered := chosen(e, "a", "b", "c", "d")
 	scores := make(map[string]float64)
 	var order []string
@@ -83,7 +84,7 @@ func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
 // A later tier counts only when the gate lets nobody of the earlier ones in, whatever the scores.
 func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 	scores := map[string]float64{"a": -50, "b": 10, "c": 40, "d": 200, "e": 200}
-	e := &Engine{
+	e := &Engine{compiled: compiled{
 		policy: Policy{Gate: Affinity().Gate, Selector: SelectRank},
 		planner: planner.Planner{Name: "in-turn", Tiers: func(_ *rule.Input, all []int) [][]int {
 			return [][]int{all[:3], all[3:]}
@@ -92,7 +93,7 @@ func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 		gated:      byName("system-keys", scores),
 		weighers:   []weigher.Weigher{byName("customer", map[string]float64{"b": 100, "c": -100})},
 		factors:    []float64{1},
-	}
+	}}
 	d, ordered := chosen(e, "a", "b", "c", "d", "e")
 	var order []string
 	for _, c := range ordered {
@@ -117,7 +118,7 @@ func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 }
 
 func TestWithoutWeighersTheDrawDecides(t *testing.T) {
-	e := &Engine{policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit()}
+	e := &Engine{compiled: compiled{policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit()}}
 	d, _ := chosen(e, "a", "b")
 	if d.Selector != "draw: no weigher" || d.Margin != 0 || !strings.HasSuffix(d.Reason, ", and won the draw") {
 		t.Errorf("%s: %s", d.Selector, d.Reason)

@@ -31,10 +31,7 @@ func place(
 	columns *view.Columns, at time.Time, request Request, policy Policy, seed uint64, view *view.View,
 ) Decision {
 	decision := Decision{At: at, Policy: policy.Name, Seed: seed, Request: request, Outcome: Refused}
-	engine, err := NewEngine(policy)
-	if err == nil {
-		err = request.Validate()
-	}
+	engine, err := engineFor(policy, &request)
 	if err != nil {
 		decision.Reason = err.Error()
 		return decision
@@ -43,14 +40,40 @@ func place(
 	return decision
 }
 
+// Try is Place on some columns of a view, which must leave the VM out of its current node. Of a refusal it finds no more than why,
+// as a part of another sentence.
+func Try(view *view.View, columns *view.Columns, request Request, policy Policy, seed uint64) (decision Decision, why string) {
+	decision = Decision{At: view.At, Policy: policy.Name, Seed: seed, Request: request, Outcome: Refused}
+	engine, err := engineFor(policy, &request)
+	if err != nil {
+		return decision, err.Error()
+	}
+	choice := engine.Choose(columns, view.At, &request, seed)
+	if choice.Node < 0 {
+		decision.FailedPhase = choice.FailedPhase
+		return decision, reasonAlone(wording{engine, choice}.refusal())
+	}
+	engine.record(&decision, choice, view)
+	return decision, ""
+}
+
+// engineFor is an engine of the policy for a request that is valid.
+func engineFor(policy Policy, request *Request) (*Engine, error) {
+	engine, err := NewEngine(policy)
+	if err != nil {
+		return nil, err
+	}
+	return engine, request.Validate()
+}
+
 // record writes down the result of the decision that was just made, and its inputs.
 func (e *Engine) record(decision *Decision, choice Choice, view *view.View) {
 	e.fill(decision, choice)
 	rules := e.policy
 	decision.Rules = &rules
-	decision.Inputs, decision.Omitted = e.keep(choice)
+	decision.Inputs, decision.Omitted = keeper{e, choice}.keep()
 	if choice.Node < 0 {
-		decision.Changes = e.changes(choice, view)
+		decision.Changes = remedies{e, choice}.forRefusal(view)
 	}
 }
 
@@ -58,7 +81,7 @@ func (e *Engine) record(decision *Decision, choice Choice, view *view.View) {
 func (e *Engine) fill(decision *Decision, choice Choice) {
 	decision.FailedPhase, decision.Round = choice.FailedPhase, choice.Round
 	if choice.Node < 0 {
-		decision.Reason = e.refusalReason(choice)
+		decision.Reason = wording{e, choice}.refusal()
 		return
 	}
 	in := &e.input
@@ -66,6 +89,6 @@ func (e *Engine) fill(decision *Decision, choice Choice) {
 	if choice.Stays {
 		decision.Outcome = Stay
 	}
-	decision.Margin, decision.Reason = choice.Margin, e.winReason(choice)
+	decision.Margin, decision.Reason = choice.Margin, wording{e, choice}.win()
 	decision.Pools = e.pools(choice.Node)
 }

@@ -141,8 +141,10 @@ func engineOf(policy Policy) (*Engine, error) {
 	}
 	n := len(policy.Weighers)
 	e := &Engine{
-		policy: policy, constraints: make([]constraint.Constraint, 0, len(policy.Constraints)),
-		weighers: make([]weigher.Weigher, 0, n), factors: make([]float64, 0, n),
+		compiled: compiled{
+			policy: policy, constraints: make([]constraint.Constraint, 0, len(policy.Constraints)),
+			weighers: make([]weigher.Weigher, 0, n), factors: make([]float64, 0, n),
+		},
 		scorers: make([]weigher.Weigher, 0, n), weights: make([]float64, 0, n),
 	}
 	if err := e.addConstraints(policy.Constraints); err != nil {
@@ -176,7 +178,20 @@ func engineOf(policy Policy) (*Engine, error) {
 	return e, nil
 }
 
-func (e *Engine) addConstraints(names []string) error {
+// compiled is a policy that was checked, with the rules that it names.
+type compiled struct {
+	policy      Policy
+	constraints []constraint.Constraint
+	roomy       bool            // the policy has all constraints that are InRoom
+	planner     planner.Planner // of the policy
+	thresholds  []float64       // nil: the gate is off
+	gated       weigher.Weigher // whose score the gate looks at
+	weighers    []weigher.Weigher
+	factors     []float64
+	selector    selector.Selector
+}
+
+func (p *compiled) addConstraints(names []string) error {
 	var inRoom, covered int
 	for i, name := range names {
 		found, known := constraint.ByName(name)
@@ -186,7 +201,7 @@ func (e *Engine) addConstraints(names []string) error {
 		if slices.Contains(names[:i], name) {
 			return fmt.Errorf("constraint %q is there twice", name)
 		}
-		e.constraints = append(e.constraints, found)
+		p.constraints = append(p.constraints, found)
 	}
 	for _, c := range constraint.All() {
 		there := slices.Contains(names, c.Name)
@@ -197,11 +212,11 @@ func (e *Engine) addConstraints(names []string) error {
 			}
 		}
 	}
-	e.roomy = covered == inRoom
+	p.roomy = covered == inRoom
 	return nil
 }
 
-func (e *Engine) addWeighers(factors []Factor) error {
+func (p *compiled) addWeighers(factors []Factor) error {
 	for i, factor := range factors {
 		found, known := weigher.ByName(factor.Weigher)
 		if !known {
@@ -213,22 +228,22 @@ func (e *Engine) addWeighers(factors []Factor) error {
 		if !finite(factor.Factor) {
 			return fmt.Errorf("the factor of weigher %q is %v, want a finite number", factor.Weigher, factor.Factor)
 		}
-		e.weighers, e.factors = append(e.weighers, found), append(e.factors, factor.Factor)
+		p.weighers, p.factors = append(p.weighers, found), append(p.factors, factor.Factor)
 	}
 	return nil
 }
 
-func (e *Engine) addSelector(name string) error {
+func (p *compiled) addSelector(name string) error {
 	found, known := selector.ByName(name)
 	if !known {
 		return fmt.Errorf("there is no selector %q", name)
 	}
-	for w := range e.weighers {
-		if found.Bounded && e.weighers[w].Maximum == nil {
-			return fmt.Errorf("selector %q needs a maximum of every weigher, and %q has none", name, e.weighers[w].Name)
+	for w := range p.weighers {
+		if found.Bounded && p.weighers[w].Maximum == nil {
+			return fmt.Errorf("selector %q needs a maximum of every weigher, and %q has none", name, p.weighers[w].Name)
 		}
 	}
-	e.selector = found
+	p.selector = found
 	return nil
 }
 

@@ -2,20 +2,21 @@ package placement
 
 import (
 	"berth/coordinator/model"
+	"berth/coordinator/placement/planner"
 	"berth/coordinator/view"
 )
 
 // MaxRequestDisks is how many disks a request may have.
 const MaxRequestDisks = model.MaxDisks
 
-// needs is what the request asks of the nodes' surroundings.
-func (e *Engine) needs(request *Request) view.Needs {
-	needs := view.Needs{Pools: len(request.Disks) > 0, Networks: request.Networks, HostCPU: request.PassedCPU != ""}
-	if request.CPU != model.CPUHostPassthrough {
-		needs.CPU = request.CPU
+// needs is what a request with a planner asks of the nodes' surroundings.
+func (r *Request) needs(plan *planner.Planner) view.Needs {
+	needs := view.Needs{Pools: len(r.Disks) > 0, Networks: r.Networks, HostCPU: r.PassedCPU != ""}
+	if r.CPU != model.CPUHostPassthrough {
+		needs.CPU = r.CPU
 	}
-	if e.plan.Accounts {
-		needs.Customer = request.Owner.Customer
+	if plan.Accounts {
+		needs.Customer = r.Owner.Customer
 	}
 	return needs
 }

@@ -26,8 +26,8 @@ type RankCell struct {
 // explains the decision first.
 func RankTable(d Decision) []RankRow { return Explain(d).Ranks }
 
-// ranks are the table of the nodes that competed with the winner. Where no node won there is none.
-func (e *Engine) ranks(choice Choice, ordered []candidate) []RankRow {
+// ranksOf is the table of the nodes that competed with the winner. Where no node won there is none.
+func ranksOf(e *Engine, choice Choice, ordered []candidate) []RankRow {
 	if choice.Node < 0 || len(e.scorers) < 2 {
 		return nil
 	}

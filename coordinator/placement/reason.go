@@ -32,130 +32,136 @@ func margin(difference float64) string {
 	return "less than 0.01"
 }
 
-// winReason says in one sentence why the winner won.
-func (e *Engine) winReason(choice Choice) string {
-	name, nodes := e.input.Name(choice.Node), e.input.Columns.Len()
+// wording says in words why a decision that was just made came out as it did.
+type wording struct {
+	*Engine
+	choice Choice
+}
+
+// win says in one sentence why the winner won.
+func (w wording) win() string {
+	name, nodes := w.input.Name(w.choice.Node), w.input.Columns.Len()
 	var text string
 	switch {
-	case e.bypassed():
+	case w.bypassed():
 		text = name + " has the VM's disk: with local storage it starts there, and no keys are looked at"
-	case e.input.Pinned != "":
+	case w.input.Pinned != "":
 		text = name + " was asked for and fits"
-	case choice.Stays && choice.Margin < 0:
+	case w.choice.Stays && w.choice.Margin < 0:
 		text = fmt.Sprintf("%s would gain %s, less than the %s asked for",
-			e.input.Name(choice.RunnerUp), margin(-choice.Margin), figure(e.request.IfBetter))
-	case e.request.Last == e.input.Columns.IDs[choice.Node]:
+			w.input.Name(w.choice.RunnerUp), margin(-w.choice.Margin), figure(w.request.IfBetter))
+	case w.request.Last == w.input.Columns.IDs[w.choice.Node]:
 		text = name + " is where the VM ran last, and it fits"
-	case choice.Candidates == 1:
+	case w.choice.Candidates == 1:
 		text = name + " is the only node that fits"
-	case e.accountText(choice) != "" && choice.Band == 1:
-		text = name + " has " + e.accountText(choice)
-	case choice.Band == 1 && choice.Round > 0:
-		text = e.aloneText(choice)
-	case choice.Ties > 1:
-		text = e.tieText(choice)
+	case w.accountText() != "" && w.choice.Band == 1:
+		text = name + " has " + w.accountText()
+	case w.choice.Band == 1 && w.choice.Round > 0:
+		text = w.aloneText()
+	case w.choice.Ties > 1:
+		text = w.tieText()
 	default:
-		text = e.scoreText(choice)
-		text += e.bandText(choice)
+		text = w.scoreText()
+		text += w.bandText()
 	}
-	if account := e.accountText(choice); account != "" && choice.Band > 1 && choice.Candidates > 1 {
+	if account := w.accountText(); account != "" && w.choice.Band > 1 && w.choice.Candidates > 1 {
 		text += "; each has " + account
 	}
-	if choice.Stays {
+	if w.choice.Stays {
 		text = "the VM stays: " + text
 	}
-	if refused := nodes - choice.Candidates; refused > 0 {
+	if refused := nodes - w.choice.Candidates; refused > 0 {
 		text += fmt.Sprintf("; %d of %s refused", refused, count(nodes, "node"))
 	}
 	return text
 }
 
 // scoreText tells the winner's score, or its weight where a weight decides, and how much better it is.
-func (e *Engine) scoreText(choice Choice) string {
+func (w wording) scoreText() string {
 	does, than := "scores", "more"
-	if e.weight() {
+	if w.weight() {
 		does, than = "weighs", "less"
 	}
-	return fmt.Sprintf("%s %s %s by %s, %s %s than %s", e.input.Name(choice.Node), does, e.scoreFigure(choice.Customer), e.scoreName(),
-		margin(choice.Margin), than, e.input.Name(choice.RunnerUp))
+	return fmt.Sprintf("%s %s %s by %s, %s %s than %s", w.input.Name(w.choice.Node), does, w.scoreFigure(w.choice.Customer), w.scoreName(),
+		margin(w.choice.Margin), than, w.input.Name(w.choice.RunnerUp))
 }
 
 // weight tells whether what decided inside the band is a weight.
-func (e *Engine) weight() bool { return len(e.scorers) == 1 && e.scorers[0].Weight }
+func (w wording) weight() bool { return len(w.scorers) == 1 && w.scorers[0].Weight }
 
-func (e *Engine) scoreFigure(score float64) string {
-	if e.weight() {
+func (w wording) scoreFigure(score float64) string {
+	if w.weight() {
 		score = -score
 	}
 	return figure(score)
 }
 
 // scoreName is what decided inside the band.
-func (e *Engine) scoreName() string {
-	switch len(e.scorers) {
+func (w wording) scoreName() string {
+	switch len(w.scorers) {
 	case 1:
-		return strings.ReplaceAll(e.scorers[0].Name, "-", " ")
+		return strings.ReplaceAll(w.scorers[0].Name, "-", " ")
 	default:
-		return e.policy.Selector
+		return w.policy.Selector
 	}
 }
 
-func (e *Engine) aloneText(choice Choice) string {
+func (w wording) aloneText() string {
 	text := fmt.Sprintf("%s alone has a system score above %s: %s",
-		e.input.Name(choice.Node), figure(choice.Threshold), figure(choice.System))
-	if choice.RunnerUp >= 0 {
-		text += fmt.Sprintf(", %s more than %s", margin(choice.Margin), e.input.Name(choice.RunnerUp))
+		w.input.Name(w.choice.Node), figure(w.choice.Threshold), figure(w.choice.System))
+	if w.choice.RunnerUp >= 0 {
+		text += fmt.Sprintf(", %s more than %s", margin(w.choice.Margin), w.input.Name(w.choice.RunnerUp))
 	}
 	return text
 }
 
-func (e *Engine) tieText(choice Choice) string {
-	name := e.input.Name(choice.Node)
-	others := count(choice.Ties-1, "other node")
-	if choice.Ties == 2 {
-		others = e.input.Name(choice.RunnerUp)
+func (w wording) tieText() string {
+	name := w.input.Name(w.choice.Node)
+	others := count(w.choice.Ties-1, "other node")
+	if w.choice.Ties == 2 {
+		others = w.input.Name(w.choice.RunnerUp)
 	}
 	text := fmt.Sprintf("%s is as good as %s", name, others)
-	if len(e.scorers) > 1 || len(e.scorers) == 1 && choice.Customer != 0 {
-		text += fmt.Sprintf(" (%s by %s)", e.scoreFigure(choice.Customer), e.scoreName())
+	if len(w.scorers) > 1 || len(w.scorers) == 1 && w.choice.Customer != 0 {
+		text += fmt.Sprintf(" (%s by %s)", w.scoreFigure(w.choice.Customer), w.scoreName())
 	}
-	text += e.bandText(choice)
-	if choice.Stays {
+	text += w.bandText()
+	if w.choice.Stays {
 		return text
 	}
 	return text + ", and won the draw"
 }
 
 // bandText tells the round that the nodes entered at.
-func (e *Engine) bandText(choice Choice) string {
-	if choice.Round == 0 {
+func (w wording) bandText() string {
+	if w.choice.Round == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", of %s above %s in round %d", count(choice.Band, "node"), figure(choice.Threshold), choice.Round)
+	return fmt.Sprintf(", of %s above %s in round %d", count(w.choice.Band, "node"), figure(w.choice.Threshold), w.choice.Round)
 }
 
-// refusalReason says in one sentence why no node fits: how many nodes each rule refused, and which came nearest.
-func (e *Engine) refusalReason(choice Choice) string {
-	in, nodes := &e.input, e.input.Columns.Len()
+// refusal says in one sentence why no node fits: how many nodes each rule refused, and which came nearest.
+func (w wording) refusal() string {
+	in, nodes := &w.input, w.input.Columns.Len()
 	switch {
 	case nodes == 0:
 		return fmt.Sprintf("no node fits: cluster %s has no node yet", in.Columns.Cluster)
-	case choice.FailedPhase == PhaseSystem:
-		nearest, score := e.nearestShut()
+	case w.choice.FailedPhase == PhaseSystem:
+		nearest, score := w.nearestShut()
 		return fmt.Sprintf("no node fits: %s no system score above %s; nearest is %s with %s; constraints refused %d of %s",
-			has(choice.Candidates), figure(e.policy.Gate.Final), in.Name(nearest), figure(score),
-			nodes-choice.Candidates, count(nodes, "node"))
+			has(w.choice.Candidates), figure(w.policy.Gate.Final), in.Name(nearest), figure(score),
+			nodes-w.choice.Candidates, count(nodes, "node"))
 	case in.Pinned != "":
-		return e.onlyRefusal(in.Pinned, in.PinnedName, "was asked for")
+		return w.refusalOfOnly(in.Pinned, in.PinnedName, "was asked for")
 	case in.Home != "":
-		return e.onlyRefusal(in.Home, in.Home, "has the VM's disk")
-	case len(e.request.Among) == 1:
-		return e.onlyRefusal(e.request.Among[0], e.request.Among[0], "is the only node that it may go to")
+		return w.refusalOfOnly(in.Home, in.Home, "has the VM's disk")
+	case len(w.request.Among) == 1:
+		return w.refusalOfOnly(w.request.Among[0], w.request.Among[0], "is the only node that it may go to")
 	}
-	refusals := make([]int, len(e.constraints))
+	refusals := make([]int, len(w.constraints))
 	for node := range nodes {
-		for c := range e.constraints {
-			if !e.constraints[c].Check(in, node).Passed {
+		for c := range w.constraints {
+			if !w.constraints[c].Check(in, node).Passed {
 				refusals[c]++
 			}
 		}
@@ -163,22 +169,22 @@ func (e *Engine) refusalReason(choice Choice) string {
 	var counts []string
 	for c, n := range refusals {
 		if n > 0 {
-			counts = append(counts, fmt.Sprintf("%s refuses %d", e.constraints[c].Name, n))
+			counts = append(counts, fmt.Sprintf("%s refuses %d", w.constraints[c].Name, n))
 		}
 	}
-	nearest := e.nearestRefused(1)[0]
+	nearest := w.nearestRefused(1)[0]
 	return fmt.Sprintf("no node fits: of %s, %s; nearest is %s: %s",
-		count(nodes, "node"), strings.Join(counts, ", "), in.Name(nearest), strings.Join(e.complaints(nearest), "; "))
+		count(nodes, "node"), strings.Join(counts, ", "), in.Name(nearest), strings.Join(w.complaints(nearest), "; "))
 }
 
-// onlyRefusal speaks of the one node that can be.
-func (e *Engine) onlyRefusal(id, name, why string) string {
-	node, found := e.input.Columns.Index(id)
+// refusalOfOnly speaks of the one node that can be.
+func (w wording) refusalOfOnly(id, name, why string) string {
+	node, found := w.input.Columns.Index(id)
 	if !found {
 		return fmt.Sprintf("no node fits: %s %s and is no node of this cluster", name, why)
 	}
 	return fmt.Sprintf("no node fits: %s %s and is refused: %s",
-		e.input.Name(node), why, strings.Join(e.complaints(node), "; "))
+		w.input.Name(node), why, strings.Join(w.complaints(node), "; "))
 }
 
 func has(n int) string {
@@ -202,52 +208,52 @@ func (e *Engine) nearestShut() (nearest int, score float64) {
 }
 
 // complaints are the messages of all constraints that refuse the node.
-func (e *Engine) complaints(node int) []string {
+func (w wording) complaints(node int) []string {
 	var complaints []string
-	for c := range e.constraints {
-		if verdict := e.constraints[c].Check(&e.input, node); !verdict.Passed {
-			complaints = append(complaints, e.constraints[c].Say(&e.input, node, verdict))
+	for c := range w.constraints {
+		if verdict := w.constraints[c].Check(&w.input, node); !verdict.Passed {
+			complaints = append(complaints, w.constraints[c].Say(&w.input, node, verdict))
 		}
 	}
 	return complaints
 }
 
 // orderText, gateText and selectorText tell in one line each what the stages did.
-func (e *Engine) orderText(ordered []candidate) string {
+func (w wording) orderText(ordered []candidate) string {
 	tiers := 0
 	for i := range ordered {
 		tiers = max(tiers, ordered[i].tier)
 	}
-	return fmt.Sprintf("%s: %s in %s", e.plan.Name, count(len(ordered), "node"), count(tiers, "tier"))
+	return fmt.Sprintf("%s: %s in %s", w.plan.Name, count(len(ordered), "node"), count(tiers, "tier"))
 }
 
-func (e *Engine) gateText(choice Choice) string {
-	gate := e.policy.Gate
+func (w wording) gateText() string {
+	gate := w.policy.Gate
 	switch {
-	case e.bypassed():
+	case w.bypassed():
 		return string(GateOff) + ": local storage"
-	case e.thresholds == nil:
+	case w.thresholds == nil:
 		return string(gate.Kind)
 	}
 	text := fmt.Sprintf("%s from %s to %s in %s: ", gate.Kind, figure(gate.Initial), figure(gate.Final), count(gate.Steps, "round"))
 	switch {
-	case choice.Candidates == 0:
+	case w.choice.Candidates == 0:
 		return text + "no candidate"
-	case choice.Node < 0:
+	case w.choice.Node < 0:
 		return text + "no node above " + figure(gate.Final)
 	}
-	return text + fmt.Sprintf("%s above %s in round %d", count(choice.Band, "node"), figure(choice.Threshold), choice.Round)
+	return text + fmt.Sprintf("%s above %s in round %d", count(w.choice.Band, "node"), figure(w.choice.Threshold), w.choice.Round)
 }
 
-func (e *Engine) selectorText() string {
+func (w wording) selectorText() string {
 	switch {
-	case len(e.scorers) == 0:
+	case len(w.scorers) == 0:
 		return "draw: no weigher"
-	case e.weight():
-		return "weight of " + e.scorers[0].Name
-	case len(e.scorers) == 1:
-		return "raw score of " + e.scorers[0].Name
+	case w.weight():
+		return "weight of " + w.scorers[0].Name
+	case len(w.scorers) == 1:
+		return "raw score of " + w.scorers[0].Name
 	default:
-		return fmt.Sprintf("%s of %s", e.policy.Selector, count(len(e.scorers), "weigher"))
+		return fmt.Sprintf("%s of %s", w.policy.Selector, count(len(w.scorers), "weigher"))
 	}
 }

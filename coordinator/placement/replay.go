@@ -84,18 +84,18 @@ func (d *Decision) replayOrder() (differences []string) {
 	for i := range d.Tried {
 		one := &d.Tried[i]
 		places = append(places, planner.Place{
-			Cluster: one.Cluster, Pod: podOf(one.Cluster, one.Pod), Used: one.Used, PodUsed: one.PodUsed,
+			Cluster: one.Cluster, Pod: planner.PodOf(one.Cluster, one.Pod), Used: one.Used, PodUsed: one.PodUsed,
 			VMs: one.AccountVMs, PodVMs: one.PodVMs, Total: one.Total, Special: one.Special,
 		})
 	}
 	planner.ByCapacity(places)
-	ordered := d.Across.order(places)
+	ordered := d.Across.Order(places)
 	for i := range ordered { // clusters that were left out come last
 		was := d.Tried[slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Cluster == ordered[i].Cluster })]
 		ordered[i].CPU, ordered[i].RAM, ordered[i].Threshold = was.CPU, was.RAM, was.Threshold
-		ordered[i].LeftOut, ordered[i].Outcome, ordered[i].Reason = ordered[i].crossing(), was.Outcome, was.Reason
+		ordered[i].LeftOut, ordered[i].Outcome, ordered[i].Reason = ordered[i].Crossing(), was.Outcome, was.Reason
 	}
-	putLast(ordered)
+	PutLast(ordered)
 	for i := range ordered {
 		if ordered[i] != d.Tried[i] {
 			differences = append(differences, fmt.Sprintf("cluster %d in the order is %+v, was %+v", i+1, ordered[i], d.Tried[i]))

@@ -34,11 +34,11 @@ func (e *Engine) tiers(admitted []int) [][]int {
 }
 
 // accountText says how many of the customer's VMs the chosen node has, where that decided; empty where it did not.
-func (e *Engine) accountText(choice Choice) string {
-	if e.plan.Tier == "" || !e.planned() || e.bypassed() || choice.Node < 0 {
+func (w wording) accountText() string {
+	if w.plan.Tier == "" || !w.planned() || w.bypassed() || w.choice.Node < 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the customer, %s", count(e.input.Columns.AccountVMs[choice.Node], "VM"), e.plan.Tier)
+	return fmt.Sprintf("%s of the customer, %s", count(w.input.Columns.AccountVMs[w.choice.Node], "VM"), w.plan.Tier)
 }
 
 // accountOf tells how many of the customer's VMs a node has, where the planner looked at that.

@@ -55,7 +55,7 @@ func WhyNot(d Decision, node string) (NodeAnswer, error) {
 	}
 	if e, choice, err := d.again(); err == nil {
 		at, _ := e.input.Columns.Index(answer.Node.Node)
-		for _, text := range e.changesFor(choice, at) {
+		for _, text := range (remedies{e, choice}).changesFor(at) {
 			if !slices.Contains(answer.Changes, text) {
 				answer.Changes = append(answer.Changes, text)
 			}
@@ -137,41 +137,41 @@ func Behind(d *Decision, most int) []string {
 
 // changesFor are those that let this node win, or one that was refused take the VM: lifting the one refusal, switching off
 // one key or group, asking for the node.
-func (e *Engine) changesFor(choice Choice, node int) []string {
-	switch entered, _, _ := e.standing(node); {
-	case e.out[node]:
-		return e.liftingChanges(node)
-	case entered == 0 && e.rounds() != nil:
-		return e.changesWithout("would take it", func(trial *Engine, one *variant) bool {
-			return trial.takes(e, node, &one.request, func(_ *view.Figures, in *rule.Input) {
-				in.Groups = rule.SelectGroups(one.groups, []int{node}, e.input.Name)
+func (r remedies) changesFor(node int) []string {
+	switch entered, _, _ := r.standing(node); {
+	case r.out[node]:
+		return r.liftingChanges(node)
+	case entered == 0 && r.rounds() != nil:
+		return r.changesWithout("would take it", func(trial *trial, one *variant) bool {
+			return trial.takes(node, &one.request, func(_ *view.Figures, in *rule.Input) {
+				in.Groups = rule.SelectGroups(one.groups, []int{node}, r.input.Name)
 			})
 		}, node)
 	}
-	changes := e.changesWithout("would win", func(trial *Engine, one *variant) bool { return trial.on(e, one).Node == node }, node)
-	if before, _, score := e.standing(node); choice.Node >= 0 && (before != choice.Round || score != choice.Customer) {
-		changes = append(changes, e.changesWithout("would be as good", func(trial *Engine, one *variant) bool {
-			best := trial.on(e, one)
+	changes := r.changesWithout("would win", func(trial *trial, one *variant) bool { return trial.on(one).Node == node }, node)
+	if before, _, score := r.standing(node); r.choice.Node >= 0 && (before != r.choice.Round || score != r.choice.Customer) {
+		changes = append(changes, r.changesWithout("would be as good", func(trial *trial, one *variant) bool {
+			best := trial.on(one)
 			entered, _, score := trial.standing(node)
 			return best.Node >= 0 && best.Node != node && entered == best.Round && score == best.Customer
 		}, node)...)
 	}
-	if choice.Node >= 0 && e.input.Pinned == "" {
-		changes = append(changes, fmt.Sprintf("asked for by name, %s would take it", e.input.Name(node)))
+	if r.choice.Node >= 0 && r.input.Pinned == "" {
+		changes = append(changes, fmt.Sprintf("asked for by name, %s would take it", r.input.Name(node)))
 	}
 	return changes
 }
 
 // liftingChanges are those that lift the only refusal of a node.
-func (e *Engine) liftingChanges(node int) []string {
+func (r remedies) liftingChanges(node int) []string {
 	var attempts []attempt
-	for c := range e.constraints {
-		attempts = append(attempts, e.relaxations(c)...)
+	for c := range r.constraints {
+		attempts = append(attempts, r.relaxations(c)...)
 	}
-	attempts = append(append(attempts, e.overheads()...), e.sizes()...)
+	attempts = append(append(attempts, r.overheads()...), r.sizes()...)
 	var changes []string
 	for _, one := range attempts {
-		if one.node == node && len(e.firstThatFits(nil, []attempt{one})) > 0 {
+		if one.node == node && len(r.firstThatFits(nil, []attempt{one})) > 0 {
 			changes = append(changes, one.change.Text)
 		}
 	}
@@ -180,15 +180,15 @@ func (e *Engine) liftingChanges(node int) []string {
 
 // changesWithout are the keys and groups without any one of which the node would do something. Where nodes that are not kept
 // count in what several weighers give, that cannot be told.
-func (e *Engine) changesWithout(what string, does func(trial *Engine, one *variant) bool, node int) []string {
-	if e.several.given != nil {
+func (r remedies) changesWithout(what string, does func(trial *trial, one *variant) bool, node int) []string {
+	if r.several.given != nil {
 		return nil
 	}
-	trial := e.trial()
+	trial := r.trial()
 	var changes []string
-	for _, one := range e.variants() {
+	for _, one := range r.variants() {
 		if does(trial, &one) {
-			changes = append(changes, fmt.Sprintf("without %s, %s %s", one.without, e.input.Name(node), what))
+			changes = append(changes, fmt.Sprintf("without %s, %s %s", one.without, r.input.Name(node), what))
 		}
 	}
 	return changes

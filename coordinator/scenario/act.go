@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/moving"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/scenario/format"
 	"berth/coordinator/schema"
@@ -59,7 +60,7 @@ func (a *start) do(w *world, seed uint64, _ *StepReport) error {
 	for i := range search.Options {
 		search.Options[i].Request.Pinned = pinned
 	}
-	decision := placement.PlaceAcross(view, search, or(a.seed, seed))
+	decision := across.Place(view, search, or(a.seed, seed))
 	w.started(vm, &decision)
 	if decision.Outcome != placement.Placed {
 		w.become(before) // a VM that was never started is not made

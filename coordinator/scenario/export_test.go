@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/scenario/format"
 	"berth/coordinator/schema"
 	"berth/coordinator/view"
@@ -487,7 +488,7 @@ func decide(t *rapid.T, view *view.View, state estate.State, vm model.VM, purpos
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placement.PlaceAcross(view, search, seed)
+	return across.Place(view, search, seed)
 }
 
 func same(t *rapid.T, data []byte, what string, live, simulated any) {

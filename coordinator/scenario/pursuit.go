@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/moving"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/shared/units"
 )
 
@@ -127,7 +128,7 @@ func (p *pursuit) begin(attempt *moving.Attempt) (moving.Answer, error) {
 		attempt.Ask(&option.Request)
 		option.Policy = attempt.Policy(option.Policy)
 	}
-	decision := placement.PlaceAcross(view, search, p.draw())
+	decision := across.Place(view, search, p.draw())
 	plan := p.plan(p.id)
 	traffic := moving.TrafficOf(p.records(), plan)
 	switch {

@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/view"
 	"berth/integration/bench/report"
 	"berth/shared/units"
@@ -20,10 +21,10 @@ const (
 )
 
 // acrossSite makes the records, the facts and what is searched.
-func acrossSite(planner, level string) (view.Records, map[string]model.NodeFacts, placement.Search) {
+func acrossSite(planner, level string) (view.Records, map[string]model.NodeFacts, across.Search) {
 	var records view.Records
 	facts := make(map[string]model.NodeFacts)
-	search := placement.Search{Planner: planner, Level: level, Weight: 1, Capacity: model.CapacityCPU}
+	search := across.Search{Planner: planner, Level: level, Weight: 1, Capacity: model.CapacityCPU}
 	started := decidedAt.Add(-time.Hour)
 	available, load := 200*units.GiB, 4.0
 	for pod := range acrossPods {
@@ -32,7 +33,7 @@ func acrossSite(planner, level string) (view.Records, map[string]model.NodeFacts
 			record := model.DefaultClusterRecord()
 			record.ID, record.Name = name, name
 			records.Clusters = append(records.Clusters, record)
-			search.Options = append(search.Options, placement.Option{
+			search.Options = append(search.Options, across.Option{
 				Cluster: name, Pod: fmt.Sprint("p", pod), Policy: placement.Affinity(), Threshold: model.DefaultCapacityThreshold,
 			})
 			for n := range acrossNodes {
@@ -76,13 +77,13 @@ func measureAcross(ctx context.Context, b *bench) (rows []report.Row, err error)
 				return rows, err
 			}
 			begun := time.Now()
-			decision := placement.PlaceAcross(kept, search, seed)
+			decision := across.Place(kept, search, seed)
 			there.Add(time.Since(begun))
 			if decision.Outcome != placement.Placed {
 				return rows, fmt.Errorf("%w: %s", errNoNode, decision.Reason)
 			}
 			begun = time.Now()
-			placement.PlaceAcross(view.New(decidedAt, 1, records, facts), search, seed)
+			across.Place(view.New(decidedAt, 1, records, facts), search, seed)
 			anew.Add(time.Since(begun))
 		}
 		rows = append(rows, report.Row{

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -187,7 +188,7 @@ func (s *csSite) view() *view.View {
 }
 
 // search is what the product asks for the VM.
-func (s *csSite) search() placement.Search {
+func (s *csSite) search() across.Search {
 	s.Helper()
 	state := s.State
 	state.VMs = append(slices.Clone(s.VMs), s.vm)
@@ -202,9 +203,9 @@ func (s *csSite) decide() placement.Decision {
 	return s.decideAs(s.search())
 }
 
-func (s *csSite) decideAs(search placement.Search) placement.Decision {
+func (s *csSite) decideAs(search across.Search) placement.Decision {
 	s.Helper()
-	decision := placement.PlaceAcross(s.view(), search, 1)
+	decision := across.Place(s.view(), search, 1)
 	if _, err := placement.Replay(decision); err != nil {
 		s.Errorf("made again: %v", err)
 	}

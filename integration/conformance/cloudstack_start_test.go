@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 )
 
 // runHostOrder puts the hosts of one cluster in order.
@@ -284,7 +285,7 @@ func csAllocation(c *checker) any {
 	}
 	found := map[string]bool{}
 	for seed := range uint64(40) {
-		found[placement.PlaceAcross(s.view(), s.search(), seed).WinnerName] = true
+		found[across.Place(s.view(), s.search(), seed).WinnerName] = true
 	}
 	if len(found) < 4 {
 		return fmt.Sprint(found)

@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/across"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/schema"
 	"berth/coordinator/state"
@@ -19,7 +20,7 @@ import (
 
 // searched is in which clusters a VM may be placed and what it has in each, as of one snapshot.
 type searched struct {
-	placement.Search
+	across.Search
 	vm       model.VM
 	facts    estate.Facts               // the snapshot, with what is made together with the VM
 	resolved map[string]estate.Resolved // by cluster name
@@ -63,7 +64,7 @@ func (s *searched) ask(change func(*placement.Request)) {
 // only leaves the cluster of a node that is named: then nothing else is to be put in order.
 func (s *searched) only(snapshot *state.Snapshot, nodeID string) {
 	node, known := snapshot.Node(nodeID)
-	at := slices.IndexFunc(s.Options, func(o placement.Option) bool { return known && o.Cluster == node.ClusterName() })
+	at := slices.IndexFunc(s.Options, func(o across.Option) bool { return known && o.Cluster == node.ClusterName() })
 	if at >= 0 && len(s.Options) > 1 {
 		s.Options, s.Bound = s.Options[at:at+1:at+1], "node/"+node.Name+" is named"
 	}
@@ -150,7 +151,7 @@ func (s *searched) target(snapshot *state.Snapshot, decision placement.Decision)
 
 // decide runs the engine on the view of the search. The decision is of the view's moment.
 func (p *Placer) decide(search searched, caller string) placement.Decision {
-	decision := placement.PlaceAcross(search.view, search.Search, p.Random())
+	decision := across.Place(search.view, search.Search, p.Random())
 	decision.ID, decision.Caller = model.NewID(search.view.At, p.Random()), caller
 	if p.Logger.IsDebug() {
 		if table := placement.RankCSV(decision); table != "" {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"berth/coordinator/placement/rule"
 )
@@ -105,4 +106,21 @@ func tiersBy(candidates []int, figure func(node int) int) [][]int {
 		tiers[at] = append(tiers[at], node)
 	}
 	return tiers
+}
+
+// PodOf is the unique name of a cluster's pod; a cluster in no pod is a pod of its own.
+func PodOf(cluster, pod string) string {
+	if pod == "" {
+		return "cluster/" + cluster
+	}
+	return "pod/" + pod
+}
+
+// PodName is the name of the pod that PodOf was given; empty for a cluster in no pod.
+func PodName(pod string) string {
+	name, is := strings.CutPrefix(pod, "pod/")
+	if !is {
+		return ""
+	}
+	return name
 }

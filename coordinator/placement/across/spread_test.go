@@ -1,4 +1,4 @@
-package placement
+package across
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -29,7 +30,7 @@ func newRegion() *region {
 				record := model.DefaultClusterRecord()
 				record.ID, record.Name = "id-"+name, name
 				r.records.Clusters = append(r.records.Clusters, record)
-				options = append(options, Option{Cluster: name, Pod: name[:5], Policy: Affinity(), Threshold: 0.85})
+				options = append(options, Option{Cluster: name, Pod: name[:5], Policy: placement.Affinity(), Threshold: 0.85})
 				for n := range 20 {
 					r.node(fmt.Sprintf("%s-n%02d", name, n), name, 7*zone+5*pod+3*c+n)
 				}
@@ -74,13 +75,13 @@ func (r *region) start(t *testing.T, customer string, zone int, level string, we
 	}
 	search := Search{Options: r.clusters[zone], Planner: "user-dispersing", Level: level, Weight: weight, Capacity: model.CapacityCPU}
 	for i := range search.Options {
-		search.Options[i].Request = Request{
-			Purpose: ForStart, VM: vm.ID, VMName: vm.ID, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Owner: vm.Owner,
+		search.Options[i].Request = placement.Request{
+			Purpose: placement.ForStart, VM: vm.ID, VMName: vm.ID, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Owner: vm.Owner,
 			Cluster: search.Options[i].Cluster, Planner: "user-dispersing", SystemKeys: specials(),
 		}
 	}
-	d := PlaceAcross(r.view(), search, uint64(number))
-	if d.Outcome != Placed {
+	d := Place(r.view(), search, uint64(number))
+	if d.Outcome != placement.Placed {
 		t.Fatalf("VM %d: %s", number, d.Reason)
 	}
 	if number%3 == 0 {

@@ -20,17 +20,8 @@ const noNode = "no node fits: "
 // reasonAlone is a refusal's reason as part of another sentence.
 func reasonAlone(reason string) string { return strings.TrimPrefix(reason, noNode) }
 
-// nameOfPod is the name of the pod that podOf was given; empty for a cluster in no pod.
-func nameOfPod(pod string) string {
-	name, is := strings.CutPrefix(pod, "pod/")
-	if !is {
-		return ""
-	}
-	return name
-}
-
-// crossing says which capacity of the cluster the VM would fill beyond the threshold, and how far; empty: none.
-func (t *Tried) crossing() string {
+// Crossing says which capacity of the cluster the VM would fill beyond the threshold, and how far; empty: none.
+func (t *Tried) Crossing() string {
 	word, share := "CPU", t.CPU
 	if t.RAM > t.CPU {
 		word, share = "RAM", t.RAM
@@ -111,33 +102,6 @@ func (a *Across) terms() string {
 		text += ", weight " + figure(a.Weight)
 	}
 	return text
-}
-
-// thresholds is the capacity thresholds that would have let a cluster in that has a node: those that are exceeded least.
-func (s *searching) thresholds() []Change {
-	var left []Tried
-	for _, one := range s.tried {
-		if one.LeftOut != "" {
-			left = append(left, one)
-		}
-	}
-	over := func(t Tried) float64 { return max(t.CPU, t.RAM) - t.Threshold }
-	for _, one := range best(left, maxTries, func(a, b Tried) int {
-		return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(a.Cluster, b.Cluster))
-	}) {
-		option := s.search.option(one.Cluster)
-		decision := Place(s.view, option.Request, option.Policy, s.seed)
-		if decision.Outcome == Refused {
-			continue
-		}
-		enough := math.Ceil(max(one.CPU, one.RAM)*100) / 100
-		return []Change{{
-			Kind: ChangeThreshold, Node: decision.Winner, Figure: enough,
-			Text: fmt.Sprintf("with %s %s of cluster %s, %s would take it",
-				model.SettingCapacityLimit, figure(enough), one.Cluster, decision.WinnerName),
-		}}
-	}
-	return nil
 }
 
 // WhyNotCluster says why a decision chose no node of a cluster, given by name: what it found there, or why it did not look.

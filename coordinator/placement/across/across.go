@@ -1,10 +1,16 @@
-package placement
+// Package across decides in which cluster a VM goes, and there on which node: it puts the clusters that may take it into a
+// planner's order and tries one after the other. It is pure. What it found about the clusters stays with the decision.
+package across
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement"
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/view"
 )
@@ -33,65 +39,29 @@ type Search struct {
 type Option struct {
 	Cluster   string // name
 	Pod       string // name; empty: the cluster is in no pod and counts as a pod of its own
-	Request   Request
-	Policy    Policy
+	Request   placement.Request
+	Policy    placement.Policy
 	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: none
 }
 
-// Across is how clusters were ordered, kept with the decision.
-type Across struct {
-	Planner  string  `json:"planner,omitempty"`
-	Level    string  `json:"level,omitempty"`
-	Weight   float64 `json:"weight,omitempty"`
-	Capacity string  `json:"capacity,omitempty"`
-	Bound    string  `json:"bound,omitempty"`   // why there was only one option
-	Last     string  `json:"last,omitempty"`    // name of the node that was tried first because the VM ran there last
-	Refused  string  `json:"refused,omitempty"` // why it was not taken; empty: it was
-	Owned    bool    `json:"owned,omitempty"`   // the VM has a customer
-	Omitted  int     `json:"omitted,omitempty"` // clusters that Tried leaves out
-}
-
-// Tried is what a search found about one cluster. They are in the order of the search; those left out come last.
-type Tried struct {
-	Cluster    string  `json:"cluster"`
-	Pod        string  `json:"pod,omitempty"`
-	Used       float64 `json:"used"`                  // share of its capacity
-	AccountVMs int     `json:"account_vms,omitempty"` // of the VM's customer: running, or on their way
-	PodVMs     int     `json:"pod_vms,omitempty"`     // the same count in the pod
-	Total      int     `json:"total,omitempty"`       // the same count everywhere
-	Weight     float64 `json:"weight"`                // lower is tried first
-	LeftOut    string  `json:"left_out,omitempty"`    // why it was not tried, in words
-	Outcome    Outcome `json:"outcome,omitempty"`     // empty: it was not tried
-	Reason     string  `json:"reason,omitempty"`      // of a refusal
-
-	PodUsed   float64 `json:"pod_used,omitempty"`
-	PodWeight float64 `json:"pod_weight,omitempty"`
-	// CPU and RAM are the shares of the cluster that would be used with the VM, where a Threshold counts.
-	CPU       float64 `json:"cpu,omitempty"`
-	RAM       float64 `json:"ram,omitempty"`
-	Threshold float64 `json:"threshold,omitempty"`
-	Special   int     `json:"special,omitempty"` // labels of its nodes that few VMs need
-}
-
-// MaxTried is how many clusters a decision keeps. Each takes about 200 bytes of a replicated record.
-const MaxTried = 128
-
-// PlaceAcross decides in which cluster and on which node the VM goes. It tries the options in the planner's order until one
+// Place decides in which cluster and on which node the VM goes. It tries the options in the planner's order until one
 // has a node. The node that the VM ran on last is tried before all of them. A cluster without a node for the VM is not tried
 // again.
 //
-// The same view, search and seed give the same decision. With one option it is the decision of Place.
-func PlaceAcross(view *view.View, search Search, seed uint64) Decision {
+// The same view, search and seed give the same decision. With one option it is the decision of placement.Place.
+func Place(view *view.View, search Search, seed uint64) placement.Decision {
 	s := &searching{view: view, search: &search, seed: seed}
-	s.across = Across{Planner: search.Planner, Bound: search.Bound}
+	s.across = placement.Across{Planner: search.Planner, Bound: search.Bound}
 	if decision, taken := s.onLast(); taken {
 		return decision
 	}
 	switch len(search.Options) {
 	case 0:
-		return Decision{At: view.At, Seed: seed, Outcome: Refused, Reason: "no node fits: there is no cluster that the VM may go to"}
+		return placement.Decision{
+			At: view.At, Seed: seed, Outcome: placement.Refused, Reason: "no node fits: there is no cluster that the VM may go to",
+		}
 	case 1:
-		decision := Place(view, search.Options[0].Request, search.Options[0].Policy, seed)
+		decision := placement.Place(view, search.Options[0].Request, search.Options[0].Policy, seed)
 		if s.across.Bound != "" || s.across.Last != "" {
 			decision.Across = &s.across
 		}
@@ -105,8 +75,8 @@ type searching struct {
 	view   *view.View
 	search *Search
 	seed   uint64
-	across Across
-	tried  []Tried
+	across placement.Across
+	tried  []placement.Tried
 	first  *Option // the first that was tried and refused
 	used   map[string]view.Usage
 }
@@ -129,30 +99,30 @@ func (s *Search) option(name string) *Option {
 }
 
 // onLast tries the node that the VM ran on last. If it is refused, the reason is kept and the VM is placed as a new one.
-func (s *searching) onLast() (Decision, bool) {
+func (s *searching) onLast() (placement.Decision, bool) {
 	node := s.view.Node(s.search.LastNode)
 	if node == nil {
-		return Decision{}, false
+		return placement.Decision{}, false
 	}
 	option := s.search.option(cmp.Or(node.Node.Cluster, model.DefaultCluster))
 	if option == nil {
-		return Decision{}, false
+		return placement.Decision{}, false
 	}
 	request := option.Request
 	request.Last = node.Node.ID
-	decision := Place(s.view, request, option.Policy, s.seed)
+	decision := placement.Place(s.view, request, option.Policy, s.seed)
 	s.across.Last = cmp.Or(node.Node.Name, node.Node.ID)
-	if decision.Winner == request.Last && decision.Outcome != Refused {
+	if decision.Winner == request.Last && decision.Outcome != placement.Refused {
 		decision.Across = &s.across
 		return decision, true
 	}
 	s.across.Refused = refusalOf(&decision, request.Last)
-	return Decision{}, false
+	return placement.Decision{}, false
 }
 
 // refusalOf says in words why a decision refuses a node.
-func refusalOf(decision *Decision, node string) string {
-	answer, err := WhyNot(*decision, node)
+func refusalOf(decision *placement.Decision, node string) string {
+	answer, err := placement.WhyNot(*decision, node)
 	if err != nil || len(answer.Why) == 0 {
 		return decision.Reason
 	}
@@ -160,10 +130,10 @@ func refusalOf(decision *Decision, node string) string {
 }
 
 // inOrder tries the options in the planner's order.
-func (s *searching) inOrder() Decision {
+func (s *searching) inOrder() placement.Decision {
 	places := s.places()
 	s.across.Level, s.across.Weight, s.across.Capacity = s.search.Level, s.search.Weight, s.search.Capacity
-	s.tried = s.across.order(places)
+	s.tried = s.across.Order(places)
 	s.leaveOut()
 	for i := range s.tried {
 		one := &s.tried[i]
@@ -171,31 +141,22 @@ func (s *searching) inOrder() Decision {
 			continue
 		}
 		option := s.search.option(one.Cluster)
-		engine, err := NewEngine(option.Policy)
-		if err == nil {
-			err = option.Request.Validate()
-		}
-		if err != nil {
-			one.Outcome, one.Reason = Refused, err.Error()
-			continue
-		}
 		columns := s.view.Columns(cmp.Or(option.Request.Cluster, option.Cluster))
-		choice := engine.Choose(columns, s.view.At, &option.Request, s.seed)
-		if choice.Node < 0 {
-			one.Outcome, one.Reason = Refused, reasonAlone(engine.refusalReason(choice))
-			if s.first == nil {
+		decision, why := placement.Try(s.view, columns, option.Request, option.Policy, s.seed)
+		if decision.Outcome == placement.Refused {
+			one.Outcome, one.Reason = placement.Refused, why
+			if s.first == nil && decision.FailedPhase != "" { // and not for an invalid policy
 				s.first = option
 			}
 			continue
 		}
-		one.Outcome = Placed
-		decision := Decision{
-			At: s.view.At, Policy: option.Policy.Name, Seed: s.seed, Request: option.Request, Outcome: Refused,
-		}
-		engine.record(&decision, choice, s.view)
-		return s.ended(decision)
+		one.Outcome = placement.Placed
+		decision.Searched(s.across, s.tried)
+		return decision
 	}
-	return s.ended(s.refused())
+	decision := s.refused()
+	decision.Searched(s.across, s.tried)
+	return decision
 }
 
 // places is the clusters of the options as a planner sees them, by used capacity.
@@ -212,14 +173,14 @@ func (s *searching) places() []planner.Place {
 	podVMs, special := make(map[string]int), s.special(request.Labels)
 	for i := range s.search.Options {
 		one := &s.search.Options[i]
-		pod := podOf(one.Cluster, one.Pod)
+		pod := planner.PodOf(one.Cluster, one.Pod)
 		pods[pod] = pods[pod].Add(usage[one.Cluster])
 		podVMs[pod] += counts[one.Cluster]
 	}
 	places := make([]planner.Place, 0, len(s.search.Options))
 	for i := range s.search.Options {
 		one := &s.search.Options[i]
-		pod := podOf(one.Cluster, one.Pod)
+		pod := planner.PodOf(one.Cluster, one.Pod)
 		places = append(places, planner.Place{
 			Cluster: one.Cluster, Pod: pod, Used: usage[one.Cluster].Share(s.search.Capacity), PodUsed: pods[pod].Share(s.search.Capacity),
 			VMs: counts[one.Cluster], PodVMs: podVMs[pod], Total: account.Total, Special: special[one.Cluster],
@@ -253,31 +214,6 @@ func (s *searching) special(labels []string) map[string]int {
 // planner is the name of the planner that orders the clusters.
 func (s *searching) planner() string { return cmp.Or(s.search.Planner, model.DefaultPlanner) }
 
-// podOf is the unique name of a cluster's pod; a cluster in no pod is a pod of its own.
-func podOf(name, pod string) string {
-	if pod == "" {
-		return "cluster/" + name
-	}
-	return "pod/" + pod
-}
-
-// order sorts places, which come by used capacity, as the planner wants.
-func (a *Across) order(places []planner.Place) []Tried {
-	if p, known := planner.ByName(cmp.Or(a.Planner, model.DefaultPlanner)); known {
-		p.Order(places, planner.Terms{Pods: a.Level == model.LevelPod, Weight: a.Weight, Owned: a.Owned})
-	}
-	slices.SortStableFunc(places, func(a, b planner.Place) int { return cmp.Compare(a.Special, b.Special) })
-	tried := make([]Tried, 0, len(places))
-	for _, one := range places {
-		tried = append(tried, Tried{
-			Cluster: one.Cluster, Pod: nameOfPod(one.Pod), Used: one.Used, AccountVMs: one.VMs, PodVMs: one.PodVMs, Total: one.Total,
-			Weight: one.Weight, PodUsed: one.PodUsed, PodWeight: one.PodWeight,
-			Special: one.Special,
-		})
-	}
-	return tried
-}
-
 // leaveOut marks the clusters that the VM would fill beyond their threshold, and moves them to the end.
 func (s *searching) leaveOut() {
 	usage := s.usage()
@@ -289,49 +225,52 @@ func (s *searching) leaveOut() {
 		}
 		with := usage[one.Cluster].Add(view.Usage{VCPUs: option.Request.VCPUs, Memory: option.Request.Memory})
 		one.CPU, one.RAM, one.Threshold = with.CPUShare(), with.MemoryShare(), option.Threshold
-		one.LeftOut = one.crossing()
+		one.LeftOut = one.Crossing()
 	}
-	putLast(s.tried)
-}
-
-// putLast moves what is left out behind the others.
-func putLast(tried []Tried) {
-	slices.SortStableFunc(tried, func(a, b Tried) int {
-		switch {
-		case (a.LeftOut == "") == (b.LeftOut == ""):
-			return 0
-		case a.LeftOut == "":
-			return -1
-		default:
-			return 1
-		}
-	})
+	placement.PutLast(s.tried)
 }
 
 // refused is the decision when no cluster has a node: the decision of the first cluster that was tried.
-func (s *searching) refused() Decision {
+func (s *searching) refused() placement.Decision {
 	if s.first != nil {
-		decision := Place(s.view, s.first.Request, s.first.Policy, s.seed)
+		decision := placement.Place(s.view, s.first.Request, s.first.Policy, s.seed)
 		decision.Changes = append(decision.Changes, s.thresholds()...)
 		return decision
 	}
 	option := s.search.option(s.tried[0].Cluster)
-	return Decision{
-		At: s.view.At, Policy: option.Policy.Name, Seed: s.seed, Request: option.Request, Outcome: Refused,
-		FailedPhase: PhaseThreshold, Changes: s.thresholds(),
+	return placement.Decision{
+		At: s.view.At, Policy: option.Policy.Name, Seed: s.seed, Request: option.Request, Outcome: placement.Refused,
+		FailedPhase: placement.PhaseThreshold, Changes: s.thresholds(),
 	}
 }
 
-// ended completes the decision with what was found about the clusters.
-func (s *searching) ended(decision Decision) Decision {
-	decision.Across, decision.Tried = &s.across, s.tried
-	if len(s.tried) > MaxTried {
-		taken := slices.IndexFunc(s.tried, func(t Tried) bool { return t.Outcome == Placed })
-		if taken >= MaxTried { // the chosen one has to be among those that are kept
-			s.tried[MaxTried-1] = s.tried[taken]
+// maxTries is how many clusters that were left out are tried with another threshold.
+const maxTries = 16
+
+// thresholds is the capacity thresholds that would have let a cluster in that has a node: those that are exceeded least.
+func (s *searching) thresholds() []placement.Change {
+	var left []placement.Tried
+	for _, one := range s.tried {
+		if one.LeftOut != "" {
+			left = append(left, one)
 		}
-		decision.Tried, s.across.Omitted = slices.Clip(s.tried[:MaxTried]), len(s.tried)-MaxTried
 	}
-	decision.Reason = decision.acrossReason(decision.Reason)
-	return decision
+	over := func(t placement.Tried) float64 { return max(t.CPU, t.RAM) - t.Threshold }
+	slices.SortFunc(left, func(a, b placement.Tried) int {
+		return cmp.Or(cmp.Compare(over(a), over(b)), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	for _, one := range left[:min(len(left), maxTries)] {
+		option := s.search.option(one.Cluster)
+		decision := placement.Place(s.view, option.Request, option.Policy, s.seed)
+		if decision.Outcome == placement.Refused {
+			continue
+		}
+		enough := math.Ceil(max(one.CPU, one.RAM)*100) / 100
+		return []placement.Change{{
+			Kind: placement.ChangeThreshold, Node: decision.Winner, Figure: enough,
+			Text: fmt.Sprintf("with %s %s of cluster %s, %s would take it",
+				model.SettingCapacityLimit, strconv.FormatFloat(enough, 'f', -1, 64), one.Cluster, decision.WinnerName),
+		}}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package placement
+package across
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -43,9 +44,9 @@ func (s *site) cluster(name, pod string, nodes, vcpus int) {
 		s.vm(id, "", vcpus)
 	}
 	s.search.Options = append(s.search.Options, Option{
-		Cluster: name, Pod: pod, Policy: Affinity(), Threshold: 0.85,
-		Request: Request{
-			Purpose: ForStart, VM: "new", VMName: "new", Memory: units.GiB, VCPUs: 1, Cluster: name, Planner: s.search.Planner,
+		Cluster: name, Pod: pod, Policy: placement.Affinity(), Threshold: 0.85,
+		Request: placement.Request{
+			Purpose: placement.ForStart, VM: "new", VMName: "new", Memory: units.GiB, VCPUs: 1, Cluster: name, Planner: s.search.Planner,
 			Owner: model.Owner{Customer: "acme"}, SystemKeys: specials(),
 		},
 	})
@@ -73,10 +74,10 @@ func (s *site) decide(t interface {
 	Fatal(...any)
 	Helper()
 },
-) Decision {
+) placement.Decision {
 	t.Helper()
-	d := through(t, PlaceAcross(view.New(noon, 1, s.records, s.facts), s.search, 1))
-	again, err := Replay(d)
+	d := through(t, Place(view.New(noon, 1, s.records, s.facts), s.search, 1))
+	again, err := placement.Replay(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,16 +87,16 @@ func (s *site) decide(t interface {
 	return d
 }
 
-func triedOf(d Decision) string {
+func triedOf(d placement.Decision) string {
 	var names []string
 	for _, one := range d.Tried {
 		name := one.Cluster
 		switch {
 		case one.LeftOut != "":
 			name = "-" + name
-		case one.Outcome == Refused:
+		case one.Outcome == placement.Refused:
 			name = "x" + name
-		case one.Outcome == Placed:
+		case one.Outcome == placement.Placed:
 			name = "*" + name
 		}
 		names = append(names, name)
@@ -136,7 +137,7 @@ func TestClustersComeInThePlannersOrder(t *testing.T) {
 		{"a move looks at no threshold", func(s *site) {
 			s.search.Options[1].Threshold = 0.4
 			for i := range s.search.Options {
-				s.search.Options[i].Request.Purpose = ForDrain
+				s.search.Options[i].Request.Purpose = placement.ForDrain
 			}
 		}, "*b c a", ""},
 		{"special nodes last", func(s *site) {
@@ -161,7 +162,7 @@ func TestClustersComeInThePlannersOrder(t *testing.T) {
 			if !strings.Contains(d.Reason, c.why) {
 				t.Errorf("%q is not in %q", c.why, d.Reason)
 			}
-			if (d.Outcome == Placed) != strings.Contains(c.want, "*") {
+			if (d.Outcome == placement.Placed) != strings.Contains(c.want, "*") {
 				t.Errorf("outcome %s", d.Outcome)
 			}
 		})
@@ -176,16 +177,16 @@ func TestARefusalNamesTheThresholdThatWouldDo(t *testing.T) {
 	s.full("a") // the nearest to its threshold has no node all the same
 	d := s.decide(t)
 	want := "with capacity_threshold 0.17 of cluster c, c-"
-	if len(d.Changes) != 1 || !strings.HasPrefix(d.Changes[0].Text, want) || d.FailedPhase != PhaseThreshold {
+	if len(d.Changes) != 1 || !strings.HasPrefix(d.Changes[0].Text, want) || d.FailedPhase != placement.PhaseThreshold {
 		t.Fatalf("changes %+v after phase %q, want %s", d.Changes, d.FailedPhase, want)
 	}
-	if explained := Explain(d); explained.Counterfactual != d.Changes[0].Text || !strings.HasPrefix(
+	if explained := placement.Explain(d); explained.Counterfactual != d.Changes[0].Text || !strings.HasPrefix(
 		explained.Order, "3 clusters by user-dispersing",
 	) {
 		t.Errorf("order %q, otherwise %q", explained.Order, explained.Counterfactual)
 	}
 	s.search.Options[2].Threshold = d.Changes[0].Figure
-	if d = s.decide(t); d.Outcome != Placed || d.Request.Cluster != "c" {
+	if d = s.decide(t); d.Outcome != placement.Placed || d.Request.Cluster != "c" {
 		t.Errorf("with it: %s", d.Reason)
 	}
 }
@@ -197,10 +198,10 @@ func TestTheLastNodeComesFirst(t *testing.T) {
 	if d.Winner != "a-1" || len(d.Tried) > 0 || !strings.HasPrefix(d.Reason, "a-1 is where the VM ran last, and it fits") {
 		t.Errorf("%s, tried %s", d.Reason, triedOf(d))
 	}
-	if order := Explain(d).Order; !strings.HasPrefix(order, "no cluster is put in order: the VM ran on a-1 last") {
+	if order := placement.Explain(d).Order; !strings.HasPrefix(order, "no cluster is put in order: the VM ran on a-1 last") {
 		t.Error(order)
 	}
-	if why := WhyNotCluster(d, "b"); why != "no other cluster than a was looked at: the VM ran on a-1 last, and it fits" {
+	if why := placement.WhyNotCluster(d, "b"); why != "no other cluster than a was looked at: the VM ran on a-1 last, and it fits" {
 		t.Error(why)
 	}
 	s.full("a")
@@ -208,7 +209,7 @@ func TestTheLastNodeComesFirst(t *testing.T) {
 	if got := triedOf(d); got != "*b c a" || d.Request.Last != "" {
 		t.Errorf("a full last node: tried %s, last %q", got, d.Request.Last)
 	}
-	if order := Explain(d).Order; !strings.HasPrefix(order, "a-1, where the VM ran last, does not do: memory-physical: ") {
+	if order := placement.Explain(d).Order; !strings.HasPrefix(order, "a-1, where the VM ran last, does not do: memory-physical: ") {
 		t.Error(order)
 	}
 	s.search.LastNode = "gone"
@@ -225,7 +226,7 @@ func TestTheLastNodeComesFirst(t *testing.T) {
 	facts.Available = ptr(units.MiB)
 	s.facts["c-0"] = facts
 	d = s.decide(t)
-	if order := Explain(d).Order; d.Winner != "c-1" || !strings.HasPrefix(
+	if order := placement.Explain(d).Order; d.Winner != "c-1" || !strings.HasPrefix(
 		order, "c-0, where the VM ran last, does not do: memory-physical: ",
 	) {
 		t.Errorf("in one cluster, and it is full: %s; %s", d.Reason, order)
@@ -237,21 +238,22 @@ func TestWhatBindsAVMIsSaid(t *testing.T) {
 	s.search.Options, s.search.Bound = s.search.Options[:1], "vdc/x names cluster a"
 	s.search.Options[0].Threshold = 0.01 // nobody looks at it
 	d := s.decide(t)
-	if d.Outcome != Placed || len(d.Tried) > 0 || !strings.HasPrefix(Explain(d).Order, "no cluster is put in order: vdc/x names cluster a; ") {
-		t.Errorf("%s: %s", d.Reason, Explain(d).Order)
+	if d.Outcome != placement.Placed || len(d.Tried) > 0 ||
+		!strings.HasPrefix(placement.Explain(d).Order, "no cluster is put in order: vdc/x names cluster a; ") {
+		t.Errorf("%s: %s", d.Reason, placement.Explain(d).Order)
 	}
-	if why := WhyNotCluster(d, "b"); why != "no other cluster was looked at: vdc/x names cluster a" {
+	if why := placement.WhyNotCluster(d, "b"); why != "no other cluster was looked at: vdc/x names cluster a" {
 		t.Error(why)
 	}
 	s.search.Bound = ""
-	plain := Place(view.New(noon, 1, s.records, s.facts), s.search.Options[0].Request, Affinity(), 1)
+	plain := placement.Place(view.New(noon, 1, s.records, s.facts), s.search.Options[0].Request, placement.Affinity(), 1)
 	if diff := cmp.Diff(through(t, plain), s.decide(t)); diff != "" {
 		t.Errorf("one option decides as Place does (-place +across):\n%s", diff)
 	}
 	s.search.Options = nil
-	if d = PlaceAcross(
+	if d = Place(
 		view.New(noon, 1, s.records, s.facts), s.search, 1,
-	); d.Outcome != Refused || d.Reason != "no node fits: there is no cluster that the VM may go to" {
+	); d.Outcome != placement.Refused || d.Reason != "no node fits: there is no cluster that the VM may go to" {
 		t.Errorf("no option: %s", d.Reason)
 	}
 }
@@ -267,21 +269,21 @@ func TestWhyNotAnotherCluster(t *testing.T) {
 		"c": "",
 		"d": "",
 	} {
-		if got := WhyNotCluster(d, name); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+		if got := placement.WhyNotCluster(d, name); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	d = three().decide(t)
 	want := "cluster a comes 3rd by user-dispersing at cluster level, cpu, weight 1, and b, which has a node that fits, before it: " +
 		"46.9 % used and 0 VMs of the customer against 7.8 % used and 2 VMs of the customer"
-	if got := WhyNotCluster(d, "a"); got != want {
+	if got := placement.WhyNotCluster(d, "a"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestARecordKeepsSoManyClusters(t *testing.T) {
 	s := newSite()
-	for i := range MaxTried + 9 {
+	for i := range placement.MaxTried + 9 {
 		name := fmt.Sprintf("c%03d", i)
 		s.cluster(name, "", 1, i%100)
 		s.full(name)
@@ -292,7 +294,8 @@ func TestARecordKeepsSoManyClusters(t *testing.T) {
 	s.facts[last+"-0"] = facts
 	s.vm(last+"-0", "acme", 0)
 	d := s.decide(t)
-	if len(d.Tried) != MaxTried || d.Across.Omitted != 9 || d.Tried[MaxTried-1].Outcome != Placed || d.Request.Cluster != last {
+	if len(d.Tried) != placement.MaxTried || d.Across.Omitted != 9 || d.Tried[placement.MaxTried-1].Outcome != placement.Placed ||
+		d.Request.Cluster != last {
 		t.Errorf("%d clusters and %d omitted, the last one %+v", len(d.Tried), d.Across.Omitted, d.Tried[len(d.Tried)-1])
 	}
 }
@@ -321,7 +324,7 @@ func TestTheFirstClusterWithANodeWins(t *testing.T) {
 			}
 			s.search.Options[i].Threshold = rapid.SampledFrom([]float64{0, 0.5, 0.85}).Draw(t, "threshold")
 			option := s.search.Options[i]
-			fits[name] = Place(view.New(noon, 1, s.records, s.facts), option.Request, option.Policy, 1).Outcome == Placed
+			fits[name] = placement.Place(view.New(noon, 1, s.records, s.facts), option.Request, option.Policy, 1).Outcome == placement.Placed
 		}
 		d := s.decide(t)
 		var seen []string
@@ -330,8 +333,8 @@ func TestTheFirstClusterWithANodeWins(t *testing.T) {
 				t.Fatalf("%s is there twice", one.Cluster)
 			}
 			seen = append(seen, one.Cluster)
-			first := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.LeftOut == "" && fits[t.Cluster] })
-			if (one.Outcome == Placed) != (i == first) || one.Outcome == Placed && d.Request.Cluster != one.Cluster {
+			first := slices.IndexFunc(d.Tried, func(t placement.Tried) bool { return t.LeftOut == "" && fits[t.Cluster] })
+			if (one.Outcome == placement.Placed) != (i == first) || one.Outcome == placement.Placed && d.Request.Cluster != one.Cluster {
 				t.Fatalf("tried %s, and %v fit; placed in %s", triedOf(d), fits, d.Request.Cluster)
 			}
 		}
