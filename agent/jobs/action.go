@@ -10,7 +10,7 @@ import (
 type action struct {
 	// do carries the order out. Its intent is journalled, and no other order of the VM is in work. It may be repeated after a
 	// crash: then job.takenUp says so.
-	do func(j *Jobs, command *berthv1.Command, one *job) done
+	do func(*job) done
 
 	starts      bool // the VM may appear here at any time until it has ended
 	letsGo      bool // it can only make this node let go of the VM

@@ -16,49 +16,49 @@ const markLimit = 20 * time.Second
 
 // doAdopt writes the mark of the order's epoch into a domain that is here and has no mark or one of an earlier epoch. The guest
 // does not notice. If the result is in doubt it is tried again, because writing the same mark twice does no harm.
-func doAdopt(j *Jobs, command *berthv1.Command, _ *job) done {
-	mark := domxml.Mark{Epoch: command.GetEpoch(), Operation: command.GetOperationId(), Node: j.NodeID}
-	return j.mark(command, func(seen sight) (over *done) {
+func doAdopt(j *job) done {
+	mark := domxml.Mark{Epoch: j.command.GetEpoch(), Operation: j.command.GetOperationId(), Node: j.NodeID}
+	return j.mark(func(seen sight) (over *done) {
 		switch {
 		case seen.gone():
 			err := fmt.Errorf("%w: there is nothing to adopt", hypervisor.ErrNotFound)
-			return &done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}
-		case seen.holds(command.GetEpoch()):
-			return &done{result: success(command, seen.message())}
-		case seen.domain.Managed && seen.domain.Epoch > command.GetEpoch():
-			return &done{result: failure(command, otherEpoch(command, seen), seen.message())}
-		case seen.domain.Name != command.GetVmName():
+			return &done{result: failure(j.command, err, seen.message()), obeyFrom: j.command.GetEpoch() + 1}
+		case seen.holds(j.command.GetEpoch()):
+			return &done{result: success(j.command, seen.message())}
+		case seen.domain.Managed && seen.domain.Epoch > j.command.GetEpoch():
+			return &done{result: failure(j.command, otherEpoch(j.command, seen), seen.message())}
+		case seen.domain.Name != j.command.GetVmName():
 			err := fmt.Errorf("%w: it is called %s here", hypervisor.ErrInvalidState, seen.domain.Name)
-			return &done{result: failure(command, err, seen.message())}
+			return &done{result: failure(j.command, err, seen.message())}
 		}
 		return nil
-	}, func(ctx context.Context) error { return j.Hypervisor.Mark(ctx, command.GetVmId(), mark) })
+	}, func(ctx context.Context) error { return j.Hypervisor.Mark(ctx, j.command.GetVmId(), mark) })
 }
 
 // doRelease removes the mark of the order's epoch, and this node refuses orders of that epoch from then on.
-func doRelease(j *Jobs, command *berthv1.Command, _ *job) done {
-	return j.mark(command, func(seen sight) (over *done) {
+func doRelease(j *job) done {
+	return j.mark(func(seen sight) (over *done) {
 		switch {
 		case seen.absent(), seen.gone() && !seen.domain.Managed:
 			err := fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound)
-			return &done{result: failure(command, err, seen.message())}
+			return &done{result: failure(j.command, err, seen.message())}
 		case !seen.domain.Managed:
-			return &done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
-		case seen.domain.Epoch != command.GetEpoch():
-			return &done{result: failure(command, otherEpoch(command, seen), seen.message())}
+			return &done{result: success(j.command, seen.message()), obeyFrom: j.command.GetEpoch() + 1}
+		case seen.domain.Epoch != j.command.GetEpoch():
+			return &done{result: failure(j.command, otherEpoch(j.command, seen), seen.message())}
 		}
 		return nil
 	}, func(ctx context.Context) error {
-		return j.Hypervisor.Unmark(ctx, command.GetVmId(), command.GetEpoch())
+		return j.Hypervisor.Unmark(ctx, j.command.GetVmId(), j.command.GetEpoch())
 	})
 }
 
 // mark changes a domain's mark until a look shows that it is as ordered, or cannot be. It keeps trying while libvirt is away
 // or the domain is busy.
-func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change func(context.Context) error) done {
+func (j *job) mark(judge func(sight) *done, change func(context.Context) error) done {
 	var last error
 	for deadline := j.now().Add(patience); ; {
-		seen := j.look(command)
+		seen := j.look()
 		switch {
 		case !seen.known():
 			last = seen.err
@@ -72,7 +72,7 @@ func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change fu
 			ctx, cancel := j.limited(markLimit)
 			last = change(ctx)
 			cancel()
-			if seen = j.look(command); seen.known() {
+			if seen = j.look(); seen.known() {
 				if over := judge(seen); over != nil {
 					return *over
 				}
@@ -81,11 +81,11 @@ func (j *Jobs) mark(command *berthv1.Command, judge func(sight) *done, change fu
 				last = errors.New("its mark was changed and is as it was")
 			}
 			if refusing(last) {
-				return done{result: failure(command, last, seen.message())}
+				return done{result: failure(j.command, last, seen.message())}
 			}
 		}
 		if !j.now().Before(deadline) || j.sleep(pollEvery) != nil {
-			return done{result: doubt(command, last, seen.message()), again: true}
+			return done{result: doubt(j.command, last, seen.message()), again: true}
 		}
 	}
 }
@@ -99,8 +99,8 @@ func refusing(err error) bool {
 // alone does not run. When it returns without an error, that is on disk. The error is hypervisor.ErrInvalidState when the VM
 // is here; any other error means that it is not known now.
 func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
-	return j.inTurn(ctx, vm, epoch, func(command *berthv1.Command) error {
-		seen := j.look(command)
+	return j.inTurn(ctx, vm, epoch, func(one *job) error {
+		seen := one.look()
 		positive := j.absences.positive(vm, seen, j.now())
 		switch {
 		case !seen.known():
@@ -121,16 +121,15 @@ func (j *Jobs) Refuse(ctx context.Context, vm string, epoch uint64) error {
 	})
 }
 
-// inTurn runs something that belongs to no operation, while no order of the VM is in work. The command has VM and epoch.
-func (j *Jobs) inTurn(ctx context.Context, vm string, epoch uint64, do func(command *berthv1.Command) error) error {
+// inTurn runs something that belongs to no operation, while no order of the VM is in work. The job has VM and epoch.
+func (j *Jobs) inTurn(ctx context.Context, vm string, epoch uint64, do func(*job) error) error {
 	if vm == "" || epoch == 0 {
 		return fmt.Errorf("%w: no VM or no epoch", hypervisor.ErrInvalidState)
 	}
-	t := j.turnOf(vm)
-	defer j.leave(vm, t)
-	if _, err := j.Scheduler.Wait(ctx, t.free, 0); err != nil {
+	giveBack, err := j.turns.take(ctx, vm)
+	if err != nil {
 		return fmt.Errorf("%w: an order of the VM is worked on: %w", hypervisor.ErrBusy, err)
 	}
-	defer func() { t.free <- struct{}{} }()
-	return do(&berthv1.Command{VmId: vm, Epoch: epoch})
+	defer giveBack()
+	return do(&job{Jobs: j, command: &berthv1.Command{VmId: vm, Epoch: epoch}})
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -11,13 +12,13 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// disks is the disks of a start, the seed image last. Every volume is looked up, even an old one: only then does libvirt see
+// disksOf is the disks of a start, the seed image last. Every volume is looked up, even an old one: only then does libvirt see
 // what another node did in a shared pool, and only then can an error name a missing volume.
-func (j *Jobs) disks(order *berthv1.StartCommand) ([]domxml.Disk, error) {
+func disksOf(ctx context.Context, from hypervisor.Hypervisor, order *berthv1.StartCommand) ([]domxml.Disk, error) {
 	var disks []domxml.Disk
 	for _, disk := range order.GetSpec().GetDisks() {
 		if disk.GetVolume() != "" {
-			if _, err := j.Hypervisor.LookupVolume(j.ctx, disk.GetPool(), disk.GetVolume()); err != nil {
+			if _, err := from.LookupVolume(ctx, disk.GetPool(), disk.GetVolume()); err != nil {
 				return nil, err
 			}
 		}
@@ -50,7 +51,9 @@ func diskOf(volume string) string {
 //
 // A volume that is not copied is one that both nodes see; the coordinator plans no other migration. The target's libvirt may
 // not have read its pool since the volume was made, so the document names the file, which is the same on both.
-func (j *Jobs) moveDisks(order *berthv1.MigrateCommand, options *hypervisor.MigrateOptions) error {
+func moveDisks(
+	ctx context.Context, from hypervisor.Hypervisor, order *berthv1.MigrateCommand, options *hypervisor.MigrateOptions,
+) error {
 	disks, err := domxml.Disks(options.DomainXML)
 	if err != nil {
 		return err
@@ -69,14 +72,14 @@ func (j *Jobs) moveDisks(order *berthv1.MigrateCommand, options *hypervisor.Migr
 				"%w: %s has format %q, and %q is what waits for it", hypervisor.ErrUnsupported, volumes.Name(to), disk.Format, to.GetFormat(),
 			)
 		case to != nil:
-			if sources[disk.Target], err = j.sourceOf(to.GetPool(), to.GetName(), to.GetShared()); err != nil {
+			if sources[disk.Target], err = sourceOf(ctx, from, to.GetPool(), to.GetName(), to.GetShared()); err != nil {
 				return err
 			}
 			if !disk.ReadOnly {
 				options.CopyDisks = append(options.CopyDisks, disk.Target)
 			}
 		case disk.Volume != "":
-			if sources[disk.Target], err = j.sourceOf(disk.Pool, disk.Volume, true); err != nil {
+			if sources[disk.Target], err = sourceOf(ctx, from, disk.Pool, disk.Volume, true); err != nil {
 				return err
 			}
 		}
@@ -119,10 +122,10 @@ func writable(all []*berthv1.Volume) int {
 }
 
 // sourceOf is how a document names a volume: as a file if the file has the same path on all nodes.
-func (j *Jobs) sourceOf(pool, name string, shared bool) (domxml.Source, error) {
+func sourceOf(ctx context.Context, from hypervisor.Hypervisor, pool, name string, shared bool) (domxml.Source, error) {
 	if !shared {
 		return domxml.Source{Pool: pool, Volume: name}, nil
 	}
-	found, err := j.Hypervisor.LookupVolume(j.ctx, pool, name)
+	found, err := from.LookupVolume(ctx, pool, name)
 	return domxml.Source{Path: found.Path}, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/volumes"
-	berthv1 "berth/shared/gen/berth/v1"
 )
 
 const (
@@ -19,42 +18,42 @@ const (
 )
 
 // doResume lets the paused copy of a finished migration run. It keeps trying, because no other node can do it.
-func doResume(j *Jobs, command *berthv1.Command, _ *job) done {
+func doResume(j *job) done {
 	var last error
 	for deadline := j.now().Add(patience); ; {
-		seen := j.look(command)
+		seen := j.look()
 		switch {
 		case seen.gone():
 			err := fmt.Errorf("%w: nothing to resume", hypervisor.ErrNotFound)
-			return done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}
-		case seen.known() && !seen.holds(command.GetEpoch()):
-			return done{result: doubt(command, otherEpoch(command, seen), seen.message()), again: true}
+			return done{result: failure(j.command, err, seen.message()), obeyFrom: j.command.GetEpoch() + 1}
+		case seen.known() && !seen.holds(j.command.GetEpoch()):
+			return done{result: doubt(j.command, otherEpoch(j.command, seen), seen.message()), again: true}
 		case seen.in(hypervisor.Running):
-			return j.resumed(command, seen)
+			return j.resumed(seen)
 		case seen.in(hypervisor.Crashed):
-			return done{result: failure(command, fmt.Errorf("%w: the guest has crashed", hypervisor.ErrInvalidState), seen.message()), again: true}
+			return done{result: failure(j.command, fmt.Errorf("%w: the guest has crashed", hypervisor.ErrInvalidState), seen.message()), again: true}
 		case !seen.known():
 			last = seen.err
 		case seen.domain.JobActive:
 			last = fmt.Errorf("%w: its migration has not ended", hypervisor.ErrBusy)
 		default:
 			ctx, cancel := j.limited(resumeLimit)
-			last = j.Hypervisor.Resume(ctx, command.GetVmId(), command.GetEpoch())
+			last = j.Hypervisor.Resume(ctx, j.command.GetVmId(), j.command.GetEpoch())
 			cancel()
-			if seen = j.look(command); seen.holds(command.GetEpoch()) && seen.in(hypervisor.Running) {
-				return j.resumed(command, seen)
+			if seen = j.look(); seen.holds(j.command.GetEpoch()) && seen.in(hypervisor.Running) {
+				return j.resumed(seen)
 			}
 		}
 		if !j.now().Before(deadline) || j.sleep(retryEvery) != nil {
-			return done{result: doubt(command, last, seen.message()), again: true}
+			return done{result: doubt(j.command, last, seen.message()), again: true}
 		}
 	}
 }
 
-func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
-	answer := success(command, seen.message())
+func (j *job) resumed(seen sight) done {
+	answer := success(j.command, seen.message())
 	// This node was the target: it has the job's final figures, including the downtime.
-	if job, err := j.Hypervisor.Job(j.ctx, command.GetVmId(), true); err == nil {
+	if job, err := j.Hypervisor.Job(j.ctx, j.command.GetVmId(), true); err == nil {
 		answer.Migration = figures(job)
 	}
 	return done{result: answer}
@@ -62,16 +61,16 @@ func (j *Jobs) resumed(command *berthv1.Command, seen sight) done {
 
 // doDiscard destroys the paused leftover of a migration, and the volumes that were made for it. It touches nothing else. Its
 // failures are not kept: the same order is sent until the leftover is gone.
-func doDiscard(j *Jobs, command *berthv1.Command, _ *job) done {
+func doDiscard(j *job) done {
 	for deadline := j.now().Add(patience); ; {
-		seen, err := j.destroyPaused(command)
+		seen, err := j.destroyPaused()
 		switch {
 		case err == nil:
-			return j.discarded(command, seen)
+			return j.discarded(seen)
 		case errors.Is(err, hypervisor.ErrInvalidState):
-			return done{result: failure(command, err, seen.message()), again: true}
+			return done{result: failure(j.command, err, seen.message()), again: true}
 		case !j.now().Before(deadline) || j.sleep(retryEvery) != nil:
-			return done{result: doubt(command, err, seen.message()), again: true}
+			return done{result: doubt(j.command, err, seen.message()), again: true}
 		}
 	}
 }
@@ -79,12 +78,12 @@ func doDiscard(j *Jobs, command *berthv1.Command, _ *job) done {
 // destroyPaused tries once to destroy the paused copy of the command's epoch. Without an error the copy is not here; a copy
 // of another epoch does not count. The error is hypervisor.ErrInvalidState if it runs or has crashed: then trying again does
 // not help.
-func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
-	seen := j.look(command)
+func (j *job) destroyPaused() (sight, error) {
+	seen := j.look()
 	switch {
 	case seen.gone() && !seen.cleared():
 		return seen, fmt.Errorf("%w: it has left, and the hypervisor clears up behind it", hypervisor.ErrBusy)
-	case seen.gone(), seen.known() && !seen.holds(command.GetEpoch()):
+	case seen.gone(), seen.known() && !seen.holds(j.command.GetEpoch()):
 		return seen, nil
 	case seen.in(hypervisor.Running):
 		return seen, fmt.Errorf("%w: it runs", hypervisor.ErrInvalidState)
@@ -97,8 +96,8 @@ func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
 	}
 	ctx, cancel := j.limited(actLimit)
 	defer cancel()
-	err := j.Hypervisor.Destroy(ctx, command.GetVmId(), command.GetEpoch())
-	if seen = j.look(command); seen.gone() {
+	err := j.Hypervisor.Destroy(ctx, j.command.GetVmId(), j.command.GetEpoch())
+	if seen = j.look(); seen.gone() {
 		return seen, nil
 	}
 	if err == nil {
@@ -108,19 +107,19 @@ func (j *Jobs) destroyPaused(command *berthv1.Command) (sight, error) {
 }
 
 // discarded removes the volumes of the leftover, which nobody uses any more.
-func (j *Jobs) discarded(command *berthv1.Command, seen sight) done {
-	if err := volumes.Remove(j.ctx, j.Hypervisor, command.GetDiscard().GetVolumes()); err != nil {
-		return done{result: doubt(command, err, seen.message()), again: true}
+func (j *job) discarded(seen sight) done {
+	if err := volumes.Remove(j.ctx, j.Hypervisor, j.command.GetDiscard().GetVolumes()); err != nil {
+		return done{result: doubt(j.command, err, seen.message()), again: true}
 	}
-	return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
+	return done{result: success(j.command, seen.message()), obeyFrom: j.command.GetEpoch() + 1}
 }
 
 // Discard destroys the paused copy that a migration has left of a VM, and makes this node refuse orders for the VM up to its
 // epoch. It tries once. Without a copy of that epoch there is nothing to destroy. The error is hypervisor.ErrInvalidState
 // when the copy runs or has crashed; after any other error trying again may help.
 func (j *Jobs) Discard(ctx context.Context, vm string, epoch uint64) error {
-	return j.inTurn(ctx, vm, epoch, func(command *berthv1.Command) error {
-		if _, err := j.destroyPaused(command); err != nil {
+	return j.inTurn(ctx, vm, epoch, func(one *job) error {
+		if _, err := one.destroyPaused(); err != nil {
 			return err
 		}
 		if err := j.journal.refuse(vm, epoch); err != nil {

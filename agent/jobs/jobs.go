@@ -51,24 +51,19 @@ type Jobs struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
+	turns turns // of the commands of one VM
+
 	mu      sync.Mutex
 	running map[string]*job
-	turns   map[string]*turn // by VM ID
 }
 
+// job is one command that is being carried out.
 type job struct {
-	operation string
-	vm        string
-	start     bool
+	*Jobs
+	command   *berthv1.Command
 	takenUp   bool       // an earlier life of the agent has begun it
 	migration *migration // of a migration, once it runs
 	cancelled bool
-}
-
-// turn makes the commands of one VM wait for each other. Who has received from the channel has the turn.
-type turn struct {
-	free  chan struct{}
-	users int // who has it or waits for it
 }
 
 // Open opens the journal. Close ends it.
@@ -98,7 +93,7 @@ func Open(config Config) (*Jobs, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &Jobs{
 		Config: config, journal: journal, ctx: ctx, cancel: cancel,
-		running: map[string]*job{}, turns: map[string]*turn{},
+		running: map[string]*job{}, turns: turns{scheduler: config.Scheduler, of: map[string]*turn{}},
 		// A result that finds no reader is dropped: the coordinator asks again after every reconnect.
 		results:  make(chan *berthv1.CommandResult, 256),
 		progress: make(chan *berthv1.CommandProgress, 64),
@@ -150,7 +145,7 @@ func (j *Jobs) Running() []string {
 	defer j.mu.Unlock()
 	var ids []string
 	for _, one := range j.running {
-		ids = append(ids, one.operation)
+		ids = append(ids, one.command.GetOperationId())
 	}
 	return ids
 }
@@ -189,10 +184,10 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	if j.running[key] != nil || j.ctx.Err() != nil {
 		return
 	}
-	one := &job{operation: command.GetOperationId(), vm: command.GetVmId(), start: actionOf(command).starts}
+	one := &job{Jobs: j, command: command}
 	j.running[key] = one
 	j.background(func() {
-		result := j.carryOut(command, one)
+		result := one.carryOut()
 		j.mu.Lock()
 		delete(j.running, key)
 		j.mu.Unlock()
@@ -207,59 +202,12 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	})
 }
 
-// take waits for the VM's turn. The caller gives it back.
-func (j *Jobs) take(vm string) (giveBack func()) {
-	t := j.turnOf(vm)
-	taken, _ := j.Scheduler.Wait(context.Background(), t.free, 0)
-	return func() {
-		if taken {
-			t.free <- struct{}{}
-		}
-		j.leave(vm, t)
-	}
-}
-
-// tryTake takes the VM's turn if nobody has it. GiveBack must be called in either case.
-func (j *Jobs) tryTake(vm string) (giveBack func()) {
-	t := j.turnOf(vm)
-	select {
-	case <-t.free:
-		return func() {
-			t.free <- struct{}{}
-			j.leave(vm, t)
-		}
-	default:
-		return func() { j.leave(vm, t) }
-	}
-}
-
-func (j *Jobs) turnOf(vm string) *turn {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	t := j.turns[vm]
-	if t == nil {
-		t = &turn{free: make(chan struct{}, 1)}
-		t.free <- struct{}{}
-		j.turns[vm] = t
-	}
-	t.users++
-	return t
-}
-
-func (j *Jobs) leave(vm string, t *turn) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if t.users--; t.users == 0 {
-		delete(j.turns, vm)
-	}
-}
-
 // starting tells whether a start of the VM is in work.
 func (j *Jobs) starting(vm string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, one := range j.running {
-		if one.vm == vm && one.start {
+		if one.command.GetVmId() == vm && actionOf(one.command).starts {
 			return true
 		}
 	}
@@ -268,57 +216,60 @@ func (j *Jobs) starting(vm string) bool {
 
 // carryOut finds the answer in the journal, or does the work and journals it. Nil means that the agent stops and its next
 // life has to find the answer.
-func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResult {
-	log := j.Logger.With("operation", command.GetOperationId(), "step", command.GetStep(), "vm", command.GetVmName())
-	if command.GetInspect() != nil {
-		return j.inspect(command)
+func (j *job) carryOut() *berthv1.CommandResult {
+	log := j.Logger.With("operation", j.command.GetOperationId(), "step", j.command.GetStep(), "vm", j.command.GetVmName())
+	if j.command.GetInspect() != nil {
+		return j.inspect()
 	}
-	if command.GetOperationId() == "" || command.GetVmId() == "" || command.GetEpoch() == 0 {
+	if j.command.GetOperationId() == "" || j.command.GetVmId() == "" || j.command.GetEpoch() == 0 {
 		// Epoch 0 is what domains have that are not Berth's.
-		return refused(command, errorcode.ErrMalformed, nil)
+		return refused(j.command, errorcode.ErrMalformed, nil)
 	}
-	defer j.take(command.GetVmId())()
-	before, err := j.journal.answered(command.GetOperationId(), command.GetStep())
+	giveBack, err := j.turns.take(context.Background(), j.command.GetVmId())
+	if err != nil {
+		return nil
+	}
+	defer giveBack()
+	before, err := j.journal.answered(j.command.GetOperationId(), j.command.GetStep())
 	switch {
 	case err != nil:
-		return refusal(command, fmt.Errorf("read it: %w", err))
+		return refusal(j.command, fmt.Errorf("read it: %w", err))
 	case before != nil:
 		before.Repeated = true
 		return before
 	}
-	takenUp, err := j.journal.begin(command, false, j.now())
-	if errors.Is(err, errorcode.ErrStaleEpoch) && j.isBack(command) {
-		takenUp, err = j.journal.begin(command, true, j.now())
+	j.takenUp, err = j.journal.begin(j.command, false, j.now())
+	if errors.Is(err, errorcode.ErrStaleEpoch) && j.isBack() {
+		j.takenUp, err = j.journal.begin(j.command, true, j.now())
 	}
 	if err != nil {
 		log.Warn("command refused", "error", err)
-		refused := refusal(command, err)
-		if errors.Is(err, errorcode.ErrStaleEpoch) && actionOf(command).discards {
+		refused := refusal(j.command, err)
+		if errors.Is(err, errorcode.ErrStaleEpoch) && actionOf(j.command).discards {
 			// Orders of this epoch are refused already, so what is not here now stays away.
-			refused.Domain = j.await(command, patience, func(s sight) bool { return !s.gone() || s.cleared() }).message()
+			refused.Domain = j.await(patience, func(s sight) bool { return !s.gone() || s.cleared() }).message()
 		}
 		return refused
 	}
-	one.takenUp = takenUp
-	log.Info("command begun", "action", nameOf(command), "taken_up", takenUp)
-	done := j.act(command, one)
+	log.Info("command begun", "action", nameOf(j.command), "taken_up", j.takenUp)
+	done := j.act()
 	if j.ctx.Err() != nil {
 		return nil
 	}
 	log.Info("command ended", "outcome", done.result.GetOutcome().String(), "error", done.result.GetError())
 	if done.again {
-		err = j.journal.forget(command)
+		err = j.journal.forget(j.command)
 	} else {
-		err = j.journal.answer(command, done.result, done.obeyFrom, j.now())
+		err = j.journal.answer(j.command, done.result, done.obeyFrom, j.now())
 	}
 	if err != nil {
 		log.Error("the answer could not be journalled", "error", err)
-		left := actionOf(command).standsStill && done.result.GetOutcome() == berthv1.CommandOutcome_COMMAND_OUTCOME_DONE
+		left := actionOf(j.command).standsStill && done.result.GetOutcome() == berthv1.CommandOutcome_COMMAND_OUTCOME_DONE
 		if !done.again && !left {
 			// Without the journal the answer would be a promise that is forgotten: the intent stands, and the same order would be
 			// carried out if it came again, however late. Only one thing is answered all the same: that a guest has left, because
 			// it stands still until then.
-			return refusal(command, err)
+			return refusal(j.command, err)
 		}
 	}
 	return done.result
@@ -327,8 +278,8 @@ func (j *Jobs) carryOut(command *berthv1.Command, one *job) *berthv1.CommandResu
 // isBack tells whether the order stops or migrates a VM that runs here under the order's own epoch, although this node has
 // refused that epoch: somebody has brought the VM back without Berth. Such an order can only make the node let go of it once
 // more. A start or a resume, which could run the VM twice, stays refused.
-func (j *Jobs) isBack(command *berthv1.Command) bool {
-	return actionOf(command).letsGo && j.look(command).holds(command.GetEpoch())
+func (j *job) isBack() bool {
+	return actionOf(j.command).letsGo && j.look().holds(j.command.GetEpoch())
 }
 
 // done is how a command ended on this node.
@@ -340,18 +291,18 @@ type done struct {
 
 // act carries a command out. A panic must not end the agent: the order would come again and end its next life, and the agents
 // of other nodes as well. The coordinator has to find out what the command had done before.
-func (j *Jobs) act(command *berthv1.Command, one *job) (d done) {
+func (j *job) act() (d done) {
 	defer func() {
 		if defect := recover(); defect != nil {
 			j.Logger.Error(
-				"a command met a defect of berth", "operation", command.GetOperationId(), "defect", defect, "stack", string(debug.Stack()),
+				"a command met a defect of berth", "operation", j.command.GetOperationId(), "defect", defect, "stack", string(debug.Stack()),
 			)
-			j.absences.doubt(command.GetVmId())
-			d = done{result: doubt(command, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect), nil)}
+			j.absences.doubt(j.command.GetVmId())
+			d = done{result: doubt(j.command, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect), nil)}
 		}
 	}()
-	if do := actionOf(command).do; do != nil {
-		return do(j, command, one)
+	if do := actionOf(j.command).do; do != nil {
+		return do(j)
 	}
-	return done{result: refused(command, errorcode.ErrUnknown, nil), again: true}
+	return done{result: refused(j.command, errorcode.ErrUnknown, nil), again: true}
 }

@@ -56,13 +56,13 @@ func absent(command *berthv1.Command) sight {
 }
 
 // look asks the hypervisor once.
-func (j *Jobs) look(command *berthv1.Command) sight {
-	domain, err := j.Hypervisor.Lookup(j.ctx, command.GetVmId())
+func (j *job) look() sight {
+	domain, err := j.Hypervisor.Lookup(j.ctx, j.command.GetVmId())
 	if errors.Is(err, hypervisor.ErrNotFound) {
-		return absent(command)
+		return absent(j.command)
 	}
 	if err != nil {
-		return sight{domain: hypervisor.Domain{UUID: command.GetVmId(), Name: command.GetVmName()}, err: err}
+		return sight{domain: hypervisor.Domain{UUID: j.command.GetVmId(), Name: j.command.GetVmName()}, err: err}
 	}
 	if domain.State == hypervisor.Starting {
 		// Neither here nor absent: if libvirtd has died during the launch, the guest dies as well.
@@ -72,10 +72,10 @@ func (j *Jobs) look(command *berthv1.Command) sight {
 }
 
 // await looks until the sight is as wanted, or the time is over. It returns the last sight.
-func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(sight) bool) sight {
+func (j *job) await(limit time.Duration, wanted func(sight) bool) sight {
 	deadline := j.now().Add(limit)
 	for {
-		seen := j.look(command)
+		seen := j.look()
 		if wanted(seen) || !j.now().Before(deadline) || j.sleep(pollEvery) != nil {
 			return seen
 		}
@@ -83,11 +83,11 @@ func (j *Jobs) await(command *berthv1.Command, limit time.Duration, wanted func(
 }
 
 // firstLook is the look before anything is tried. It waits longer if an earlier life may have begun the command.
-func (j *Jobs) firstLook(command *berthv1.Command, takenUp bool, haste time.Duration) sight {
-	if takenUp {
+func (j *job) firstLook(haste time.Duration) sight {
+	if j.takenUp {
 		haste = patience
 	}
-	return j.await(command, haste, sight.known)
+	return j.await(haste, sight.known)
 }
 
 // sleep ends early, with an error, when the agent stops.
@@ -143,28 +143,28 @@ func (a *absences) positive(vm string, seen sight, now time.Time) bool {
 
 // inspect only looks, and its answer is not kept. It does not wait for a command of the VM that is in work; a command that
 // comes meanwhile waits for it.
-func (j *Jobs) inspect(command *berthv1.Command) *berthv1.CommandResult {
-	defer j.tryTake(command.GetVmId())()
-	seen := j.look(command)
-	positive := j.absences.positive(command.GetVmId(), seen, j.now())
-	ended, sure := j.endings.how(command.GetVmId(), seen, j.now())
+func (j *job) inspect() *berthv1.CommandResult {
+	defer j.turns.tryTake(j.command.GetVmId())()
+	seen := j.look()
+	positive := j.absences.positive(j.command.GetVmId(), seen, j.now())
+	ended, sure := j.endings.how(j.command.GetVmId(), seen, j.now())
 	shown := seen.message()
 	shown.EndedHere = ended
 	switch {
 	case !seen.known():
-		return doubt(command, seen.err, shown)
+		return doubt(j.command, seen.err, shown)
 	case !sure:
 		seen.domain.State = ""
-		return doubt(command, errors.New("how the guest ended here has not been told yet"), seen.message())
+		return doubt(j.command, errors.New("how the guest ended here has not been told yet"), seen.message())
 	case !seen.absent():
-		return success(command, shown)
-	case j.starting(command.GetVmId()) || !positive:
+		return success(j.command, shown)
+	case j.starting(j.command.GetVmId()) || !positive:
 		seen.domain.State = "" // not here yet
-		return doubt(command, errors.New("a start of the VM may still take effect"), seen.message())
+		return doubt(j.command, errors.New("a start of the VM may still take effect"), seen.message())
 	}
-	if err := j.journal.refuseStarts(command.GetVmId(), command.GetEpoch(), j.now()); err != nil {
+	if err := j.journal.refuseStarts(j.command.GetVmId(), j.command.GetEpoch(), j.now()); err != nil {
 		seen.domain.State = ""
-		return doubt(command, err, seen.message())
+		return doubt(j.command, err, seen.message())
 	}
-	return success(command, shown)
+	return success(j.command, shown)
 }

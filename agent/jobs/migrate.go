@@ -15,74 +15,75 @@ import (
 const handOverLimit = 10 * time.Second
 
 // doMigrate moves the domain and leaves it paused on the target. What became of it is decided by a look at the end.
-func doMigrate(j *Jobs, command *berthv1.Command, one *job) done {
-	seen := j.firstLook(command, one.takenUp, haste)
+func doMigrate(j *job) done {
+	seen := j.firstLook(haste)
 	switch {
-	case !seen.known() && one.takenUp:
-		return done{result: doubt(command, seen.err, seen.message())}
+	case !seen.known() && j.takenUp:
+		return done{result: doubt(j.command, seen.err, seen.message())}
 	case !seen.known():
-		return done{result: refused(command, seen.err, seen.message())}
-	case one.takenUp && !seen.domain.JobActive && !seen.in(hypervisor.Running):
+		return done{result: refused(j.command, seen.err, seen.message())}
+	case j.takenUp && !seen.domain.JobActive && !seen.in(hypervisor.Running):
 		// An earlier life of this agent began it and it ended unseen: the other node knows more.
-		return done{result: doubt(command, errors.New("the agent was away when the migration ended"), seen.message())}
+		return done{result: doubt(j.command, errors.New("the agent was away when the migration ended"), seen.message())}
 	case seen.gone():
-		return done{result: failure(command, fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound), seen.message())}
-	case !seen.holds(command.GetEpoch()):
-		return done{result: refused(command, otherEpoch(command, seen), seen.message())}
+		return done{result: failure(j.command, fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound), seen.message())}
+	case !seen.holds(j.command.GetEpoch()):
+		return done{result: refused(j.command, otherEpoch(j.command, seen), seen.message())}
 	case !seen.in(hypervisor.Running) && !seen.domain.JobActive:
 		// The target would let it run, and somebody wants it paused.
 		err := fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Reason)
-		return done{result: refused(command, err, seen.message())}
+		return done{result: refused(j.command, err, seen.message())}
 	}
-	going := j.migration(command, one, seen.domain)
+	going := j.follow(seen.domain)
 	var err error
 	if seen.domain.JobActive {
 		err = going.attach(j.ctx)
 	} else {
-		err = j.copyTo(command, going)
+		err = j.copyTo(going)
 	}
 	for {
-		seen = j.outcome(command)
+		seen = j.outcome()
 		if !seen.known() || seen.gone() || !seen.domain.JobActive || j.ctx.Err() != nil {
-			return migrated(command, going, seen, err, j.finalFigures(command, seen))
+			return migrated(j.command, going, seen, err, j.finalFigures(seen))
 		}
 		// The call came back and the job goes on: the daemon's answer was lost, not the move.
 		err = going.attach(j.ctx)
 	}
 }
 
-func (j *Jobs) migration(command *berthv1.Command, one *job, domain hypervisor.Domain) *migration {
-	deadline := time.Duration(command.GetMigrate().GetDeadlineSeconds() * float64(time.Second))
+// follow makes the migration of the job, which can be cancelled from now on.
+func (j *job) follow(domain hypervisor.Domain) *migration {
+	deadline := time.Duration(j.command.GetMigrate().GetDeadlineSeconds() * float64(time.Second))
 	if deadline <= 0 {
 		size := domain.MemoryBytes
-		for _, volume := range command.GetMigrate().GetFrom() {
+		for _, volume := range j.command.GetMigrate().GetFrom() {
 			size += volume.GetCapacityBytes()
 		}
 		deadline = deadlineOf(size)
 	}
 	going := &migration{
-		hypervisor: j.Hypervisor, uuid: command.GetVmId(), limit: deadline,
-		scheduler: j.Scheduler, report: func(job hypervisor.Job) { j.report(command, job) },
+		hypervisor: j.Hypervisor, uuid: j.command.GetVmId(), limit: deadline,
+		scheduler: j.Scheduler, report: j.report,
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one.migration = going
-	if one.cancelled {
+	j.migration = going
+	if j.cancelled {
 		going.cancel()
 	}
 	return going
 }
 
-func (j *Jobs) copyTo(command *berthv1.Command, going *migration) error {
-	order := command.GetMigrate()
-	xml, err := j.Hypervisor.XML(j.ctx, command.GetVmId())
+func (j *job) copyTo(going *migration) error {
+	order := j.command.GetMigrate()
+	xml, err := j.Hypervisor.XML(j.ctx, j.command.GetVmId())
 	if err != nil {
 		return err
 	}
 	// The epoch of the new holder travels in the document, so that the copy on the target can be told from any other.
 	xml, err = domxml.WithIdentity(xml, domxml.Identity{
-		UUID: command.GetVmId(), Name: command.GetVmName(),
-		Mark: domxml.Mark{Epoch: order.GetTargetEpoch(), Operation: command.GetOperationId(), Node: order.GetTargetNode()},
+		UUID: j.command.GetVmId(), Name: j.command.GetVmName(),
+		Mark: domxml.Mark{Epoch: order.GetTargetEpoch(), Operation: j.command.GetOperationId(), Node: order.GetTargetNode()},
 	})
 	if err != nil {
 		return err
@@ -91,27 +92,27 @@ func (j *Jobs) copyTo(command *berthv1.Command, going *migration) error {
 		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml,
 		BandwidthBPS: order.GetBandwidthBps(), Paused: true, Plain: plain(order.GetTargetUri()),
 	}
-	if err := j.moveDisks(order, &options); err != nil {
+	if err := moveDisks(j.ctx, j.Hypervisor, order, &options); err != nil {
 		return err
 	}
 	return going.run(j.ctx, options)
 }
 
 // outcome is what is here after the job: it waits for a hypervisor that is away and for a hand-over that is under way.
-func (j *Jobs) outcome(command *berthv1.Command) sight {
-	seen := j.await(command, patience, sight.known)
+func (j *job) outcome() sight {
+	seen := j.await(patience, sight.known)
 	if seen.in(hypervisor.PausedMigration) {
-		seen = j.await(command, handOverLimit, func(s sight) bool { return s.known() && s.domain.State != hypervisor.PausedMigration })
+		seen = j.await(handOverLimit, func(s sight) bool { return s.known() && s.domain.State != hypervisor.PausedMigration })
 	}
 	return seen
 }
 
 // finalFigures are those of the completed job, if the guest has left.
-func (j *Jobs) finalFigures(command *berthv1.Command, seen sight) *berthv1.MigrationStats {
+func (j *job) finalFigures(seen sight) *berthv1.MigrationStats {
 	if !seen.gone() {
 		return nil
 	}
-	job, err := j.Hypervisor.Job(j.ctx, command.GetVmId(), true)
+	job, err := j.Hypervisor.Job(j.ctx, j.command.GetVmId(), true)
 	if err != nil {
 		return nil
 	}
@@ -157,9 +158,9 @@ func notMigrated(going *migration, err error) error {
 	}
 }
 
-func (j *Jobs) report(command *berthv1.Command, job hypervisor.Job) {
+func (j *job) report(job hypervisor.Job) {
 	select {
-	case j.progress <- &berthv1.CommandProgress{OperationId: command.GetOperationId(), Step: command.GetStep(), Stats: figures(job)}:
+	case j.progress <- &berthv1.CommandProgress{OperationId: j.command.GetOperationId(), Step: j.command.GetStep(), Stats: figures(job)}:
 	default: // the next one comes in a second
 	}
 }

@@ -16,38 +16,37 @@ const startLimit = 5 * time.Minute
 
 // doStart creates the domain. Repeating it is safe: a hypervisor has at most one domain of a UUID, and start looks before and
 // after.
-func doStart(j *Jobs, command *berthv1.Command, one *job) done {
-	takenUp := one.takenUp
-	seen := j.firstLook(command, takenUp, startHaste)
+func doStart(j *job) done {
+	seen := j.firstLook(startHaste)
 	switch {
-	case !seen.known() && takenUp:
-		return done{result: doubt(command, seen.err, seen.message())}
+	case !seen.known() && j.takenUp:
+		return done{result: doubt(j.command, seen.err, seen.message())}
 	case !seen.known():
-		return notStarted(command, seen.err, seen)
-	case seen.holds(command.GetEpoch()):
-		return j.started(command, seen)
-	case seen.known() && j.ownDefinition(command, seen):
+		return notStarted(j.command, seen.err, seen)
+	case seen.holds(j.command.GetEpoch()):
+		return j.started(seen)
+	case seen.known() && j.ownDefinition(seen):
 		if err := j.undefine(seen); err != nil {
-			return notStarted(command, err, seen)
+			return notStarted(j.command, err, seen)
 		}
 	case !seen.absent():
 		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
-		return notStarted(command, err, seen)
+		return notStarted(j.command, err, seen)
 	}
-	if made, d := j.provide(command, takenUp); !made {
+	if made, d := j.provide(); !made {
 		return d
 	}
-	return j.cleared(command, j.launch(command, takenUp))
+	return j.cleared(j.launch())
 }
 
 // ownDefinition tells whether what is here is the definition that a persistent VM kept when it was last stopped. The order
 // has the new definition.
-func (j *Jobs) ownDefinition(command *berthv1.Command, seen sight) bool {
-	return command.GetStart().GetPersistent() && seen.in(hypervisor.Shutoff) && seen.domain.Managed &&
-		seen.domain.Epoch < command.GetEpoch() && seen.domain.Name == command.GetVmName()
+func (j *job) ownDefinition(seen sight) bool {
+	return j.command.GetStart().GetPersistent() && seen.in(hypervisor.Shutoff) && seen.domain.Managed &&
+		seen.domain.Epoch < j.command.GetEpoch() && seen.domain.Name == j.command.GetVmName()
 }
 
-func (j *Jobs) undefine(seen sight) error {
+func (j *job) undefine(seen sight) error {
 	ctx, cancel := j.limited(actLimit)
 	defer cancel()
 	return j.Hypervisor.Undefine(ctx, seen.domain.UUID, seen.domain.Epoch)
@@ -55,70 +54,70 @@ func (j *Jobs) undefine(seen sight) error {
 
 // keep makes libvirt keep the definition of a persistent VM that runs now. It matters only once Berth is gone, so the VM runs
 // without it as well.
-func (j *Jobs) keep(command *berthv1.Command, xml string) {
-	if !command.GetStart().GetPersistent() {
+func (j *job) keep(xml string) {
+	if !j.command.GetStart().GetPersistent() {
 		return
 	}
 	ctx, cancel := j.limited(actLimit)
 	defer cancel()
 	if err := j.Hypervisor.Define(ctx, xml); err != nil {
-		j.Logger.Warn("the definition of a VM could not be kept: it is transient", "vm", command.GetVmName(), "error", err)
+		j.Logger.Warn("the definition of a VM could not be kept: it is transient", "vm", j.command.GetVmName(), "error", err)
 	}
 }
 
 // launch creates the domain, which is not here, and looks what has become of it.
-func (j *Jobs) launch(command *berthv1.Command, takenUp bool) done {
-	seen := absent(command)
-	xml, err := j.render(command)
+func (j *job) launch() done {
+	seen := absent(j.command)
+	xml, err := j.render()
 	if err == nil {
 		ctx, cancel := j.limited(startLimit)
 		err = j.Hypervisor.Start(ctx, xml)
 		cancel()
 	}
 	if err == nil {
-		j.keep(command, xml)
+		j.keep(xml)
 	}
 	switch {
-	case errors.Is(err, hypervisor.ErrAmbiguous), err != nil && takenUp:
-		return j.startInDoubt(command, err) // what an earlier life asked for may still take effect
+	case errors.Is(err, hypervisor.ErrAmbiguous), err != nil && j.takenUp:
+		return j.startInDoubt(err) // what an earlier life asked for may still take effect
 	case errors.Is(err, hypervisor.ErrUnavailable):
-		return notStarted(command, err, sight{domain: seen.domain, err: err}) // the hypervisor was not asked
+		return notStarted(j.command, err, sight{domain: seen.domain, err: err}) // the hypervisor was not asked
 	}
-	seen = j.await(command, patience, sight.known)
+	seen = j.await(patience, sight.known)
 	switch {
-	case seen.holds(command.GetEpoch()):
-		return j.started(command, seen)
+	case seen.holds(j.command.GetEpoch()):
+		return j.started(seen)
 	case !seen.known():
-		j.absences.doubt(command.GetVmId())
-		return done{result: doubt(command, seen.err, seen.message())}
+		j.absences.doubt(j.command.GetVmId())
+		return done{result: doubt(j.command, seen.err, seen.message())}
 	case err == nil: // it ran and is gone: the guest powered off, or somebody destroyed it
-		return notStarted(command, errors.New("the guest ended as soon as it was started"), seen)
+		return notStarted(j.command, errors.New("the guest ended as soon as it was started"), seen)
 	default:
-		return notStarted(command, err, seen)
+		return notStarted(j.command, err, seen)
 	}
 }
 
-func (j *Jobs) started(command *berthv1.Command, seen sight) done {
-	j.absences.positive(command.GetVmId(), seen, j.now()) // there is no doubt any more
-	return done{result: success(command, seen.message())}
+func (j *job) started(seen sight) done {
+	j.absences.positive(j.command.GetVmId(), seen, j.now()) // there is no doubt any more
+	return done{result: success(j.command, seen.message())}
 }
 
 // startInDoubt waits until it is clear whether the order was carried out.
-func (j *Jobs) startInDoubt(command *berthv1.Command, err error) done {
-	j.absences.doubt(command.GetVmId())
+func (j *job) startInDoubt(err error) done {
+	j.absences.doubt(j.command.GetVmId())
 	positive := false
-	seen := j.await(command, patience, func(s sight) bool {
-		positive = j.absences.positive(command.GetVmId(), s, j.now())
-		return positive || s.holds(command.GetEpoch())
+	seen := j.await(patience, func(s sight) bool {
+		positive = j.absences.positive(j.command.GetVmId(), s, j.now())
+		return positive || s.holds(j.command.GetEpoch())
 	})
 	switch {
-	case seen.holds(command.GetEpoch()):
-		return j.started(command, seen)
+	case seen.holds(j.command.GetEpoch()):
+		return j.started(seen)
 	case positive:
-		return notStarted(command, err, seen)
+		return notStarted(j.command, err, seen)
 	default:
 		seen.domain.State = ""
-		return done{result: doubt(command, err, seen.message())}
+		return done{result: doubt(j.command, err, seen.message())}
 	}
 }
 
@@ -137,8 +136,7 @@ type machineCache struct {
 
 const machineFresh = 5 * time.Minute
 
-func (j *Jobs) renderMachine() (domxml.Machine, error) {
-	c := &j.machine
+func (c *machineCache) get(j *Jobs) (domxml.Machine, error) {
 	c.mu.Lock()
 	known, fresh := c.machine, j.now().Before(c.until)
 	c.mu.Unlock()
@@ -163,23 +161,23 @@ func (j *Jobs) renderMachine() (domxml.Machine, error) {
 	return machine, nil
 }
 
-func (j *Jobs) render(command *berthv1.Command) (string, error) {
-	machine, err := j.renderMachine()
+func (j *job) render() (string, error) {
+	machine, err := j.machine.get(j.Jobs)
 	if err != nil {
 		return "", err
 	}
-	wanted := command.GetStart().GetSpec()
+	wanted := j.command.GetStart().GetSpec()
 	spec := domxml.Spec{
 		MemoryBytes: wanted.GetMemoryBytes(), VCPUs: int(wanted.GetVcpus()), Kernel: wanted.GetKernel(), Initrd: wanted.GetInitrd(),
 		Cmdline: wanted.GetCmdline(), Networks: wanted.GetNetworks(), XML: wanted.GetXml(),
 		Machine: wanted.GetMachine(), Firmware: wanted.GetFirmware(), CPU: wanted.GetCpu(),
 	}
-	if spec.Disks, err = j.disks(command.GetStart()); err != nil {
+	if spec.Disks, err = disksOf(j.ctx, j.Hypervisor, j.command.GetStart()); err != nil {
 		return "", err
 	}
 	xml, err := domxml.Render(spec, domxml.Identity{
-		UUID: command.GetVmId(), Name: command.GetVmName(),
-		Mark: domxml.Mark{Epoch: command.GetEpoch(), Operation: command.GetOperationId(), Node: j.NodeID},
+		UUID: j.command.GetVmId(), Name: j.command.GetVmName(),
+		Mark: domxml.Mark{Epoch: j.command.GetEpoch(), Operation: j.command.GetOperationId(), Node: j.NodeID},
 	}, machine)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)

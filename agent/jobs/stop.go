@@ -13,61 +13,61 @@ import (
 const actLimit = 60 * time.Second
 
 // doStop asks the guest, waits for its grace time, and powers it off.
-func doStop(j *Jobs, command *berthv1.Command, one *job) done {
-	order := command.GetStop()
-	seen := j.firstLook(command, one.takenUp, haste)
+func doStop(j *job) done {
+	order := j.command.GetStop()
+	seen := j.firstLook(haste)
 	switch {
-	case !seen.known() && one.takenUp:
-		return done{result: doubt(command, seen.err, seen.message())}
+	case !seen.known() && j.takenUp:
+		return done{result: doubt(j.command, seen.err, seen.message())}
 	case !seen.known():
-		return done{result: refused(command, seen.err, seen.message())}
+		return done{result: refused(j.command, seen.err, seen.message())}
 	case seen.gone():
-		return stopped(command, seen)
-	case !seen.holds(command.GetEpoch()):
-		return done{result: failure(command, otherEpoch(command, seen), seen.message())}
+		return stopped(j.command, seen)
+	case !seen.holds(j.command.GetEpoch()):
+		return done{result: failure(j.command, otherEpoch(j.command, seen), seen.message())}
 	}
 	if !order.GetForce() && !seen.in(hypervisor.Crashed) {
-		if seen = j.askToStop(command, time.Duration(order.GetGraceSeconds()*float64(time.Second))); seen.gone() {
-			return stopped(command, seen)
+		if seen = j.askToStop(time.Duration(order.GetGraceSeconds() * float64(time.Second))); seen.gone() {
+			return stopped(j.command, seen)
 		}
 	}
-	return j.powerOff(command)
+	return j.powerOff()
 }
 
 // powerOff destroys the domain. It tries for as long as libvirt is away or the domain busy.
-func (j *Jobs) powerOff(command *berthv1.Command) done {
+func (j *job) powerOff() done {
 	for deadline := j.now().Add(patience); ; {
 		ctx, cancel := j.limited(actLimit)
-		err := j.Hypervisor.Destroy(ctx, command.GetVmId(), command.GetEpoch())
+		err := j.Hypervisor.Destroy(ctx, j.command.GetVmId(), j.command.GetEpoch())
 		cancel()
 		if err == nil {
 			err = fmt.Errorf("%w: it was powered off and is still here", hypervisor.ErrAmbiguous)
 		}
-		seen := j.await(command, deadline.Sub(j.now()), sight.known)
+		seen := j.await(deadline.Sub(j.now()), sight.known)
 		late := !j.now().Before(deadline) || j.sleep(retryEvery) != nil
 		passing := errors.Is(err, hypervisor.ErrUnavailable) || errors.Is(err, hypervisor.ErrBusy) || errors.Is(err, hypervisor.ErrAmbiguous)
 		switch {
 		case seen.gone():
-			return stopped(command, seen)
+			return stopped(j.command, seen)
 		case !late && passing:
 		case !seen.known(), errors.Is(err, hypervisor.ErrAmbiguous):
-			return done{result: doubt(command, err, seen.message())}
+			return done{result: doubt(j.command, err, seen.message())}
 		default:
-			return done{result: failure(command, err, seen.message())}
+			return done{result: failure(j.command, err, seen.message())}
 		}
 	}
 }
 
 // askToStop asks the guest to shut down and waits for its grace time.
-func (j *Jobs) askToStop(command *berthv1.Command, grace time.Duration) sight {
+func (j *job) askToStop(grace time.Duration) sight {
 	ctx, cancel := j.limited(actLimit)
-	err := j.Hypervisor.Shutdown(ctx, command.GetVmId())
+	err := j.Hypervisor.Shutdown(ctx, j.command.GetVmId())
 	cancel()
 	if err != nil {
 		// If a guest cannot be asked, its grace time counts all the same: its owner may be shutting it down from inside.
-		j.Logger.Warn("the guest could not be asked to shut down", "vm", command.GetVmName(), "error", err)
+		j.Logger.Warn("the guest could not be asked to shut down", "vm", j.command.GetVmName(), "error", err)
 	}
-	return j.await(command, grace, sight.gone)
+	return j.await(grace, sight.gone)
 }
 
 func stopped(command *berthv1.Command, seen sight) done {

@@ -10,62 +10,62 @@ import (
 )
 
 // provide makes the volumes of a start. If that fails, it returns how the start ends.
-func (j *Jobs) provide(command *berthv1.Command, takenUp bool) (made bool, ended done) {
-	order := command.GetStart()
+func (j *job) provide() (made bool, ended done) {
+	order := j.command.GetStart()
 	if len(order.GetVolumes()) == 0 {
 		return true, done{}
 	}
-	if takenUp {
+	if j.takenUp {
 		// What an earlier life asked for may still take effect: its volumes must not be replaced.
-		seen, sure := j.awaitAbsence(command)
+		seen, sure := j.awaitAbsence()
 		switch {
-		case seen.holds(command.GetEpoch()):
-			return false, j.started(command, seen)
+		case seen.holds(j.command.GetEpoch()):
+			return false, j.started(seen)
 		case !sure:
-			return false, j.startUnknown(command, errors.New("a start of the VM may still take effect"))
+			return false, j.startUnknown(errors.New("a start of the VM may still take effect"))
 		}
 	}
-	err := volumes.Make(j.ctx, j.Hypervisor, order.GetVolumes(), seedOf(command, order.GetSpec()))
+	err := volumes.Make(j.ctx, j.Hypervisor, order.GetVolumes(), seedOf(j.command, order.GetSpec()))
 	if err == nil {
 		return true, done{}
 	}
-	if takenUp {
+	if j.takenUp {
 		err = volumes.Both(err, volumes.Remove(j.ctx, j.Hypervisor, order.GetVolumes()))
 	}
-	return false, j.unlessLeft(command, notStarted(command, err, absent(command)), err)
+	return false, j.unlessLeft(notStarted(j.command, err, absent(j.command)), err)
 }
 
 // cleared removes the volumes of a failed start before the failure is answered, because its receiver relies on that.
-func (j *Jobs) cleared(command *berthv1.Command, d done) done {
-	if d.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED || len(command.GetStart().GetVolumes()) == 0 {
+func (j *job) cleared(d done) done {
+	if d.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED || len(j.command.GetStart().GetVolumes()) == 0 {
 		return d
 	}
-	err := volumes.Remove(j.ctx, j.Hypervisor, command.GetStart().GetVolumes())
-	return j.unlessLeft(command, d, volumes.Both(errors.New(d.result.GetError()), err))
+	err := volumes.Remove(j.ctx, j.Hypervisor, j.command.GetStart().GetVolumes())
+	return j.unlessLeft(d, volumes.Both(errors.New(d.result.GetError()), err))
 }
 
 // unlessLeft turns a failed start into one in doubt if some of its volumes may be left.
-func (j *Jobs) unlessLeft(command *berthv1.Command, d done, err error) done {
+func (j *job) unlessLeft(d done, err error) done {
 	if !errors.Is(err, volumes.ErrLeft) {
 		return d
 	}
-	unknown := j.startUnknown(command, err)
+	unknown := j.startUnknown(err)
 	unknown.obeyFrom, unknown.result.Code, unknown.result.ErrorCode = d.obeyFrom, d.result.GetCode(), d.result.GetErrorCode()
 	return unknown
 }
 
 // startUnknown answers that what is here is not known, and makes later looks at the VM wait until it is.
-func (j *Jobs) startUnknown(command *berthv1.Command, err error) done {
-	j.absences.doubt(command.GetVmId())
-	seen := absent(command)
+func (j *job) startUnknown(err error) done {
+	j.absences.doubt(j.command.GetVmId())
+	seen := absent(j.command)
 	seen.domain.State = ""
-	return done{result: doubt(command, err, seen.message())}
+	return done{result: doubt(j.command, err, seen.message())}
 }
 
 // awaitAbsence waits until the VM is absent for certain, or here, or the time is over.
-func (j *Jobs) awaitAbsence(command *berthv1.Command) (seen sight, sure bool) {
-	seen = j.await(command, patience, func(s sight) bool {
-		sure = j.absences.positive(command.GetVmId(), s, j.now())
+func (j *job) awaitAbsence() (seen sight, sure bool) {
+	seen = j.await(patience, func(s sight) bool {
+		sure = j.absences.positive(j.command.GetVmId(), s, j.now())
 		return sure || s.known() && !s.absent()
 	})
 	return seen, sure
@@ -77,54 +77,53 @@ func seedOf(command *berthv1.Command, spec *berthv1.VMSpec) []byte {
 }
 
 // doPrepare makes the volumes that a migration copies into.
-func doPrepare(j *Jobs, command *berthv1.Command, one *job) done {
-	takenUp := one.takenUp
-	order := command.GetPrepare()
-	seen := j.firstLook(command, takenUp, haste)
+func doPrepare(j *job) done {
+	order := j.command.GetPrepare()
+	seen := j.firstLook(haste)
 	switch {
-	case !seen.known() && takenUp:
-		return done{result: doubt(command, seen.err, seen.message()), again: true}
+	case !seen.known() && j.takenUp:
+		return done{result: doubt(j.command, seen.err, seen.message()), again: true}
 	case !seen.known():
-		return done{result: refused(command, seen.err, seen.message())}
+		return done{result: refused(j.command, seen.err, seen.message())}
 	case !seen.absent():
 		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
-		return done{result: failure(command, err, seen.message())}
+		return done{result: failure(j.command, err, seen.message())}
 	}
-	err := volumes.Make(j.ctx, j.Hypervisor, order.GetVolumes(), seedOf(command, order.GetSpec()))
-	if err != nil && takenUp {
+	err := volumes.Make(j.ctx, j.Hypervisor, order.GetVolumes(), seedOf(j.command, order.GetSpec()))
+	if err != nil && j.takenUp {
 		err = volumes.Both(err, volumes.Remove(j.ctx, j.Hypervisor, order.GetVolumes()))
 	}
 	switch {
 	case err == nil:
-		return done{result: success(command, seen.message())}
+		return done{result: success(j.command, seen.message())}
 	case errors.Is(err, volumes.ErrLeft):
-		return done{result: doubt(command, err, seen.message()), again: true}
+		return done{result: doubt(j.command, err, seen.message()), again: true}
 	default:
-		return done{result: failure(command, err, seen.message()), obeyFrom: command.GetEpoch() + 1}
+		return done{result: failure(j.command, err, seen.message()), obeyFrom: j.command.GetEpoch() + 1}
 	}
 }
 
 // doClear removes volumes that are not needed any more. It never touches a domain or a volume that a domain uses. Its failures
 // are not kept: the same order is sent until the volumes are gone.
-func doClear(j *Jobs, command *berthv1.Command, _ *job) done {
+func doClear(j *job) done {
 	for deadline := j.now().Add(patience); ; {
-		seen, sure := j.awaitAbsence(command)
+		seen, sure := j.awaitAbsence()
 		err := seen.err
 		switch {
 		case seen.known() && !seen.gone():
 			err = fmt.Errorf("%w: the VM is %s here", hypervisor.ErrInUse, seen.domain.State)
 		case sure || seen.gone() && !seen.absent():
-			err = volumes.Remove(j.ctx, j.Hypervisor, command.GetClear().GetVolumes())
+			err = volumes.Remove(j.ctx, j.Hypervisor, j.command.GetClear().GetVolumes())
 		case err == nil:
 			err = errors.New("a start of the VM may still take effect")
 		}
 		switch {
 		case err == nil:
-			return done{result: success(command, seen.message()), obeyFrom: command.GetEpoch() + 1}
+			return done{result: success(j.command, seen.message()), obeyFrom: j.command.GetEpoch() + 1}
 		case errors.Is(err, hypervisor.ErrInUse):
-			return done{result: failure(command, err, seen.message()), again: true}
+			return done{result: failure(j.command, err, seen.message()), again: true}
 		case !j.now().Before(deadline) || j.sleep(retryEvery) != nil:
-			return done{result: doubt(command, err, seen.message()), again: true}
+			return done{result: doubt(j.command, err, seen.message()), again: true}
 		}
 	}
 }

@@ -76,7 +76,6 @@ func TestEveryTypeHasFewMethods(t *testing.T) {
 	}
 	ratchet{
 		"agent/hypervisor/fake.Hypervisor":    69,
-		"agent/jobs.Jobs":                     56,
 		"agent/hypervisor/libvirt.Hypervisor": 64,
 		"coordinator/consensus.Consensus":     56,
 		"coordinator/scenario.world":          60,

@@ -45,12 +45,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "bare-look-as-evidence", file: "agent/jobs/look.go", suite: inJobs,
-		is:      "if err := j.journal.refuseStarts(command.GetVmId(), command.GetEpoch(), j.now()); err != nil {",
+		is:      "if err := j.journal.refuseStarts(j.command.GetVmId(), j.command.GetEpoch(), j.now()); err != nil {",
 		becomes: "if err := error(nil); err != nil {",
 	},
 	{
 		name: "absent-while-starting", file: "agent/jobs/look.go", suite: inJobs,
-		is: "case j.starting(command.GetVmId()) || !positive:", becomes: "case false && !positive:",
+		is: "case j.starting(j.command.GetVmId()) || !positive:", becomes: "case false && !positive:",
 	},
 	{
 		name: "absent-without-waiting", file: "agent/jobs/look.go", suite: inJobs,
@@ -63,8 +63,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "resume-another-epoch", file: "agent/jobs/handover.go", suite: inJobs,
-		is: "case seen.known() && !seen.holds(command.GetEpoch()):\n" +
-			"\t\t\treturn done{result: doubt(command, otherEpoch(command, seen), seen.message()), again: true}\n" +
+		is: "case seen.known() && !seen.holds(j.command.GetEpoch()):\n" +
+			"\t\t\treturn done{result: doubt(j.command, otherEpoch(j.command, seen), seen.message()), again: true}\n" +
 			"\t\tcase seen.in(hypervisor.Running):",
 		becomes: "case seen.in(hypervisor.Running):",
 	},
