@@ -75,13 +75,11 @@ func TestEveryTypeHasFewMethods(t *testing.T) {
 		}
 	}
 	ratchet{
-		"agent/hypervisor/fake.Hypervisor":    69,
-		"agent/hypervisor/libvirt.Hypervisor": 64,
-		"coordinator/consensus.Consensus":     56,
-		"coordinator/scenario.world":          60,
-		"coordinator/state.Snapshot":          51,
-		"integration/lab.Lab":                 45,
-		"coordinator/balance.ground":          42,
+		"coordinator/consensus.Consensus": 56,
+		"coordinator/scenario.world":      60,
+		"coordinator/state.Snapshot":      51,
+		"integration/lab.Lab":             45,
+		"coordinator/balance.ground":      42,
 	}.hold(t, "methods", maxMethods, found)
 }
 

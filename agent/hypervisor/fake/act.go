@@ -15,13 +15,13 @@ const (
 )
 
 // Start implements hypervisor.Hypervisor.
-func (h *Hypervisor) Start(ctx context.Context, xml string) error {
+func (h *domains) Start(ctx context.Context, xml string) error {
 	return h.change(ctx, "start", startTime, func() error {
 		d, err := read(xml)
 		if err != nil {
 			return err
 		}
-		for _, other := range h.domains {
+		for _, other := range h.all {
 			if other.UUID == d.UUID || other.Name == d.Name {
 				return fmt.Errorf("%w: %s, UUID %s", hypervisor.ErrExists, other.Name, other.UUID)
 			}
@@ -29,18 +29,18 @@ func (h *Hypervisor) Start(ctx context.Context, xml string) error {
 		if free := h.free(); d.MemoryBytes > free {
 			return fmt.Errorf("%w: %d bytes needed, %d free", hypervisor.ErrNoMemory, d.MemoryBytes, free)
 		}
-		if err := h.checkDisks(d); err != nil {
+		if err := h.storage.checkDisks(d); err != nil {
 			return err
 		}
 		d.State, d.Reason = hypervisor.Running, "booted"
-		h.domains[d.UUID] = d
+		h.all[d.UUID] = d
 		h.publish(d, "started", "booted")
 		return nil
 	})
 }
 
 // Shutdown implements hypervisor.Hypervisor.
-func (h *Hypervisor) Shutdown(ctx context.Context, uuid string) error {
+func (h *domains) Shutdown(ctx context.Context, uuid string) error {
 	return h.change(ctx, "shutdown", 0, func() error {
 		d, err := h.find(uuid)
 		if err != nil {
@@ -55,7 +55,7 @@ func (h *Hypervisor) Shutdown(ctx context.Context, uuid string) error {
 		time.AfterFunc(powerOffTime, func() {
 			h.wire.mu.Lock()
 			defer h.wire.mu.Unlock()
-			if h.domains[uuid] == d && d.State == hypervisor.Running {
+			if h.all[uuid] == d && d.State == hypervisor.Running {
 				h.remove(d, "shut down")
 			}
 		})
@@ -64,7 +64,7 @@ func (h *Hypervisor) Shutdown(ctx context.Context, uuid string) error {
 }
 
 // Destroy implements hypervisor.Hypervisor.
-func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Destroy(ctx context.Context, uuid string, epoch uint64) error {
 	return h.change(ctx, "destroy", 0, func() error {
 		d, err := h.findEpoch(uuid, epoch)
 		if err != nil {
@@ -75,7 +75,7 @@ func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) err
 	})
 }
 
-func (h *Hypervisor) findEpoch(uuid string, epoch uint64) (*domain, error) {
+func (h *domains) findEpoch(uuid string, epoch uint64) (*domain, error) {
 	d, err := h.find(uuid)
 	if err == nil && d.Epoch != epoch {
 		err = fmt.Errorf("%w: it has %d, not %d", hypervisor.ErrOtherEpoch, d.Epoch, epoch)
@@ -84,11 +84,11 @@ func (h *Hypervisor) findEpoch(uuid string, epoch uint64) (*domain, error) {
 }
 
 // remove takes a transient domain away and leaves a persistent one off.
-func (h *Hypervisor) remove(d *domain, detail string) {
+func (h *domains) remove(d *domain, detail string) {
 	if d.Persistent {
 		d.State, d.Reason, d.job, d.JobActive = hypervisor.Shutoff, detail, nil, false
 	} else {
-		delete(h.domains, d.UUID)
+		delete(h.all, d.UUID)
 	}
 	h.endConsole(d.UUID)
 	if d.job != nil {
@@ -98,7 +98,7 @@ func (h *Hypervisor) remove(d *domain, detail string) {
 }
 
 // Resume implements hypervisor.Hypervisor.
-func (h *Hypervisor) Resume(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Resume(ctx context.Context, uuid string, epoch uint64) error {
 	return h.change(ctx, "resume", 0, func() error {
 		d, err := h.findEpoch(uuid, epoch)
 		if err != nil {

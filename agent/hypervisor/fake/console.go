@@ -20,7 +20,7 @@ type console struct {
 }
 
 // OpenConsole implements hypervisor.Hypervisor.
-func (h *Hypervisor) OpenConsole(ctx context.Context, uuid string, force bool) (io.ReadWriteCloser, error) {
+func (h *domains) OpenConsole(ctx context.Context, uuid string, force bool) (io.ReadWriteCloser, error) {
 	var opened *console
 	err := h.change(ctx, "console", 0, func() error {
 		d, err := h.find(uuid)
@@ -53,7 +53,7 @@ func (h *Hypervisor) OpenConsole(ctx context.Context, uuid string, force bool) (
 }
 
 // endConsole disconnects the holder of the console. The wire is locked.
-func (h *Hypervisor) endConsole(uuid string) {
+func (h *domains) endConsole(uuid string) {
 	if c, open := h.consoles[uuid]; open {
 		delete(h.consoles, uuid)
 		c.end(io.EOF)

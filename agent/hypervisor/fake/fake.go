@@ -47,31 +47,33 @@ type Guest struct {
 
 // Hypervisor is one host. Its fields are set before it is used.
 type Hypervisor struct {
-	hypervisor.Feed
+	*daemon
+	*domains
+	*storage
 
-	Name        string
-	MemoryBytes int64
-	CPUs        int
-	LinkBPS     int64 // of a migration without a bandwidth of its own, bytes a second
+	Name    string
+	CPUs    int
+	LinkBPS int64 // of a migration without a bandwidth of its own, bytes a second
 
-	wire    *Wire
-	down    error
-	lost    chan struct{} // closed when the daemon goes away
-	faults  map[string]*Fault
-	domains map[string]*domain
-	done    map[string]hypervisor.Job
-	guests  map[string]Guest
-	calls   []string
-
-	pools    map[string]*pool
 	bridges  []string
 	networks []hypervisor.Network
 	models   []string
 	hostCPU  string
-	consoles map[string]*console
 }
 
 var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
+
+// domains are the guests of a host, running or defined.
+type domains struct {
+	*daemon
+	MemoryBytes int64 // of the host
+
+	storage  *storage
+	all      map[string]*domain
+	done     map[string]hypervisor.Job
+	guests   map[string]Guest
+	consoles map[string]*console
+}
 
 type domain struct {
 	hypervisor.Domain
@@ -83,11 +85,14 @@ type domain struct {
 
 // Host puts a hypervisor on the wire, reachable as fake://NAME/system, with 16 GiB, 8 CPUs and a 1 GiB/s link.
 func (w *Wire) Host(name string) *Hypervisor {
+	d := &daemon{wire: w, lost: make(chan struct{}), faults: map[string]*Fault{}}
+	s := &storage{daemon: d, pools: map[string]*pool{}}
+	s.domains = &domains{
+		daemon: d, storage: s, MemoryBytes: 16 << 30,
+		all: map[string]*domain{}, done: map[string]hypervisor.Job{}, guests: map[string]Guest{}, consoles: map[string]*console{},
+	}
 	h := &Hypervisor{
-		Name: name, MemoryBytes: 16 << 30, CPUs: 8, LinkBPS: 1 << 30,
-		wire: w, lost: make(chan struct{}), faults: map[string]*Fault{}, domains: map[string]*domain{},
-		done: map[string]hypervisor.Job{}, guests: map[string]Guest{},
-		pools: map[string]*pool{}, consoles: map[string]*console{},
+		daemon: d, domains: s.domains, storage: s, Name: name, CPUs: 8, LinkBPS: 1 << 30,
 		networks: []hypervisor.Network{{Name: "default", UUID: uuidOf("network"), Bridge: "virbr0", ForwardMode: "nat", Active: true}},
 		bridges:  []string{"br0"}, models: []string{"EPYC", "Nehalem", "qemu64"}, hostCPU: "EPYC-00000001",
 	}
@@ -102,7 +107,7 @@ func (w *Wire) Host(name string) *Hypervisor {
 func (h *Hypervisor) URI() string { return "fake://" + h.Name + "/system" }
 
 // Connected implements hypervisor.Hypervisor.
-func (h *Hypervisor) Connected() (bool, error) {
+func (h *daemon) Connected() (bool, error) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	return h.down == nil, h.down
@@ -136,7 +141,7 @@ func uuidOf(text string) string {
 }
 
 // Memory implements hypervisor.Hypervisor.
-func (h *Hypervisor) Memory(ctx context.Context) (hypervisor.MemoryStats, error) {
+func (h *domains) Memory(ctx context.Context) (hypervisor.MemoryStats, error) {
 	end, err := h.enter(ctx, "memory")
 	if err != nil {
 		return hypervisor.MemoryStats{}, err
@@ -145,9 +150,9 @@ func (h *Hypervisor) Memory(ctx context.Context) (hypervisor.MemoryStats, error)
 	return hypervisor.MemoryStats{TotalBytes: h.MemoryBytes, FreeBytes: h.free()}, nil
 }
 
-func (h *Hypervisor) free() int64 {
+func (h *domains) free() int64 {
 	free := h.MemoryBytes
-	for _, d := range h.domains {
+	for _, d := range h.all {
 		if d.State != hypervisor.Shutoff {
 			free -= d.MemoryBytes
 		}
@@ -156,21 +161,21 @@ func (h *Hypervisor) free() int64 {
 }
 
 // Domains implements hypervisor.Hypervisor.
-func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	end, err := h.enter(ctx, "domains")
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	list := make([]hypervisor.Domain, 0, len(h.domains))
-	for _, uuid := range slices.Sorted(maps.Keys(h.domains)) {
-		list = append(list, h.domains[uuid].Domain)
+	list := make([]hypervisor.Domain, 0, len(h.all))
+	for _, uuid := range slices.Sorted(maps.Keys(h.all)) {
+		list = append(list, h.all[uuid].Domain)
 	}
 	return list, nil
 }
 
 // Stats implements hypervisor.Hypervisor.
-func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {
+func (h *domains) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {
 	end, err := h.enter(ctx, "stats")
 	if err != nil {
 		return nil, nil, err
@@ -178,7 +183,7 @@ func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyp
 	defer end()
 	var stats []hypervisor.DomainStats
 	now := time.Now()
-	for uuid, d := range h.domains {
+	for uuid, d := range h.all {
 		if d.State == hypervisor.Shutoff {
 			continue
 		}
@@ -194,7 +199,7 @@ func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyp
 }
 
 // Lookup implements hypervisor.Hypervisor.
-func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
 	end, err := h.enter(ctx, "lookup")
 	if err != nil {
 		return hypervisor.Domain{}, err
@@ -207,8 +212,8 @@ func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain
 	return d.Domain, nil
 }
 
-func (h *Hypervisor) find(uuid string) (*domain, error) {
-	d, found := h.domains[uuid]
+func (h *domains) find(uuid string) (*domain, error) {
+	d, found := h.all[uuid]
 	if !found {
 		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 	}
@@ -216,7 +221,7 @@ func (h *Hypervisor) find(uuid string) (*domain, error) {
 }
 
 // XML implements hypervisor.Hypervisor.
-func (h *Hypervisor) XML(ctx context.Context, uuid string) (string, error) {
+func (h *domains) XML(ctx context.Context, uuid string) (string, error) {
 	end, err := h.enter(ctx, "xml")
 	if err != nil {
 		return "", err
@@ -253,6 +258,6 @@ func read(xml string) (*domain, error) {
 	}, nil
 }
 
-func (h *Hypervisor) publish(d *domain, kind, detail string) {
+func (h *daemon) publish(d *domain, kind, detail string) {
 	h.Publish(hypervisor.Event{UUID: d.UUID, Name: d.Name, Kind: kind, Detail: detail})
 }

@@ -22,45 +22,55 @@ type Fault struct {
 	Times  int           // how many calls; 0: until Heal
 }
 
+// daemon is what every call to a host goes through. It fails as it is told to.
+type daemon struct {
+	hypervisor.Feed
+	wire   *Wire
+	down   error
+	lost   chan struct{} // closed when the daemon goes away
+	faults map[string]*Fault
+	calls  []string
+}
+
 // Inject makes calls of a kind fail.
-func (h *Hypervisor) Inject(kind string, fault Fault) {
+func (h *daemon) Inject(kind string, fault Fault) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.faults[kind] = &fault
 }
 
 // Heal ends a fault.
-func (h *Hypervisor) Heal(kind string) {
+func (h *daemon) Heal(kind string) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	delete(h.faults, kind)
 }
 
 // Calls are the changes that were asked for since the start, by kind: "start", "destroy" ...
-func (h *Hypervisor) Calls() []string {
+func (h *daemon) Calls() []string {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
 // SetGuest says how the guest of a domain behaves, also before there is one.
-func (h *Hypervisor) SetGuest(uuid string, guest Guest) {
+func (h *domains) SetGuest(uuid string, guest Guest) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.guests[uuid] = guest
 }
 
 // Edit changes a domain behind everybody's back, as virsh would.
-func (h *Hypervisor) Edit(uuid string, change func(*hypervisor.Domain)) {
+func (h *domains) Edit(uuid string, change func(*hypervisor.Domain)) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
-	if d, found := h.domains[uuid]; found {
+	if d, found := h.all[uuid]; found {
 		change(&d.Domain)
 	}
 }
 
 // Stop takes the daemon away. Guests and migrations go on; calls that wait for an answer never get it.
-func (h *Hypervisor) Stop() {
+func (h *daemon) Stop() {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.down = fmt.Errorf("%w: the daemon is stopped", hypervisor.ErrUnavailable)
@@ -70,7 +80,7 @@ func (h *Hypervisor) Stop() {
 }
 
 // Restart brings the daemon back after Stop.
-func (h *Hypervisor) Restart() {
+func (h *daemon) Restart() {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.down = nil
@@ -81,7 +91,7 @@ func (h *Hypervisor) Restart() {
 func (h *Hypervisor) Crash() {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
-	for _, d := range h.domains {
+	for _, d := range h.all {
 		if d.job != nil {
 			d.job.stop(errors.New("the host died"))
 		}
@@ -89,13 +99,13 @@ func (h *Hypervisor) Crash() {
 	for uuid := range h.consoles {
 		h.endConsole(uuid)
 	}
-	clear(h.domains)
+	clear(h.all)
 	clear(h.done)
 	h.down = fmt.Errorf("%w: the host is dead", hypervisor.ErrUnavailable)
 }
 
 // fault takes a fault of a kind if there is one. The wire is locked.
-func (h *Hypervisor) fault(kind string) (Fault, bool) {
+func (h *daemon) fault(kind string) (Fault, bool) {
 	f, found := h.faults[kind]
 	if !found {
 		return Fault{}, false
@@ -109,7 +119,7 @@ func (h *Hypervisor) fault(kind string) (Fault, bool) {
 }
 
 // enter begins a query: it locks the wire, or tells why there is no answer.
-func (h *Hypervisor) enter(ctx context.Context, kind string) (end func(), err error) {
+func (h *daemon) enter(ctx context.Context, kind string) (end func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -134,7 +144,7 @@ func (h *Hypervisor) enter(ctx context.Context, kind string) (end func(), err er
 // hangTimeout is the deadline of queries, as on the real side.
 const hangTimeout = 5 * time.Second
 
-func (h *Hypervisor) hang(ctx context.Context, cause error) error {
+func (h *daemon) hang(ctx context.Context, cause error) error {
 	if errors.Is(cause, hypervisor.ErrUnavailable) {
 		limited, cancel := context.WithTimeout(ctx, hangTimeout)
 		defer cancel()
@@ -152,7 +162,7 @@ func (h *Hypervisor) hang(ctx context.Context, cause error) error {
 }
 
 // change runs something that changes a domain.
-func (h *Hypervisor) change(ctx context.Context, kind string, takes time.Duration, effect func() error) error {
+func (h *daemon) change(ctx context.Context, kind string, takes time.Duration, effect func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

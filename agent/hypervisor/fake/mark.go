@@ -10,7 +10,7 @@ import (
 )
 
 // Suspend implements hypervisor.Hypervisor.
-func (h *Hypervisor) Suspend(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Suspend(ctx context.Context, uuid string, epoch uint64) error {
 	return h.change(ctx, "suspend", 0, func() error {
 		d, err := h.findEpoch(uuid, epoch)
 		if err != nil {
@@ -30,7 +30,7 @@ func (h *Hypervisor) Suspend(ctx context.Context, uuid string, epoch uint64) err
 }
 
 // Mark implements hypervisor.Hypervisor.
-func (h *Hypervisor) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
+func (h *domains) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
 	return h.change(ctx, "mark", 0, func() error {
 		d, err := h.find(uuid)
 		if err != nil {
@@ -47,7 +47,7 @@ func (h *Hypervisor) Mark(ctx context.Context, uuid string, mark domxml.Mark) er
 }
 
 // Unmark implements hypervisor.Hypervisor.
-func (h *Hypervisor) Unmark(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Unmark(ctx context.Context, uuid string, epoch uint64) error {
 	return h.change(ctx, "unmark", 0, func() error {
 		d, err := h.findEpoch(uuid, epoch)
 		if err != nil {
@@ -64,7 +64,7 @@ func (h *Hypervisor) Unmark(ctx context.Context, uuid string, epoch uint64) erro
 }
 
 // Definition implements hypervisor.Hypervisor.
-func (h *Hypervisor) Definition(ctx context.Context, uuid string) (string, error) {
+func (h *domains) Definition(ctx context.Context, uuid string) (string, error) {
 	end, err := h.enter(ctx, "definition")
 	if err != nil {
 		return "", err
@@ -81,22 +81,22 @@ func (h *Hypervisor) Definition(ctx context.Context, uuid string) (string, error
 }
 
 // Define implements hypervisor.Hypervisor.
-func (h *Hypervisor) Define(ctx context.Context, xml string) error {
+func (h *domains) Define(ctx context.Context, xml string) error {
 	return h.change(ctx, "define", 0, func() error {
 		fresh, err := read(xml)
 		if err != nil {
 			return err
 		}
-		for _, other := range h.domains {
+		for _, other := range h.all {
 			if other.UUID != fresh.UUID && other.Name == fresh.Name {
 				return fmt.Errorf("%w: %s, UUID %s", hypervisor.ErrExists, other.Name, other.UUID)
 			}
 		}
-		d, there := h.domains[fresh.UUID]
+		d, there := h.all[fresh.UUID]
 		switch {
 		case !there:
 			fresh.State = hypervisor.Shutoff
-			h.domains[fresh.UUID], d = fresh, fresh
+			h.all[fresh.UUID], d = fresh, fresh
 		case d.State == hypervisor.Shutoff:
 			fresh.State, fresh.Reason = d.State, d.Reason
 			*d = *fresh
@@ -108,7 +108,7 @@ func (h *Hypervisor) Define(ctx context.Context, xml string) error {
 }
 
 // Undefine implements hypervisor.Hypervisor.
-func (h *Hypervisor) Undefine(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Undefine(ctx context.Context, uuid string, epoch uint64) error {
 	return h.change(ctx, "undefine", 0, func() error {
 		d, err := h.findEpoch(uuid, epoch)
 		if err != nil {
@@ -117,7 +117,7 @@ func (h *Hypervisor) Undefine(ctx context.Context, uuid string, epoch uint64) er
 		if d.State != hypervisor.Shutoff {
 			return fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
 		}
-		delete(h.domains, uuid)
+		delete(h.all, uuid)
 		h.publish(d, "undefined", "")
 		return nil
 	})

@@ -76,7 +76,7 @@ func (h *Hypervisor) begin(uuid string, options hypervisor.MigrateOptions) (*job
 	if err != nil {
 		return nil, err
 	}
-	if _, clash := target.domains[uuid]; clash {
+	if _, clash := target.all[uuid]; clash {
 		return nil, fmt.Errorf("%s has a domain with UUID %s already", target.Name, uuid)
 	}
 	if free := target.free(); incoming.MemoryBytes > free {
@@ -93,7 +93,7 @@ func (h *Hypervisor) begin(uuid string, options hypervisor.MigrateOptions) (*job
 	}}
 	d.job, d.JobActive = j, true
 	incoming.State, incoming.Reason, incoming.JobActive, incoming.Persistent = hypervisor.PausedMigration, "migration", true, d.Persistent
-	target.domains[uuid] = incoming
+	target.all[uuid] = incoming
 	target.publish(incoming, "started", "migrated")
 	go h.copy(d, incoming, target, j, options)
 	return j, nil
@@ -129,7 +129,7 @@ func (h *Hypervisor) copy(d, incoming *domain, target *Hypervisor, j *job, optio
 		if h.wire.cut[[2]string{h.Name, target.Name}] {
 			j.stop(errors.New("the link is gone"))
 		}
-		if target.domains[d.UUID] != incoming {
+		if target.all[d.UUID] != incoming {
 			j.stop(errors.New("the incoming guest is gone"))
 		}
 		select {
@@ -158,22 +158,22 @@ func (h *Hypervisor) copy(d, incoming *domain, target *Hypervisor, j *job, optio
 
 // rollBack leaves the source as it was and removes the incoming guest. The wire is locked.
 func (h *Hypervisor) rollBack(d, incoming *domain, target *Hypervisor) {
-	if h.domains[d.UUID] == d {
+	if h.all[d.UUID] == d {
 		d.job, d.JobActive = nil, false
 		if d.State == hypervisor.PausedMigration {
 			d.State, d.Reason = hypervisor.Running, "migration cancelled"
 			h.publish(d, "resumed", "")
 		}
 	}
-	if target.domains[d.UUID] == incoming {
-		delete(target.domains, d.UUID)
+	if target.all[d.UUID] == incoming {
+		delete(target.all, d.UUID)
 		target.publish(incoming, "stopped", "failed to start")
 	}
 }
 
 func (h *Hypervisor) handOver(d, incoming *domain, target *Hypervisor, j *job, paused bool) {
 	h.wire.mu.Lock()
-	if h.domains[d.UUID] != d { // destroyed in the last moment
+	if h.all[d.UUID] != d { // destroyed in the last moment
 		h.rollBack(d, incoming, target)
 		j.stop(errors.New("the guest is gone"))
 		h.wire.mu.Unlock()
@@ -207,8 +207,8 @@ func (h *Hypervisor) handOver(d, incoming *domain, target *Hypervisor, j *job, p
 	j.Active, j.Elapsed, j.DataRemaining, j.Downtime = false, time.Since(j.began), 0, &downtime
 	h.done[d.UUID], target.done[d.UUID] = j.Job, j.Job
 	d.job, d.JobActive = nil, false
-	if h.domains[d.UUID] == d {
-		delete(h.domains, d.UUID) // a definition goes along
+	if h.all[d.UUID] == d {
+		delete(h.all, d.UUID) // a definition goes along
 		h.endConsole(d.UUID)
 		h.publish(d, "stopped", "migrated")
 	}

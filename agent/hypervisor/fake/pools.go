@@ -51,6 +51,13 @@ func (s *store) available() int64 {
 	return free
 }
 
+// storage is what a host sees of its pools.
+type storage struct {
+	*daemon
+	domains *domains // which use it
+	pools   map[string]*pool
+}
+
 // AddPool gives the host a pool of its own, active and empty. It replaces one of the same name.
 func (h *Hypervisor) AddPool(name string, capacity int64) {
 	h.wire.SharePool(name, capacity, h)
@@ -73,7 +80,7 @@ func (w *Wire) SharePool(name string, capacity int64, hosts ...*Hypervisor) {
 }
 
 // SetPool switches a pool on or off, as a file system that vanishes and comes back does.
-func (h *Hypervisor) SetPool(name string, active bool) {
+func (h *storage) SetPool(name string, active bool) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.pools[name].Active = active
@@ -96,14 +103,14 @@ func (h *Hypervisor) SetCPUs(models []string, hostCPU string) {
 }
 
 // Volumes are the names of a pool's volumes, ascending.
-func (h *Hypervisor) Volumes(name string) []string {
+func (h *storage) Volumes(name string) []string {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.pools[name].store.volumes))
 }
 
 // Content is what a guest would see at the beginning of a volume, nil if there is no such volume.
-func (h *Hypervisor) Content(pool, name string) []byte {
+func (h *storage) Content(pool, name string) []byte {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	if v, found := h.pools[pool].store.volumes[name]; found {
@@ -113,14 +120,14 @@ func (h *Hypervisor) Content(pool, name string) []byte {
 }
 
 // WriteDisk is a guest's writing to the beginning of its volume.
-func (h *Hypervisor) WriteDisk(pool, name string, content []byte) {
+func (h *storage) WriteDisk(pool, name string, content []byte) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
 	h.pools[pool].store.volumes[name].content = bytes.Clone(content)
 }
 
 // listPools is what the host reports. The wire is locked.
-func (h *Hypervisor) listPools() []hypervisor.Pool {
+func (h *storage) listPools() []hypervisor.Pool {
 	var list []hypervisor.Pool
 	for _, p := range h.pools {
 		one := p.Pool
@@ -133,7 +140,7 @@ func (h *Hypervisor) listPools() []hypervisor.Pool {
 	return list
 }
 
-func (h *Hypervisor) pool(name string) (*pool, error) {
+func (h *storage) pool(name string) (*pool, error) {
 	p, found := h.pools[name]
 	if !found {
 		return nil, fmt.Errorf("%w: %q", hypervisor.ErrNoPool, name)
@@ -144,7 +151,7 @@ func (h *Hypervisor) pool(name string) (*pool, error) {
 	return p, nil
 }
 
-func (h *Hypervisor) volume(pool, name string) (*pool, *volume, error) {
+func (h *storage) volume(pool, name string) (*pool, *volume, error) {
 	p, err := h.pool(pool)
 	if err != nil {
 		return nil, nil, err
@@ -157,7 +164,7 @@ func (h *Hypervisor) volume(pool, name string) (*pool, *volume, error) {
 }
 
 // add puts a new volume into a pool if there is room.
-func (h *Hypervisor) add(name string, v *volume) error {
+func (h *storage) add(name string, v *volume) error {
 	p, err := h.pool(name)
 	if err != nil {
 		return err
@@ -174,9 +181,9 @@ func (h *Hypervisor) add(name string, v *volume) error {
 }
 
 // users are the paths that domains have, thin copies followed down. The wire is locked.
-func (h *Hypervisor) users() map[string]string {
+func (h *storage) users() map[string]string {
 	users := map[string]string{}
-	for uuid, d := range h.domains {
+	for uuid, d := range h.domains.all {
 		for _, disk := range d.disks {
 			if disk.Source.Path != "" {
 				users[disk.Source.Path] = uuid
@@ -190,7 +197,7 @@ func (h *Hypervisor) users() map[string]string {
 }
 
 // behind is the volume that a source names, by name or by path; nil if it is none of this host's. The wire is locked.
-func (h *Hypervisor) behind(source hypervisor.Source) *volume {
+func (h *storage) behind(source hypervisor.Source) *volume {
 	if p, found := h.pools[source.Pool]; found && source.Pool != "" {
 		return p.store.volumes[source.Volume]
 	}
@@ -203,7 +210,7 @@ func (h *Hypervisor) behind(source hypervisor.Source) *volume {
 }
 
 // checkDisks refuses a domain whose volumes are not there. Files outside of pools are not looked at. The wire is locked.
-func (h *Hypervisor) checkDisks(d *domain) error {
+func (h *storage) checkDisks(d *domain) error {
 	for _, disk := range d.disks {
 		if disk.Source.Pool == "" {
 			continue
@@ -250,7 +257,7 @@ func (h *Hypervisor) copies(d, incoming *domain, target *Hypervisor, options hyp
 }
 
 // holds tells whether the host sees a volume. The wire is locked.
-func (h *Hypervisor) holds(v *volume) bool {
+func (h *storage) holds(v *volume) bool {
 	for _, p := range h.pools {
 		if p.store.volumes[v.name] == v {
 			return true

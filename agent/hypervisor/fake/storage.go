@@ -10,7 +10,7 @@ import (
 )
 
 // CreateVolume implements hypervisor.Storage.
-func (h *Hypervisor) CreateVolume(ctx context.Context, wanted hypervisor.NewVolume) error {
+func (h *storage) CreateVolume(ctx context.Context, wanted hypervisor.NewVolume) error {
 	return h.change(ctx, "create-volume", 0, func() error {
 		v := &volume{name: wanted.Name, format: wanted.Format, capacity: wanted.CapacityBytes}
 		if v.capacity <= 0 || v.format != hypervisor.FormatRaw && v.format != hypervisor.FormatQCOW2 {
@@ -30,7 +30,7 @@ func (h *Hypervisor) CreateVolume(ctx context.Context, wanted hypervisor.NewVolu
 }
 
 // UploadVolume implements hypervisor.Storage.
-func (h *Hypervisor) UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error {
+func (h *storage) UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error {
 	data := make([]byte, max(size, 0))
 	_, readErr := io.ReadFull(content, data)
 	return h.change(ctx, "upload-volume", 0, func() error {
@@ -53,7 +53,7 @@ func (h *Hypervisor) UploadVolume(ctx context.Context, pool, name string, size i
 }
 
 // LookupVolume implements hypervisor.Storage.
-func (h *Hypervisor) LookupVolume(ctx context.Context, pool, name string) (hypervisor.Volume, error) {
+func (h *storage) LookupVolume(ctx context.Context, pool, name string) (hypervisor.Volume, error) {
 	end, err := h.enter(ctx, "lookup-volume")
 	if err != nil {
 		return hypervisor.Volume{}, err
@@ -73,7 +73,7 @@ func (h *Hypervisor) LookupVolume(ctx context.Context, pool, name string) (hyper
 }
 
 // DeleteVolume implements hypervisor.Storage.
-func (h *Hypervisor) DeleteVolume(ctx context.Context, pool, name string) error {
+func (h *storage) DeleteVolume(ctx context.Context, pool, name string) error {
 	return h.change(ctx, "delete-volume", 0, func() error {
 		p, v, err := h.volume(pool, name)
 		if err != nil {
@@ -88,13 +88,13 @@ func (h *Hypervisor) DeleteVolume(ctx context.Context, pool, name string) error 
 }
 
 // GrowVolume implements hypervisor.Storage.
-func (h *Hypervisor) GrowVolume(ctx context.Context, pool, name string, capacity int64) error {
+func (h *storage) GrowVolume(ctx context.Context, pool, name string, capacity int64) error {
 	return h.change(ctx, "grow-volume", 0, func() error {
 		_, v, err := h.volume(pool, name)
 		if err != nil {
 			return err
 		}
-		if uuid, used := h.users()[v.path]; used && v.capacity < capacity && h.domains[uuid].State != hypervisor.Shutoff {
+		if uuid, used := h.users()[v.path]; used && v.capacity < capacity && h.domains.all[uuid].State != hypervisor.Shutoff {
 			return fmt.Errorf("%w: domain %s runs with it", hypervisor.ErrInUse, uuid)
 		}
 		v.capacity = max(v.capacity, capacity)
@@ -103,9 +103,9 @@ func (h *Hypervisor) GrowVolume(ctx context.Context, pool, name string, capacity
 }
 
 // GrowDisk implements hypervisor.Storage.
-func (h *Hypervisor) GrowDisk(ctx context.Context, uuid, path string, capacity int64) error {
+func (h *storage) GrowDisk(ctx context.Context, uuid, path string, capacity int64) error {
 	return h.change(ctx, "grow-disk", 0, func() error {
-		d, err := h.find(uuid)
+		d, err := h.domains.find(uuid)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (h *Hypervisor) GrowDisk(ctx context.Context, uuid, path string, capacity i
 }
 
 // VolumesInUse implements hypervisor.Storage.
-func (h *Hypervisor) VolumesInUse(ctx context.Context) (map[string]string, error) {
+func (h *storage) VolumesInUse(ctx context.Context) (map[string]string, error) {
 	end, err := h.enter(ctx, "volumes")
 	if err != nil {
 		return nil, err

@@ -12,12 +12,12 @@ import (
 )
 
 // Start implements hypervisor.Hypervisor.
-func (h *Hypervisor) Start(ctx context.Context, xml string) error {
+func (h *domains) Start(ctx context.Context, xml string) error {
 	info, err := domxml.Parse(xml)
 	if err != nil {
 		return fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
 	}
-	err = act(ctx, h, &h.calls, func(conn *libvirtgo.Connect) error {
+	err = act(ctx, h.connection, &h.calls, func(conn *libvirtgo.Connect) error {
 		// libvirt gives a clash of names no error number of its own, and starts over a definition of the same UUID.
 		if err := taken(conn, info); err != nil {
 			return err
@@ -60,7 +60,7 @@ func taken(conn *libvirtgo.Connect, info domxml.Info) error {
 }
 
 // on runs a call on one domain; with an epoch, only if the domain has it.
-func (h *Hypervisor) on(ctx context.Context, p *pool, verb, uuid string, epoch *uint64, call func(*libvirtgo.Domain) error) error {
+func (h *connection) on(ctx context.Context, p *pool, verb, uuid string, epoch *uint64, call func(*libvirtgo.Domain) error) error {
 	err := act(ctx, h, p, func(conn *libvirtgo.Connect) error {
 		d, err := lookup(conn, uuid)
 		if err != nil {
@@ -88,12 +88,12 @@ func (h *Hypervisor) on(ctx context.Context, p *pool, verb, uuid string, epoch *
 }
 
 // Shutdown implements hypervisor.Hypervisor.
-func (h *Hypervisor) Shutdown(ctx context.Context, uuid string) error {
+func (h *domains) Shutdown(ctx context.Context, uuid string) error {
 	return h.on(ctx, &h.calls, "shut down", uuid, nil, (*libvirtgo.Domain).Shutdown)
 }
 
 // Destroy implements hypervisor.Hypervisor. It is gentle first, so that QEMU can flush what it has to.
-func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Destroy(ctx context.Context, uuid string, epoch uint64) error {
 	return h.on(ctx, &h.calls, "destroy", uuid, &epoch, func(d *libvirtgo.Domain) error {
 		err := d.DestroyFlags(libvirtgo.DOMAIN_DESTROY_GRACEFUL)
 		if err == nil || is(err, libvirtgo.ERR_NO_DOMAIN, libvirtgo.ERR_OPERATION_INVALID) {
@@ -104,11 +104,11 @@ func (h *Hypervisor) Destroy(ctx context.Context, uuid string, epoch uint64) err
 }
 
 // Resume implements hypervisor.Hypervisor.
-func (h *Hypervisor) Resume(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Resume(ctx context.Context, uuid string, epoch uint64) error {
 	return h.on(ctx, &h.calls, "resume", uuid, &epoch, (*libvirtgo.Domain).Resume)
 }
 
 // AbortJob implements hypervisor.Hypervisor.
-func (h *Hypervisor) AbortJob(ctx context.Context, uuid string) error {
+func (h *migrations) AbortJob(ctx context.Context, uuid string) error {
 	return h.on(ctx, &h.calls, "abort the job of", uuid, nil, (*libvirtgo.Domain).AbortJob)
 }

@@ -34,9 +34,9 @@ type console struct {
 }
 
 // OpenConsole implements hypervisor.Hypervisor.
-func (h *Hypervisor) OpenConsole(ctx context.Context, uuid string, force bool) (io.ReadWriteCloser, error) {
+func (h *domains) OpenConsole(ctx context.Context, uuid string, force bool) (io.ReadWriteCloser, error) {
 	opened := make(chan *console, 1)
-	err := act(ctx, h, &h.calls, func(conn *libvirtgo.Connect) error {
+	err := act(ctx, h.connection, &h.calls, func(conn *libvirtgo.Connect) error {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return err

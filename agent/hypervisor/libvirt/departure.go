@@ -100,7 +100,7 @@ func (d *departure) hasLeft() bool {
 
 // depart closes the departure's channel when the guest has left before libvirtd says so. It is to be called before the guest
 // can stand still; end takes it back when libvirtd has answered. Where the process cannot be seen it does nothing.
-func (h *Hypervisor) depart(d *libvirtgo.Domain, uuid string, one *departure) (end func()) {
+func (h *migrations) depart(d *libvirtgo.Domain, uuid string, one *departure) (end func()) {
 	name, err := d.GetName()
 	if err != nil {
 		return func() {}
@@ -119,7 +119,7 @@ func (h *Hypervisor) depart(d *libvirtgo.Domain, uuid string, one *departure) (e
 }
 
 // awaitDeparture waits for the end of the process and reports whether the guest has left with it.
-func (h *Hypervisor) awaitDeparture(uuid string, life *life) bool {
+func (h *migrations) awaitDeparture(uuid string, life *life) bool {
 	if life.awaitEnd() != nil {
 		return false
 	}

@@ -18,10 +18,22 @@ import (
 // jobTimeout is how long the question for a domain's job may wait for the guest's process.
 const jobTimeout = time.Second
 
+// domains are the guests that are here, running or defined.
+type domains struct {
+	*connection
+	migrations *migrations
+	runDir     string
+	guests     guests
+
+	// starting has the UUIDs whose start libvirtd was asked for and has not answered. None of them is positively absent,
+	// also when the caller has left: a daemon that hangs carries the order out when it comes back.
+	starting sync.Map
+}
+
 // Domains implements hypervisor.Hypervisor. Four lists tell which domains there are, which run, which are defined and which of
 // these are started when the host boots; the rest is known of most.
-func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	domains, err := query(ctx, h, h.readDomains)
+func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+	domains, err := query(ctx, h.connection, h.readDomains)
 	if err != nil {
 		return nil, fmt.Errorf("list domains: %w", err)
 	}
@@ -33,12 +45,12 @@ func (h *Hypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 			return nil, fmt.Errorf("%w: list domains: libvirtd has not answered the start of %s", hypervisor.ErrUnavailable, uuid)
 		}
 	}
-	h.markJobs(ctx, domains, h.quiet.is)
+	h.markJobs(ctx, domains, h.migrations.quiet.is)
 	slices.SortFunc(domains, func(a, b hypervisor.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	return domains, nil
 }
 
-func (h *Hypervisor) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, error) {
+func (h *domains) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, error) {
 	persistent, err := listed(conn, libvirtgo.CONNECT_LIST_DOMAINS_PERSISTENT)
 	if err != nil {
 		return nil, err
@@ -92,7 +104,7 @@ func listed(conn *libvirtgo.Connect, with libvirtgo.ConnectListAllDomainsFlags) 
 }
 
 // summarize describes a domain. Of one that runs, what is known suffices; any other is asked. The guests are locked.
-func (h *Hypervisor) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervisor.Domain, error) {
+func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervisor.Domain, error) {
 	uuid, err := d.GetUUIDString()
 	if err != nil {
 		return hypervisor.Domain{}, err
@@ -118,12 +130,12 @@ func (h *Hypervisor) summarize(d *libvirtgo.Domain, runs map[string]bool) (hyper
 }
 
 // Lookup implements hypervisor.Hypervisor.
-func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
-	if h.departures.left(uuid) {
+func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
+	if h.migrations.departures.left(uuid) {
 		return hypervisor.Domain{UUID: uuid, State: hypervisor.Absent, JobActive: true}, nil
 	}
 	_, startingBefore := h.starting.Load(uuid)
-	domain, err := query(ctx, h, func(conn *libvirtgo.Connect) (hypervisor.Domain, error) {
+	domain, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (hypervisor.Domain, error) {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return hypervisor.Domain{}, err
@@ -143,8 +155,8 @@ func (h *Hypervisor) Lookup(ctx context.Context, uuid string) (hypervisor.Domain
 }
 
 // XML implements hypervisor.Hypervisor.
-func (h *Hypervisor) XML(ctx context.Context, uuid string) (string, error) {
-	text, err := query(ctx, h, func(conn *libvirtgo.Connect) (string, error) {
+func (h *domains) XML(ctx context.Context, uuid string) (string, error) {
+	text, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (string, error) {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return "", err
@@ -222,7 +234,7 @@ func markOf(d *libvirtgo.Domain) (domxml.Mark, bool, error) {
 
 // markJobs fills JobActive in, except for domains that surely have none. That question waits for the guest's process, so each one is
 // bounded, and a domain that does not answer is busy with something: that is what JobActive warns of.
-func (h *Hypervisor) markJobs(ctx context.Context, domains []hypervisor.Domain, none func(uuid string) bool) {
+func (h *domains) markJobs(ctx context.Context, domains []hypervisor.Domain, none func(uuid string) bool) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, 4)
 	for i := range domains {
@@ -234,14 +246,14 @@ func (h *Hypervisor) markJobs(ctx context.Context, domains []hypervisor.Domain, 
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			domain.JobActive = h.jobActive(ctx, domain.UUID)
-			h.quiet.set(domain.UUID, !domain.JobActive)
+			h.migrations.quiet.set(domain.UUID, !domain.JobActive)
 		})
 	}
 	group.Wait()
 }
 
-func (h *Hypervisor) jobActive(ctx context.Context, uuid string) bool {
-	stats, err := h.jobStats(ctx, uuid, 0)
+func (h *domains) jobActive(ctx context.Context, uuid string) bool {
+	stats, err := h.migrations.jobStats(ctx, uuid, 0)
 	switch {
 	case is(err, libvirtgo.ERR_OPERATION_INVALID):
 		return true // an incoming migration has no figures, and no other job refuses to tell them

@@ -12,7 +12,7 @@ import (
 
 // Host implements hypervisor.Hypervisor.
 func (h *Hypervisor) Host(ctx context.Context) (hypervisor.HostInfo, error) {
-	info, err := query(ctx, h, readHost)
+	info, err := query(ctx, h.connection, readHost)
 	if err != nil {
 		return hypervisor.HostInfo{}, fmt.Errorf("read the node's properties: %w", err)
 	}
@@ -23,11 +23,11 @@ func (h *Hypervisor) Host(ctx context.Context) (hypervisor.HostInfo, error) {
 	}
 	info.Pools, err = h.readPools(ctx)
 	failed("storage_pools", err)
-	info.Networks, err = query(ctx, h, readNetworks)
+	info.Networks, err = query(ctx, h.connection, readNetworks)
 	failed("networks", err)
 	info.Bridges, err = bridges(interfaces)
 	failed("networks", err)
-	cpus, err := query(ctx, h, func(conn *libvirtgo.Connect) (guestCPUs, error) { return h.readCPUs(conn, info.CapabilitiesXML) })
+	cpus, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (guestCPUs, error) { return h.readCPUs(conn, info.CapabilitiesXML) })
 	failed("cpu_models", err)
 	info.CPUModels, info.HostCPU = cpus.models, cpus.host
 	return info, nil
@@ -66,7 +66,7 @@ func readHost(conn *libvirtgo.Connect) (hypervisor.HostInfo, error) {
 
 // Memory implements hypervisor.Hypervisor.
 func (h *Hypervisor) Memory(ctx context.Context) (hypervisor.MemoryStats, error) {
-	memory, err := query(ctx, h, func(conn *libvirtgo.Connect) (hypervisor.MemoryStats, error) {
+	memory, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (hypervisor.MemoryStats, error) {
 		stats, err := conn.GetMemoryStats(libvirtgo.NODE_MEMORY_STATS_ALL_CELLS, 0)
 		if err != nil {
 			return hypervisor.MemoryStats{}, err

@@ -26,7 +26,7 @@ const overduePatience = 100 * time.Millisecond
 
 // readPools lists the storage pools. While one of them hangs there is no list, which holds up nothing else: the next one
 // who asks waits for the same answer.
-func (h *Hypervisor) readPools(ctx context.Context) ([]hypervisor.Pool, error) {
+func (h *volumes) readPools(ctx context.Context) ([]hypervisor.Pool, error) {
 	if err := h.watch.state(); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (h *Hypervisor) readPools(ctx context.Context) ([]hypervisor.Pool, error) {
 }
 
 // listPools has libvirt look at the pools of files first: how full one is, and that it is gone, it finds out only then.
-func (h *Hypervisor) listPools(conn *libvirtgo.Connect) ([]hypervisor.Pool, error) {
+func (h *volumes) listPools(conn *libvirtgo.Connect) ([]hypervisor.Pool, error) {
 	if time.Since(h.refreshed) > refreshInterval {
 		if err := refreshPools(conn); err != nil {
 			return nil, err

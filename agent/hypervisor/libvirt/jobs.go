@@ -87,7 +87,7 @@ func (q *quiet) is(uuid string) bool {
 }
 
 // onJobCompleted hears of jobs that ended well. The event does not carry the type that an answer to a question has.
-func (h *Hypervisor) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventJobCompleted) {
+func (h *migrations) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventJobCompleted) {
 	stats := event.Info
 	stats.Type = libvirtgo.DOMAIN_JOB_COMPLETED
 	uuid, err := d.GetUUIDString()
@@ -98,7 +98,7 @@ func (h *Hypervisor) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, e
 }
 
 // Job implements hypervisor.Hypervisor.
-func (h *Hypervisor) Job(ctx context.Context, uuid string, done bool) (hypervisor.Job, error) {
+func (h *migrations) Job(ctx context.Context, uuid string, done bool) (hypervisor.Job, error) {
 	if err := h.watch.state(); err != nil {
 		return hypervisor.Job{}, err
 	}
@@ -129,7 +129,7 @@ func (h *Hypervisor) Job(ctx context.Context, uuid string, done bool) (hyperviso
 
 // jobStats asks for a job's statistics. The question waits for the guest's process, so there is one a domain at a time.
 // The error is libvirt's own, or errHung.
-func (h *Hypervisor) jobStats(ctx context.Context, uuid string, flags libvirtgo.DomainGetJobStatsFlags) (*libvirtgo.DomainJobInfo, error) {
+func (h *migrations) jobStats(ctx context.Context, uuid string, flags libvirtgo.DomainGetJobStatsFlags) (*libvirtgo.DomainJobInfo, error) {
 	type outcome struct {
 		stats *libvirtgo.DomainJobInfo
 		err   error

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/singleflight"
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
@@ -20,36 +17,27 @@ import (
 // than once, and the oldest that a supported server distribution still ships.
 const MinVersion = 6_000_000 // 6.0.0, as libvirt counts
 
-// Hypervisor is one node's libvirtd.
+// Hypervisor is one node's libvirtd. Its parts are by what they ask libvirtd about.
 type Hypervisor struct {
 	hypervisor.Feed
+	*connection
+	*migrations
+	*domains
+	*volumes
 
-	log        hclog.Logger
-	minimum    uint32
-	queries    pool // never wait for a guest: one that takes long means that libvirtd is stuck
-	calls      pool
-	moves      pool
-	storage    pool // may hang with the file system below a storage pool
-	watch      watch
-	runDir     string
-	guests     guests
-	quiet      quiet
-	done       completed
-	departures departures
-	jobs       singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
-	listing    singleflight.Group // of storage pools: one at a time, because a file system may hang
-	overdue    atomic.Bool        // the one under way has been waited for in vain
-	gates      sync.Map           // channels by the name of a storage pool: the calls to it that libvirtd works on
-	// refreshed is when the pools' files were looked at. Only the one listing uses it.
-	refreshed time.Time
-	virt      string
-
-	// starting has the UUIDs whose start libvirtd was asked for and has not answered. None of them is positively absent,
-	// also when the caller has left: a daemon that hangs carries the order out when it comes back.
-	starting sync.Map
-
+	virt   string
 	cancel context.CancelFunc
 	ended  chan struct{}
+}
+
+// connection is how libvirtd is asked, and whether it answers.
+type connection struct {
+	log     hclog.Logger
+	queries pool // never wait for a guest: one that takes long means that libvirtd is stuck
+	calls   pool
+	moves   pool
+	storage pool // may hang with the file system below a storage pool
+	watch   watch
 }
 
 var _ hypervisor.Hypervisor = (*Hypervisor)(nil)
@@ -82,22 +70,20 @@ func Open(uri string, log hclog.Logger) *Hypervisor { return OpenWith(uri, log, 
 // OpenWith is Open with options.
 func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &Hypervisor{
-		log:     log,
-		minimum: max(MinVersion, options.MinVersion),
-		runDir:  cmp.Or(options.RunDir, defaultRunDir),
-		queries: pool{uri: uri},
-		calls:   pool{uri: uri},
-		moves:   pool{uri: uri},
-		storage: pool{uri: uri},
-		virt:    options.VirtType,
-		cancel:  cancel,
-		ended:   make(chan struct{}),
+	c := &connection{
+		log: log, queries: pool{uri: uri}, calls: pool{uri: uri}, moves: pool{uri: uri}, storage: pool{uri: uri},
 	}
-	h.watch.init(uri)
+	c.watch.init(uri)
+	runDir := cmp.Or(options.RunDir, defaultRunDir)
+	leaving := &migrations{connection: c, runDir: runDir}
+	h := &Hypervisor{
+		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
+		volumes: &volumes{connection: c}, virt: options.VirtType, cancel: cancel, ended: make(chan struct{}),
+	}
+	w := &watcher{Hypervisor: h, minimum: max(MinVersion, options.MinVersion)}
 	go func() {
 		defer close(h.ended)
-		h.keepWatch(ctx)
+		w.keepWatch(ctx)
 	}()
 	return h
 }
@@ -115,10 +101,10 @@ func (h *Hypervisor) Close() error {
 	return nil
 }
 
-func (h *Hypervisor) pools() []*pool { return []*pool{&h.queries, &h.calls, &h.moves, &h.storage} }
+func (h *connection) pools() []*pool { return []*pool{&h.queries, &h.calls, &h.moves, &h.storage} }
 
 // Connected implements hypervisor.Hypervisor.
-func (h *Hypervisor) Connected() (bool, error) {
+func (h *connection) Connected() (bool, error) {
 	if err := h.watch.state(); err != nil {
 		return false, err
 	}
@@ -130,7 +116,7 @@ func (h *Hypervisor) Connected() (bool, error) {
 }
 
 // query runs a call that never waits for a guest.
-func query[T any](ctx context.Context, h *Hypervisor, do func(*libvirtgo.Connect) (T, error)) (T, error) {
+func query[T any](ctx context.Context, h *connection, do func(*libvirtgo.Connect) (T, error)) (T, error) {
 	var none T
 	if err := h.watch.state(); err != nil {
 		return none, err
@@ -151,7 +137,7 @@ func query[T any](ctx context.Context, h *Hypervisor, do func(*libvirtgo.Connect
 }
 
 // act runs a call that changes something.
-func act(ctx context.Context, h *Hypervisor, p *pool, do func(*libvirtgo.Connect) error) error {
+func act(ctx context.Context, h *connection, p *pool, do func(*libvirtgo.Connect) error) error {
 	if _, err := h.Connected(); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Suspend implements hypervisor.Hypervisor.
-func (h *Hypervisor) Suspend(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Suspend(ctx context.Context, uuid string, epoch uint64) error {
 	return h.on(ctx, &h.calls, "suspend", uuid, &epoch, func(d *libvirtgo.Domain) error {
 		state, reason, err := d.GetState()
 		if err != nil {
@@ -27,7 +27,7 @@ func (h *Hypervisor) Suspend(ctx context.Context, uuid string, epoch uint64) err
 }
 
 // Mark implements hypervisor.Hypervisor.
-func (h *Hypervisor) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
+func (h *domains) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
 	return h.on(ctx, &h.calls, "mark", uuid, nil, func(d *libvirtgo.Domain) error {
 		persistent, err := d.IsPersistent()
 		if err != nil {
@@ -43,7 +43,7 @@ func (h *Hypervisor) Mark(ctx context.Context, uuid string, mark domxml.Mark) er
 }
 
 // Unmark implements hypervisor.Hypervisor.
-func (h *Hypervisor) Unmark(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Unmark(ctx context.Context, uuid string, epoch uint64) error {
 	return h.on(ctx, &h.calls, "unmark", uuid, &epoch, func(d *libvirtgo.Domain) error {
 		return h.setMark(d, uuid, "")
 	})
@@ -51,7 +51,7 @@ func (h *Hypervisor) Unmark(ctx context.Context, uuid string, epoch uint64) erro
 
 // setMark writes the mark wherever the domain has metadata; no text takes it away. What was known of the mark is forgotten,
 // whether or not libvirt tells of the change.
-func (h *Hypervisor) setMark(d *libvirtgo.Domain, uuid, text string) error {
+func (h *domains) setMark(d *libvirtgo.Domain, uuid, text string) error {
 	var where libvirtgo.DomainModificationImpact
 	active, err := d.IsActive()
 	if err != nil {
@@ -72,8 +72,8 @@ func (h *Hypervisor) setMark(d *libvirtgo.Domain, uuid, text string) error {
 }
 
 // Definition implements hypervisor.Hypervisor.
-func (h *Hypervisor) Definition(ctx context.Context, uuid string) (string, error) {
-	text, err := query(ctx, h, func(conn *libvirtgo.Connect) (string, error) {
+func (h *domains) Definition(ctx context.Context, uuid string) (string, error) {
+	text, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (string, error) {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return "", err
@@ -104,12 +104,12 @@ func (h *Hypervisor) Definition(ctx context.Context, uuid string) (string, error
 var errSecrets = fmt.Errorf("%w: its XML has a secret, a password of its graphics for instance", hypervisor.ErrUnsupported)
 
 // Define implements hypervisor.Hypervisor.
-func (h *Hypervisor) Define(ctx context.Context, xml string) error {
+func (h *domains) Define(ctx context.Context, xml string) error {
 	info, err := domxml.Parse(xml)
 	if err != nil {
 		return fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
 	}
-	err = act(ctx, h, &h.calls, func(conn *libvirtgo.Connect) error {
+	err = act(ctx, h.connection, &h.calls, func(conn *libvirtgo.Connect) error {
 		d, err := conn.DomainDefineXMLFlags(xml, libvirtgo.DOMAIN_DEFINE_VALIDATE)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (h *Hypervisor) Define(ctx context.Context, xml string) error {
 }
 
 // Undefine implements hypervisor.Hypervisor.
-func (h *Hypervisor) Undefine(ctx context.Context, uuid string, epoch uint64) error {
+func (h *domains) Undefine(ctx context.Context, uuid string, epoch uint64) error {
 	return h.on(ctx, &h.calls, "undefine", uuid, &epoch, func(d *libvirtgo.Domain) error {
 		active, err := d.IsActive()
 		if err != nil {

@@ -37,7 +37,7 @@ func TestMarksOnTheTestDriver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(act(t.Context(), h, &h.calls, func(conn *libvirtgo.Connect) error { // Define and Start of ours take KVM and QEMU only
+	do(act(t.Context(), h.connection, &h.calls, func(conn *libvirtgo.Connect) error { // Define and Start of ours take KVM and QEMU only
 		d, err := conn.DomainDefineXML(xml)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
@@ -23,9 +24,19 @@ const (
 	figuresPatience = 20 * time.Millisecond
 )
 
+// migrations are the jobs of guests that leave, or arrive, and what is left of them.
+type migrations struct {
+	*connection
+	runDir     string
+	departures departures
+	quiet      quiet
+	done       completed
+	jobs       singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
+}
+
 // Migrate implements hypervisor.Hypervisor: managed and peer to peer, so that libvirtd talks to libvirtd and the job
 // outlives the agent.
-func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
+func (h *migrations) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
 	dataURI, err := dataURI(options)
 	if err != nil {
 		return err
@@ -53,7 +64,7 @@ func (h *Hypervisor) Migrate(ctx context.Context, uuid string, options hyperviso
 }
 
 // move is Migrate without an end before libvirtd answers, unless the departure tells it.
-func (h *Hypervisor) move(ctx context.Context, uuid, dataURI string, options hypervisor.MigrateOptions, one *departure) error {
+func (h *migrations) move(ctx context.Context, uuid, dataURI string, options hypervisor.MigrateOptions, one *departure) error {
 	return h.on(ctx, &h.moves, "migrate", uuid, nil, func(d *libvirtgo.Domain) error {
 		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
 		if options.Paused {
@@ -140,7 +151,7 @@ func dataURI(options hypervisor.MigrateOptions) (string, error) {
 	return "tcp://" + host, nil
 }
 
-func (h *Hypervisor) awaitFigures(uuid string) {
+func (h *migrations) awaitFigures(uuid string) {
 	for deadline := time.Now().Add(figuresPatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if _, found := h.done.get(uuid); found {
 			return

@@ -15,8 +15,8 @@ import (
 var filePools = []string{"dir", "fs", "netfs"}
 
 // CreateVolume implements hypervisor.Storage.
-func (h *Hypervisor) CreateVolume(ctx context.Context, volume hypervisor.NewVolume) error {
-	err := act(ctx, h, &h.storage, func(conn *libvirtgo.Connect) error {
+func (h *volumes) CreateVolume(ctx context.Context, volume hypervisor.NewVolume) error {
+	err := act(ctx, h.connection, &h.storage, func(conn *libvirtgo.Connect) error {
 		var backing *hypervisor.Volume
 		if volume.BackingName != "" {
 			found, err := h.lookupVolume(ctx, conn, volume.BackingPool, volume.BackingName)

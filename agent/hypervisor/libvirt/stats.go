@@ -19,8 +19,8 @@ const delayEvery = 9 * time.Second
 // libvirtd itself would read them: asking it takes a round trip a guest, also in bulk as the Go binding does it, and for
 // resident memory one to QEMU. Sizes are asked for when a guest appears and when libvirt tells that they changed. So a
 // sample costs libvirtd one call, however many guests there are, and none of them can hold it up.
-func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {
-	stats, err := query(ctx, h, h.readStats)
+func (h *domains) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {
+	stats, err := query(ctx, h.connection, h.readStats)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read domain statistics: %w", err)
 	}
@@ -39,7 +39,7 @@ func (h *Hypervisor) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyp
 	return stats, failed, nil
 }
 
-func (h *Hypervisor) readStats(conn *libvirtgo.Connect) ([]hypervisor.DomainStats, error) {
+func (h *domains) readStats(conn *libvirtgo.Connect) ([]hypervisor.DomainStats, error) {
 	list, err := conn.ListAllDomains(libvirtgo.CONNECT_LIST_DOMAINS_ACTIVE)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (h *Hypervisor) readStats(conn *libvirtgo.Connect) ([]hypervisor.DomainStat
 }
 
 // readGuest reads one domain. The guests are locked.
-func (h *Hypervisor) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.DomainStats, error) {
+func (h *domains) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.DomainStats, error) {
 	one, uuid, err := h.guest(d)
 	if err != nil {
 		return hypervisor.DomainStats{}, err
@@ -96,7 +96,7 @@ func (h *Hypervisor) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.D
 }
 
 // guest finds what is kept of a domain. The guests are locked.
-func (h *Hypervisor) guest(d *libvirtgo.Domain) (one *guest, uuid string, err error) {
+func (h *domains) guest(d *libvirtgo.Domain) (one *guest, uuid string, err error) {
 	if uuid, err = d.GetUUIDString(); err != nil {
 		return nil, "", err
 	}

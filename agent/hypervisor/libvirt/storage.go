@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	libvirtgo "libvirt.org/go/libvirt"
 	"libvirt.org/go/libvirtxml"
 
@@ -29,7 +32,7 @@ const (
 
 // browse runs a question to a storage pool. It may hang with the file system below, so it is never among the queries, whose
 // delay means that libvirtd is stuck.
-func browse[T any](ctx context.Context, h *Hypervisor, do func(context.Context, *libvirtgo.Connect) (T, error)) (T, error) {
+func browse[T any](ctx context.Context, h *connection, do func(context.Context, *libvirtgo.Connect) (T, error)) (T, error) {
 	var none T
 	if err := h.watch.state(); err != nil {
 		return none, err
@@ -43,8 +46,18 @@ func browse[T any](ctx context.Context, h *Hypervisor, do func(context.Context, 
 	return value, err
 }
 
+// volumes are the storage pools and what is in them.
+type volumes struct {
+	*connection
+	gates   sync.Map           // channels by the name of a storage pool: the calls to it that libvirtd works on
+	listing singleflight.Group // of storage pools: one at a time, because a file system may hang
+	overdue atomic.Bool        // the one under way has been waited for in vain
+	// refreshed is when the pools' files were looked at. Only the one listing uses it.
+	refreshed time.Time
+}
+
 // within runs a call on an active pool, when it is its turn. Turns of two pools are never held at once.
-func (h *Hypervisor) within(ctx context.Context, conn *libvirtgo.Connect, name string, call func(*libvirtgo.StoragePool) error) error {
+func (h *volumes) within(ctx context.Context, conn *libvirtgo.Connect, name string, call func(*libvirtgo.StoragePool) error) error {
 	gate, _ := h.gates.LoadOrStore(name, make(chan struct{}, poolCalls))
 	turns := gate.(chan struct{})
 	select {
@@ -162,8 +175,8 @@ func readVolume(text string) (hypervisor.Volume, error) {
 }
 
 // LookupVolume implements hypervisor.Storage.
-func (h *Hypervisor) LookupVolume(ctx context.Context, pool, name string) (hypervisor.Volume, error) {
-	found, err := browse(ctx, h, func(ctx context.Context, conn *libvirtgo.Connect) (hypervisor.Volume, error) {
+func (h *volumes) LookupVolume(ctx context.Context, pool, name string) (hypervisor.Volume, error) {
+	found, err := browse(ctx, h.connection, func(ctx context.Context, conn *libvirtgo.Connect) (hypervisor.Volume, error) {
 		return h.lookupVolume(ctx, conn, pool, name)
 	})
 	if err != nil {
@@ -172,7 +185,7 @@ func (h *Hypervisor) LookupVolume(ctx context.Context, pool, name string) (hyper
 	return found, nil
 }
 
-func (h *Hypervisor) lookupVolume(ctx context.Context, conn *libvirtgo.Connect, pool, name string) (hypervisor.Volume, error) {
+func (h *volumes) lookupVolume(ctx context.Context, conn *libvirtgo.Connect, pool, name string) (hypervisor.Volume, error) {
 	var found hypervisor.Volume
 	err := h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error {
 		volume, read, err := findVolume(ctx, p, name)
@@ -186,10 +199,10 @@ func (h *Hypervisor) lookupVolume(ctx context.Context, conn *libvirtgo.Connect, 
 }
 
 // change runs a call that changes a volume of an active pool.
-func (h *Hypervisor) change(
+func (h *volumes) change(
 	ctx context.Context, verb, pool, name string, call func(*libvirtgo.Connect, *libvirtgo.StoragePool) error,
 ) error {
-	err := act(ctx, h, &h.storage, func(conn *libvirtgo.Connect) error {
+	err := act(ctx, h.connection, &h.storage, func(conn *libvirtgo.Connect) error {
 		return h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error { return call(conn, p) })
 	})
 	if err != nil {
@@ -208,7 +221,7 @@ func poolModel(pool *libvirtgo.StoragePool) (libvirtxml.StoragePool, error) {
 }
 
 // DeleteVolume implements hypervisor.Storage.
-func (h *Hypervisor) DeleteVolume(ctx context.Context, pool, name string) error {
+func (h *volumes) DeleteVolume(ctx context.Context, pool, name string) error {
 	return h.change(ctx, "remove", pool, name, func(conn *libvirtgo.Connect, p *libvirtgo.StoragePool) error {
 		volume, found, err := findVolume(ctx, p, name)
 		if err != nil {
@@ -227,7 +240,7 @@ func (h *Hypervisor) DeleteVolume(ctx context.Context, pool, name string) error 
 }
 
 // GrowVolume implements hypervisor.Storage.
-func (h *Hypervisor) GrowVolume(ctx context.Context, pool, name string, capacity int64) error {
+func (h *volumes) GrowVolume(ctx context.Context, pool, name string, capacity int64) error {
 	return h.change(ctx, "grow", pool, name, func(conn *libvirtgo.Connect, p *libvirtgo.StoragePool) error {
 		volume, found, err := findVolume(ctx, p, name)
 		if err != nil {

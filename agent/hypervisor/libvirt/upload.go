@@ -15,10 +15,12 @@ const uploadPiece = 256 << 10
 
 // UploadVolume implements hypervisor.Storage. A call that is left behind at the end of its context takes the volume away
 // as soon as its content says that no more comes.
-func (h *Hypervisor) UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error {
+func (h *volumes) UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error {
 	xml, err := volumeXML(hypervisor.NewVolume{Name: name, Format: hypervisor.FormatRaw, CapacityBytes: size}, nil)
 	if err == nil {
-		err = act(ctx, h, &h.storage, func(conn *libvirtgo.Connect) error { return h.upload(ctx, conn, pool, name, xml, size, content) })
+		err = act(ctx, h.connection, &h.storage, func(conn *libvirtgo.Connect) error {
+			return h.upload(ctx, conn, pool, name, xml, size, content)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("upload volume %s of pool %s: %w", name, pool, err)
@@ -26,7 +28,7 @@ func (h *Hypervisor) UploadVolume(ctx context.Context, pool, name string, size i
 	return nil
 }
 
-func (h *Hypervisor) upload(ctx context.Context, conn *libvirtgo.Connect, pool, name, xml string, size int64, content io.Reader) error {
+func (h *volumes) upload(ctx context.Context, conn *libvirtgo.Connect, pool, name, xml string, size int64, content io.Reader) error {
 	var volume *libvirtgo.StorageVol
 	err := h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) (err error) {
 		if err = makeVolume(ctx, p, name, xml); err != nil {

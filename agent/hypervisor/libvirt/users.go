@@ -11,8 +11,10 @@ import (
 )
 
 // VolumesInUse implements hypervisor.Storage.
-func (h *Hypervisor) VolumesInUse(ctx context.Context) (map[string]string, error) {
-	users, err := browse(ctx, h, func(_ context.Context, conn *libvirtgo.Connect) (map[string]string, error) { return usersOf(conn) })
+func (h *volumes) VolumesInUse(ctx context.Context) (map[string]string, error) {
+	users, err := browse(ctx, h.connection, func(_ context.Context, conn *libvirtgo.Connect) (map[string]string, error) {
+		return usersOf(conn)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read which volumes are in use: %w", err)
 	}
@@ -93,8 +95,8 @@ func pathOf(conn *libvirtgo.Connect, folders map[string]string, source hyperviso
 }
 
 // GrowDisk implements hypervisor.Storage.
-func (h *Hypervisor) GrowDisk(ctx context.Context, uuid, volume string, capacity int64) error {
-	err := act(ctx, h, &h.calls, func(conn *libvirtgo.Connect) error {
+func (h *volumes) GrowDisk(ctx context.Context, uuid, volume string, capacity int64) error {
+	err := act(ctx, h.connection, &h.calls, func(conn *libvirtgo.Connect) error {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return err

@@ -108,8 +108,14 @@ var eventLoop = sync.OnceValue(func() error {
 	return nil
 })
 
+// watcher holds the connection that brings events, and tells the parts of the hypervisor.
+type watcher struct {
+	*Hypervisor
+	minimum uint32 // version
+}
+
 // keepWatch holds the watching connection and opens it again whenever it ends, until the context does.
-func (h *Hypervisor) keepWatch(ctx context.Context) {
+func (h *watcher) keepWatch(ctx context.Context) {
 	pause := minPause
 	for first := true; ctx.Err() == nil; first = false {
 		w, err := h.openWatch()
@@ -138,7 +144,7 @@ func (h *Hypervisor) keepWatch(ctx context.Context) {
 	}
 }
 
-func (h *Hypervisor) waitLost(ctx context.Context, w *watched) {
+func (h *watcher) waitLost(ctx context.Context, w *watched) {
 	select {
 	case <-ctx.Done():
 	case why := <-w.lost:
@@ -174,7 +180,7 @@ func (w *watched) release() {
 }
 
 // openWatch connects, checks versions and registers for events.
-func (h *Hypervisor) openWatch() (*watched, error) {
+func (h *watcher) openWatch() (*watched, error) {
 	if err := eventLoop(); err != nil {
 		return nil, err
 	}
@@ -190,7 +196,7 @@ func (h *Hypervisor) openWatch() (*watched, error) {
 	return w, nil
 }
 
-func (h *Hypervisor) register(w *watched) error {
+func (h *watcher) register(w *watched) error {
 	if err := h.checkVersion(w.conn); err != nil {
 		return err
 	}
@@ -231,7 +237,7 @@ func (h *Hypervisor) register(w *watched) error {
 }
 
 // registerResources has libvirt tell of pools and networks. Without it they are found out with the next inventory.
-func (h *Hypervisor) registerResources(w *watched) {
+func (h *watcher) registerResources(w *watched) {
 	pools, err := w.conn.StoragePoolEventLifecycleRegister(nil, func(
 		_ *libvirtgo.Connect, pool *libvirtgo.StoragePool, _ *libvirtgo.StoragePoolEventLifecycle,
 	) {
@@ -256,13 +262,13 @@ func (h *Hypervisor) registerResources(w *watched) {
 	}
 }
 
-func (h *Hypervisor) onIteration(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMigrationIteration) {
+func (h *watcher) onIteration(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMigrationIteration) {
 	if uuid, err := d.GetUUIDString(); err == nil {
 		h.quiet.set(uuid, false)
 	}
 }
 
-func (h *Hypervisor) onMetadata(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMetadataChange) {
+func (h *watcher) onMetadata(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMetadataChange) {
 	h.heard(d)
 	if uuid, err := d.GetUUIDString(); err == nil {
 		name, _ := d.GetName() // only for people
@@ -270,21 +276,21 @@ func (h *Hypervisor) onMetadata(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *li
 	}
 }
 
-func (h *Hypervisor) onBalloon(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventBalloonChange) {
+func (h *watcher) onBalloon(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventBalloonChange) {
 	h.heard(d)
 }
 
-func (h *Hypervisor) onDevice(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventDeviceAdded) {
+func (h *watcher) onDevice(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventDeviceAdded) {
 	h.heard(d)
 }
 
-func (h *Hypervisor) heard(d *libvirtgo.Domain) {
+func (h *watcher) heard(d *libvirtgo.Domain) {
 	if uuid, err := d.GetUUIDString(); err == nil {
 		h.guests.news.heard(uuid)
 	}
 }
 
-func (h *Hypervisor) checkVersion(conn *libvirtgo.Connect) error {
+func (h *watcher) checkVersion(conn *libvirtgo.Connect) error {
 	daemon, err := conn.GetLibVersion()
 	if err != nil {
 		return fmt.Errorf("%w: ask for the version: %w", hypervisor.ErrUnavailable, explain(err))
@@ -309,7 +315,7 @@ func versionText(version uint32) string {
 	return fmt.Sprintf("%d.%d.%d", version/1_000_000, version/1000%1000, version%1000)
 }
 
-func (h *Hypervisor) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventLifecycle) {
+func (h *watcher) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventLifecycle) {
 	uuid, err := d.GetUUIDString()
 	if err != nil {
 		h.departures.missed()
