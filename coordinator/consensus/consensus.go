@@ -71,31 +71,34 @@ type seams struct {
 
 // Consensus is this member's part in Raft. All methods may be called from any goroutine.
 type Consensus struct {
-	cfg       Config
-	store     *state.Store
-	logs      *guarded
-	stream    *listener // nil over a test's link
-	transport *transport
-	raft      atomic.Pointer[raft.Raft] // nil until Raft is there; the listener is before it
-	logger    hclog.Logger
+	*self
+	*membership
+	*proposing
+	*health
 
+	stream     *listener // nil over a test's link
 	notices    chan bool
 	replaced   chan struct{} // the state was, by a backup
 	leadership chan Leadership
-	ready      atomic.Uint64 // the term in which this member has led past a barrier
-	slots      chan struct{}
-	outgoing   outgoing
-	reports    heard[Report]
 	heirs      heirs
-
-	fatal func(error)
-	tasks sync.WaitGroup
+	tasks      sync.WaitGroup
 
 	ending   sync.Once
 	stop     chan struct{} // closed when the end begins
-	stopped  chan struct{} // closed when Raft has ended: nothing answers any more
 	ended    chan struct{} // closed when all has
 	endError error
+}
+
+// self is this member's Raft, with what is below it.
+type self struct {
+	cfg       Config
+	store     *state.Store
+	logs      *guarded
+	transport *transport
+	raft      atomic.Pointer[raft.Raft] // nil until Raft is there; the listener is before it
+	logger    hclog.Logger
+	fatal     func(error)
+	stopped   chan struct{} // closed when Raft has ended: nothing answers any more
 }
 
 // Bootstrap makes a cluster of this one member in an empty store. It is for `init` alone: a member that joins never bootstraps.
@@ -131,13 +134,13 @@ func Open(cfg Config, store *state.Store) (*Consensus, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
+	own := &self{cfg: cfg, store: store, logger: cfg.Logger, fatal: onceFatal(&cfg), stopped: make(chan struct{})}
 	c := &Consensus{
-		cfg: cfg, store: store, logger: cfg.Logger,
-		notices: make(chan bool, 16), replaced: make(chan struct{}, 1), leadership: make(chan Leadership), slots: make(chan struct{}, proposals),
-		outgoing: outgoing{order: make(chan struct{}, 1)},
-		stop:     make(chan struct{}), stopped: make(chan struct{}), ended: make(chan struct{}),
+		self: own, membership: &membership{own}, health: &health{self: own},
+		proposing: &proposing{self: own, slots: make(chan struct{}, proposals), outgoing: outgoing{order: make(chan struct{}, 1)}},
+		notices:   make(chan bool, 16), replaced: make(chan struct{}, 1), leadership: make(chan Leadership),
+		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	c.fatal = c.onceFatal()
 	if err := c.open(); err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func (c *Consensus) open() (err error) {
 	}
 	var r *raft.Raft
 	if err := protect(func() (err error) {
-		r, err = raft.NewRaft(c.cfg.raft(c.notices), fatalFSM{c.fsm(), c}, cache, c.logs, files, c.transport)
+		r, err = raft.NewRaft(c.cfg.raft(c.notices), fatalFSM{c.fsm(), c.fatal}, cache, c.logs, files, c.transport)
 		return err
 	}); err != nil {
 		return fmt.Errorf("start Raft on %s: %w", c.cfg.DataDir, err)
@@ -244,7 +247,7 @@ func (c *Consensus) openTransport() error {
 }
 
 // applied is the index of the last entry that was given to the state, in this term.
-func (c *Consensus) applied() (index, term uint64) {
+func (c *self) applied() (index, term uint64) {
 	r := c.raft.Load()
 	if r == nil {
 		return 0, 0
@@ -253,7 +256,7 @@ func (c *Consensus) applied() (index, term uint64) {
 }
 
 // follows tells whether this member follows the leader of this term, and where its log ends.
-func (c *Consensus) follows(term uint64) (lastIndex uint64, yes bool) {
+func (c *self) follows(term uint64) (lastIndex uint64, yes bool) {
 	r := c.raft.Load()
 	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {
 		return 0, false
@@ -262,7 +265,7 @@ func (c *Consensus) follows(term uint64) (lastIndex uint64, yes bool) {
 }
 
 // fsm is what Raft applies to.
-func (c *Consensus) fsm() raft.FSM {
+func (c *self) fsm() raft.FSM {
 	if c.cfg.seams.fsm != nil {
 		return c.cfg.seams.fsm(c.store.FSM())
 	}
@@ -302,32 +305,32 @@ func (cfg *Config) raft(notices chan<- bool) *raft.Config {
 }
 
 // caller is how this member signs what it proposes by itself.
-func (c *Consensus) caller() string { return "coordinator/" + c.cfg.Name }
+func (c *self) caller() string { return "coordinator/" + c.cfg.Name }
 
-func (c *Consensus) onceFatal() func(error) {
+func onceFatal(cfg *Config) func(error) {
 	var once sync.Once
 	return func(err error) {
 		once.Do(func() {
-			c.logger.Error("this coordinator cannot go on", "error", err)
-			c.cfg.Fatal(err)
+			cfg.Logger.Error("this coordinator cannot go on", "error", err)
+			cfg.Fatal(err)
 		})
 	}
 }
 
-func (c *Consensus) storeFailed(err error) {
+func (c *self) storeFailed(err error) {
 	c.fatal(fmt.Errorf("the Raft store in %s failed: %w; see to the disk and start the coordinator again", c.cfg.DataDir, err))
 }
 
 // fatalFSM tells why before the process goes down with a panic of the state.
 type fatalFSM struct {
 	raft.FSM
-	c *Consensus
+	fatal func(error)
 }
 
 func (f fatalFSM) Apply(entry *raft.Log) any {
 	defer func() {
 		if reason := recover(); reason != nil {
-			f.c.fatal(fmt.Errorf("%v", reason))
+			f.fatal(fmt.Errorf("%v", reason))
 			panic(reason) //nolint:forbidigo // the state's own, told and passed on
 		}
 	}()

@@ -18,7 +18,7 @@ const (
 
 // call is one call's proposals. It has one of the slots until the last of them is answered.
 type call struct {
-	consensus *Consensus
+	through   *proposing
 	proposals []*proposal
 	answered  atomic.Int32
 }
@@ -33,7 +33,7 @@ type proposal struct {
 
 // submit sends the proposals. An error means that none was sent.
 func (x *call) submit(ctx context.Context) error {
-	c := x.consensus
+	c := x.through
 	if len(x.proposals) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (x *call) submit(ctx context.Context) error {
 func (p *proposal) settle(answer Answer) {
 	p.answer <- answer
 	if int(p.call.answered.Add(1)) == len(p.call.proposals) {
-		<-p.call.consensus.slots
+		<-p.call.through.slots
 	}
 }
 
@@ -108,7 +108,7 @@ func (o *outgoing) take(most int) []*proposal {
 
 // send makes entries of what waits until nothing does. When Raft is shut down it never answers for what its state machine had
 // in its queue; a sender that waits for that stays until the process ends, which it does then.
-func (c *Consensus) send() {
+func (c *proposing) send() {
 	for {
 		c.outgoing.order <- struct{}{}
 		most := groupMost

@@ -68,7 +68,7 @@ func (c *Consensus) Transfer(ctx context.Context) error {
 
 // otherVoters are those that may lead in this one's place. Those that answer come first, and of these the ones that have most
 // of the log.
-func (c *Consensus) otherVoters() []raft.Server {
+func (c *self) otherVoters() []raft.Server {
 	var others []raft.Server
 	for _, server := range c.servers() {
 		if server.Suffrage == raft.Voter && string(server.ID) != c.cfg.MemberID {

@@ -47,8 +47,14 @@ type Backup struct {
 	Problem string        // why the last try failed; empty: it did not
 }
 
+// health is what members tell about themselves, and what follows from it.
+type health struct {
+	*self
+	reports heard[Report]
+}
+
 // Report is this member's own, its backups left out.
-func (c *Consensus) Report() Report {
+func (c *health) Report() Report {
 	snapshot := c.store.Snapshot()
 	report := Report{
 		Version: buildinfo.Version(), FeatureLevel: state.FeatureLevel, Index: snapshot.Index(), Hash: snapshot.Hash(),
@@ -60,12 +66,12 @@ func (c *Consensus) Report() Report {
 }
 
 // Heard takes a member's report. Only the leader has a use for it.
-func (c *Consensus) Heard(member string, report Report) {
+func (c *health) Heard(member string, report Report) {
 	c.reports.put(raft.ServerID(member), report)
 }
 
 // reportOf is the last report of a member, this one's own included, if it still counts.
-func (c *Consensus) reportOf(id raft.ServerID) (Report, bool) {
+func (c *health) reportOf(id raft.ServerID) (Report, bool) {
 	if string(id) == c.cfg.MemberID {
 		own := c.Report()
 		if told, known := c.reports.of(id); known {
@@ -87,7 +93,7 @@ const (
 )
 
 // compare looks up what this member's hash was at the index of another one's report.
-func (c *Consensus) compare(report Report) sameness {
+func (c *health) compare(report Report) sameness {
 	hash, known := c.store.HashAt(report.Index)
 	switch {
 	case report.Hash == "" || !known:
@@ -107,7 +113,7 @@ type verdict struct {
 	undecided bool     // states have parted, and no majority tells which is right
 }
 
-func (c *Consensus) judge() verdict {
+func (c *health) judge() verdict {
 	var v verdict
 	var agree []uint64
 	voters, differ := 0, 0
@@ -151,7 +157,7 @@ type checks struct {
 
 // compareStates makes the members compare, and ends those that have parted from most others. No check is proposed that a
 // majority has not confirmed by its reports: a leader that is the odd one would end all others.
-func (c *Consensus) compareStates(ctx context.Context, term uint64, last *checks) error {
+func (c care) compareStates(ctx context.Context, term uint64, last *checks) error {
 	snapshot := c.store.Snapshot()
 	if !last.begun {
 		*last = checks{begun: true, index: snapshot.Index()}
@@ -184,7 +190,7 @@ func (c *Consensus) compareStates(ctx context.Context, term uint64, last *checks
 }
 
 // raiseLevel raises the feature level to what all members can apply, once all have told.
-func (c *Consensus) raiseLevel(ctx context.Context, term uint64) error {
+func (c care) raiseLevel(ctx context.Context, term uint64) error {
 	snapshot := c.store.Snapshot()
 	level := uint32(state.FeatureLevel)
 	for _, server := range c.servers() {
@@ -210,9 +216,9 @@ func (c *Consensus) raiseLevel(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// health says in words what is wrong with a member; empty when it is healthy: it was heard lately, is close behind and
+// trouble says in words what is wrong with a member; empty when it is healthy: it was heard lately, is close behind and
 // has the leader's state.
-func (c *Consensus) health(id raft.ServerID) string {
+func (c *health) trouble(id raft.ServerID) string {
 	if string(id) == c.cfg.MemberID {
 		return ""
 	}

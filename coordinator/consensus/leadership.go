@@ -70,7 +70,7 @@ func (c *Consensus) watchLeadership() {
 
 // termLed is the term that this member leads right now, 0 if it does not. Raft's notice does not say, and the term alone
 // may already be another leader's: two readings around the state prove that they belong together.
-func (c *Consensus) termLed() uint64 {
+func (c *self) termLed() uint64 {
 	r := c.raft.Load()
 	before := r.CurrentTerm()
 	if r.State() != raft.Leader || r.CurrentTerm() != before {
@@ -84,7 +84,7 @@ func (c *Consensus) startLead(term uint64) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.lead(ctx, term)
+		care{c}.lead(ctx, term)
 	}()
 	return func() {
 		cancel()
@@ -92,8 +92,11 @@ func (c *Consensus) startLead(term uint64) (end func()) {
 	}
 }
 
-// lead is what this package itself does as the leader, until ctx ends with the leadership.
-func (c *Consensus) lead(ctx context.Context, term uint64) {
+// care is what this package itself does as the leader.
+type care struct{ *Consensus }
+
+// lead goes on until ctx ends with the leadership.
+func (c care) lead(ctx context.Context, term uint64) {
 	c.transport.ends.forget()
 	c.reports.forget()
 	if err := c.Barrier(ctx); err != nil {
@@ -120,7 +123,7 @@ func (c *Consensus) lead(ctx context.Context, term uint64) {
 }
 
 // stampCluster puts the cluster's ID into a new state, so that no other cluster takes it for its own.
-func (c *Consensus) stampCluster(ctx context.Context, term uint64) error {
+func (c care) stampCluster(ctx context.Context, term uint64) error {
 	if c.store.Snapshot().Meta(state.MetaClusterID) != "" {
 		return nil
 	}
@@ -137,13 +140,13 @@ func (c *Consensus) stampCluster(ctx context.Context, term uint64) error {
 }
 
 // IsLeader tells whether this member believes that it leads. Only VerifyRead proves it.
-func (c *Consensus) IsLeader() bool { return c.raft.Load().State() == raft.Leader }
+func (c *self) IsLeader() bool { return c.raft.Load().State() == raft.Leader }
 
 // Leader is the ID of the member that leads, as far as this one knows.
-func (c *Consensus) Leader() (memberID string, ok bool) {
+func (c *self) Leader() (memberID string, ok bool) {
 	_, id := c.raft.Load().LeaderWithID()
 	return string(id), id != ""
 }
 
 // Term is Raft's current term here.
-func (c *Consensus) Term() uint64 { return c.raft.Load().CurrentTerm() }
+func (c *self) Term() uint64 { return c.raft.Load().CurrentTerm() }

@@ -25,8 +25,11 @@ type Server struct {
 	Voter   bool
 }
 
+// membership is who takes part, and who may speak to this member.
+type membership struct{ *self }
+
 // Configuration is the members as this one knows them, committed or not, in the order in which they joined.
-func (c *Consensus) Configuration() []Server {
+func (c *membership) Configuration() []Server {
 	var servers []Server
 	for _, server := range c.servers() {
 		servers = append(servers, Server{
@@ -38,16 +41,16 @@ func (c *Consensus) Configuration() []Server {
 
 // Joined tells whether this member is in the configuration that it knows, voter or not. One that is not has to ask the
 // leader to be added.
-func (c *Consensus) Joined() bool {
+func (c *membership) Joined() bool {
 	_, joined := c.server(c.cfg.MemberID)
 	return joined
 }
 
-func (c *Consensus) servers() []raft.Server {
+func (c *self) servers() []raft.Server {
 	return c.raft.Load().GetConfiguration().Configuration().Servers
 }
 
-func (c *Consensus) server(id string) (raft.Server, bool) {
+func (c *self) server(id string) (raft.Server, bool) {
 	for _, server := range c.servers() {
 		if string(server.ID) == id {
 			return server, true
@@ -58,7 +61,7 @@ func (c *Consensus) server(id string) (raft.Server, bool) {
 
 // AddNonvoter adds a member that receives the log and does not vote; the leader lets it vote once it keeps up. Adding a
 // member again changes its address only. The error is ErrNotLeader, ErrUnknown or ctx's own.
-func (c *Consensus) AddNonvoter(ctx context.Context, id, address string) error {
+func (c *membership) AddNonvoter(ctx context.Context, id, address string) error {
 	if id == "" || address == "" {
 		return errors.New("a member needs an ID and an address")
 	}
@@ -76,7 +79,7 @@ func (c *Consensus) AddNonvoter(ctx context.Context, id, address string) error {
 }
 
 // change makes one change of the configuration. Raft makes them one at a time.
-func (c *Consensus) change(ctx context.Context, start func(*raft.Raft) raft.Future) error {
+func (c *membership) change(ctx context.Context, start func(*raft.Raft) raft.Future) error {
 	r := c.raft.Load()
 	if err := notLeader(r.State()); err != nil {
 		return err
@@ -90,7 +93,7 @@ func (c *Consensus) change(ctx context.Context, start func(*raft.Raft) raft.Futu
 }
 
 // Promote waits until the leader has let a joined member vote. The error is ErrNotLeader, ErrNoMember or ctx's own.
-func (c *Consensus) Promote(ctx context.Context, id string) error {
+func (c *membership) Promote(ctx context.Context, id string) error {
 	tick := time.NewTicker(leadEvery)
 	defer tick.Stop()
 	for {
@@ -115,9 +118,9 @@ func (c *Consensus) Promote(ctx context.Context, id string) error {
 
 // promoteJoined lets a member vote that has been healthy for long enough; since tells from when on. One at a time: the
 // next one is looked at when the last change is committed.
-func (c *Consensus) promoteJoined(ctx context.Context, since map[raft.ServerID]time.Time) error {
+func (c care) promoteJoined(ctx context.Context, since map[raft.ServerID]time.Time) error {
 	for _, server := range c.servers() {
-		if server.Suffrage == raft.Voter || c.health(server.ID) != "" {
+		if server.Suffrage == raft.Voter || c.trouble(server.ID) != "" {
 			delete(since, server.ID)
 			continue
 		}
@@ -139,7 +142,7 @@ func (c *Consensus) promoteJoined(ctx context.Context, since map[raft.ServerID]t
 // Remove takes a member out of the configuration. It refuses, with ErrQuorum, when those left could not decide anything:
 // when no voter or no majority of voters that answer would be left. A leader that removes itself stops leading. The
 // error may also be ErrNotLeader, ErrNoMember, ErrUnknown or ctx's own.
-func (c *Consensus) Remove(ctx context.Context, id string) error {
+func (c *membership) Remove(ctx context.Context, id string) error {
 	if err := notLeader(c.raft.Load().State()); err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (c *Consensus) Remove(ctx context.Context, id string) error {
 	return c.change(ctx, func(r *raft.Raft) raft.Future { return r.RemoveServer(server.ID, 0, 0) })
 }
 
-func (c *Consensus) checkQuorumWithout(id raft.ServerID) error {
+func (c *membership) checkQuorumWithout(id raft.ServerID) error {
 	voters, answering := 0, 0
 	for _, server := range c.servers() {
 		if server.Suffrage != raft.Voter || server.ID == id {
@@ -176,7 +179,7 @@ func (c *Consensus) checkQuorumWithout(id raft.ServerID) error {
 // admit implements admission: members of the configuration may speak. So may every coordinator of the cluster while this
 // one is joining, and while it knows no leader: it may have missed that the next one was added, and raft itself gives no
 // vote to strangers. Once it follows such a one, that one has to be able to tell it.
-func (c *Consensus) admit(member string) error {
+func (c *membership) admit(member string) error {
 	r := c.raft.Load()
 	if r == nil {
 		return nil
@@ -195,7 +198,7 @@ func (c *Consensus) admit(member string) error {
 }
 
 // memberAt implements admission.
-func (c *Consensus) memberAt(address raft.ServerAddress) string {
+func (c *membership) memberAt(address raft.ServerAddress) string {
 	if c.raft.Load() == nil {
 		return ""
 	}

@@ -4,16 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/state"
 )
 
+// proposing is how commands get into the log, and how reads make sure that they see them.
+type proposing struct {
+	*self
+	slots    chan struct{}
+	outgoing outgoing
+	ready    atomic.Uint64 // the term in which this member has led past a barrier
+}
+
 // Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge, ErrDiskLow or
 // state.ErrNotYet, or ctx's own: then nothing was sent. Or it is ErrUnknown (together with ctx's own, when that is why): then the command may be
 // committed, and proposing it again with the same key tells.
-func (c *Consensus) Propose(ctx context.Context, command state.Command) (state.Result, error) {
+func (c *proposing) Propose(ctx context.Context, command state.Command) (state.Result, error) {
 	answer := c.ProposeTogether(ctx, []state.Command{command})[0]
 	return answer.Result, answer.Err
 }
@@ -26,9 +35,9 @@ type Answer struct {
 
 // ProposeTogether commits commands in their order, in as few entries of the log as they fit in. Each has its own answer: one
 // that is refused or cannot be sent changes nothing for the others.
-func (c *Consensus) ProposeTogether(ctx context.Context, commands []state.Command) []Answer {
+func (c *proposing) ProposeTogether(ctx context.Context, commands []state.Command) []Answer {
 	answers := make([]Answer, len(commands))
-	call := &call{consensus: c}
+	call := &call{through: c}
 	for i := range commands {
 		data, err := c.encode(&commands[i])
 		if err != nil {
@@ -49,7 +58,7 @@ func (c *Consensus) ProposeTogether(ctx context.Context, commands []state.Comman
 
 // encode gives a command the form that it has in the log, if it may be sent. The level that it is written for may rise before it
 // is applied, and never falls.
-func (c *Consensus) encode(command *state.Command) ([]byte, error) {
+func (c *proposing) encode(command *state.Command) ([]byte, error) {
 	readable, err := command.For(c.store.Snapshot().FeatureLevel())
 	if err != nil {
 		return nil, err
@@ -66,7 +75,7 @@ func (c *Consensus) encode(command *state.Command) ([]byte, error) {
 
 // answerOf leaves a proposal behind when ctx ends or Raft does: its futures cannot be interrupted. What was sent is then not
 // known.
-func (c *Consensus) answerOf(ctx context.Context, p *proposal) Answer {
+func (c *proposing) answerOf(ctx context.Context, p *proposal) Answer {
 	select {
 	case answer := <-p.answer:
 		return answer
@@ -103,7 +112,7 @@ func outcome(err error) error {
 
 // await leaves a call to Raft behind when ctx ends or Raft does: its futures cannot be interrupted. What was sent is then
 // not known.
-func (c *Consensus) await(ctx context.Context, call func() error) error {
+func (c *self) await(ctx context.Context, call func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	select {
@@ -123,7 +132,7 @@ func (c *Consensus) await(ctx context.Context, call func() error) error {
 
 // Barrier returns when everything committed so far has been applied here, while this member leads. The error is
 // ErrNotLeader or ctx's own.
-func (c *Consensus) Barrier(ctx context.Context) error {
+func (c *proposing) Barrier(ctx context.Context) error {
 	r := c.raft.Load()
 	if err := notLeader(r.State()); err != nil {
 		return err
@@ -146,12 +155,12 @@ func asLeader(ctx context.Context, err error) error {
 // Established returns once this member has committed something in the term that it leads, and from then on at once. A
 // member that was just elected may still lose to another one, and its commit index is behind. The error is ErrNotLeader or
 // ctx's own.
-func (c *Consensus) Established(ctx context.Context) error {
+func (c *proposing) Established(ctx context.Context) error {
 	_, err := c.established(ctx, c.raft.Load())
 	return err
 }
 
-func (c *Consensus) established(ctx context.Context, r *raft.Raft) (term uint64, err error) {
+func (c *proposing) established(ctx context.Context, r *raft.Raft) (term uint64, err error) {
 	term = r.CurrentTerm()
 	if err := notLeader(r.State()); err != nil {
 		return 0, err
@@ -174,7 +183,7 @@ func (c *Consensus) established(ctx context.Context, r *raft.Raft) (term uint64,
 //
 // It is the read index of Ongaro's thesis, section 6.4: note the commit index in a term of which something is committed,
 // have a majority confirm the term, and wait until that index is applied.
-func (c *Consensus) VerifyRead(ctx context.Context) error {
+func (c *proposing) VerifyRead(ctx context.Context) error {
 	r := c.raft.Load()
 	term, err := c.established(ctx, r)
 	if err != nil {
@@ -192,7 +201,7 @@ func (c *Consensus) VerifyRead(ctx context.Context) error {
 
 // waitApplied waits for the last command up to index. The entries above it (barriers, configurations, a leader's first)
 // do not reach the state, so the state's index never comes to theirs; and Raft's own applied index is ahead of the state.
-func (c *Consensus) waitApplied(ctx context.Context, index uint64) error {
+func (c *proposing) waitApplied(ctx context.Context, index uint64) error {
 	applied := c.store.Snapshot().Index()
 	for ; index > applied; index-- {
 		var entry raft.Log
