@@ -51,8 +51,11 @@ func TestAdoptAndRelease(t *testing.T) {
 		return operation.Operation{ID: "o2", Kind: request.Kind, VMName: request.VM, Caller: request.Caller}, nil
 	}
 	released, err := client.ReleaseVM(ctx, connect.NewRequest(&berthv1.ReleaseVMRequest{Vm: "db"}))
-	if err != nil || released.Msg.GetOperation().GetKind() != "release" || released.Msg.GetOperation().GetVm() != "u1" || released.Msg.GetOperation().GetCaller() != "operator/alice" {
-		t.Errorf("got %v, %v", released, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if op := released.Msg.GetOperation(); op.GetKind() != "release" || op.GetVm() != "u1" || op.GetCaller() != "operator/alice" {
+		t.Errorf("got %v", op)
 	}
 	_, err = client.ReleaseVM(ctx, connect.NewRequest(&berthv1.ReleaseVMRequest{Vm: "nobody"}))
 	wantRefusal(t, err, rpc.NotFound, "vm/nobody")

@@ -154,7 +154,9 @@ func TestEstate(t *testing.T) {
 	})
 
 	t.Run("keeps what it does not name, unless it prunes", func(t *testing.T) {
-		only := "format: berth/estate/v1\nclusters:\n  - {name: default, ram_ratio: 2, node_keys: [{name: Premium}], keys: [{name: \"#RAM\", value: 0, weight: 40}]}\ncustomers:\n  - {name: acme, billing_entity: mbe}\nbilling_entities:\n  - {name: mbe, master: true}\n"
+		only := "format: berth/estate/v1\nclusters:\n  - {name: default, ram_ratio: 2, node_keys: [{name: Premium}], " +
+			"keys: [{name: \"#RAM\", value: 0, weight: 40}]}\ncustomers:\n  - {name: acme, billing_entity: mbe}\n" +
+			"billing_entities:\n  - {name: mbe, master: true}\n"
 		if changes, err := d.apply(&berthv1.ApplyEstateRequest{Document: []byte(only)}); err != nil || len(changes) != 0 {
 			t.Errorf("without pruning: %q, %v", changes, err)
 		}

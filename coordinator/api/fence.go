@@ -100,7 +100,8 @@ func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 	var lines []string
 	for _, node := range p.Nodes() {
 		if why := s.Control.Contradicted(node.ID); why != "" {
-			lines = append(lines, fmt.Sprintf("node %s was proven to be off, and %s; it gets nothing to do: look at the copies of VMs that run there, and boot it anew",
+			lines = append(lines, fmt.Sprintf("node %s was proven to be off, and %s; it gets nothing to do: "+
+				"look at the copies of VMs that run there, and boot it anew",
 				node.Name, why))
 		}
 		verdict, held := s.Control.FenceHeld(node.ID)

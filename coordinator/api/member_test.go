@@ -18,7 +18,8 @@ import (
 
 func moveMember(m *coordinator, to model.Member) state.Command {
 	now, _ := m.store.Snapshot().Member(m.id)
-	return state.Command{Kind: "test", Expect: []state.Expectation{{Table: state.Members, ID: now.ID, Revision: now.Revision}}, Members: []model.Member{to}}
+	expect := []state.Expectation{{Table: state.Members, ID: now.ID, Revision: now.Revision}}
+	return state.Command{Kind: "test", Expect: expect, Members: []model.Member{to}}
 }
 
 func TestMembers(t *testing.T) {

@@ -304,7 +304,8 @@ func removable(p *answer.Moment, node model.Node) error {
 	if p.Meta(state.MetaQuarantine) != "" && slices.Contains(problems{p}.untold(), node.Name) {
 		return refusal.New(rpc.Conflict, subject,
 			fmt.Sprintf("if its machine is off for good, say so with 'berth node fence %s --confirmed-off', then remove it", node.Name),
-			"node %s has not told what it runs, and what was restored does not tell it either: removed, it might run VMs that are then started once more", node.Name)
+			"node %s has not told what it runs, and what was restored does not tell it either: removed, "+
+				"it might run VMs that are then started once more", node.Name)
 	}
 	if drain := p.RunningDrain(node.ID); drain.ID != "" {
 		return refusal.New(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth plan watch %s'", drain.ID),

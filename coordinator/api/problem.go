@@ -49,7 +49,8 @@ func (p problems) quarantine(leads bool) []string {
 	}
 	line := "quarantine: no VM is started, stopped or moved, because the state was " + reason
 	if silent := p.untold(); leads && len(silent) > 0 {
-		line += fmt.Sprintf("; it ends when these nodes have reported: %s (of one whose machine is off say so with 'berth node fence NODE --confirmed-off')",
+		line += fmt.Sprintf("; it ends when these nodes have reported: %s "+
+			"(of one whose machine is off say so with 'berth node fence NODE --confirmed-off')",
 			strings.Join(silent, ", "))
 	}
 	return []string{line}
@@ -98,7 +99,8 @@ func (p problems) sameHosts() []string {
 	for uuid, nodes := range names {
 		if len(nodes) > 1 {
 			slices.Sort(nodes)
-			lines = append(lines, fmt.Sprintf("nodes %s have the same host UUID %s, and nothing can migrate between them: give one another host_uuid in libvirtd.conf, and restart its libvirtd",
+			lines = append(lines, fmt.Sprintf("nodes %s have the same host UUID %s, and nothing can migrate between them: "+
+				"give one another host_uuid in libvirtd.conf, and restart its libvirtd",
 				strings.Join(nodes, " and "), uuid))
 		}
 	}
@@ -147,7 +149,8 @@ func (p problems) strays() []string {
 			if _, known := p.VM(domain.UUID); known || !domain.Managed || !domain.State.Holds() {
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("domain %s on %s has Berth's mark, and no VM is on record for it: 'berth vm adopt %s' makes it one again",
+			lines = append(lines, fmt.Sprintf("domain %s on %s has Berth's mark, and no VM is on record for it: "+
+				"'berth vm adopt %s' makes it one again",
 				domain.Name, view.Node.Name, domain.Name))
 		}
 	}
@@ -288,7 +291,8 @@ func (p problems) balanceProblems() []string {
 		balanced := model.SettingsOf(&record).Balancing != model.Off
 		age, sampled := view.TelemetryAge(p.At)
 		if balanced && view.Facts.Liveness == model.Up && (!sampled || age > view.Facts.Pace.Suspect()) {
-			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; 'berth-agent doctor' there tells what is missing",
+			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; "+
+				"'berth-agent doctor' there tells what is missing",
 				view.Node.Name))
 		}
 	}

@@ -33,7 +33,8 @@ func memberProblems(members []*berthv1.Member, now time.Time) []string {
 	case silent > 0 && silent == most:
 		lines = append(lines, "one more coordinator lost, and nothing can be changed until it is back")
 	case voters%2 == 0 && silent == 0 && joining == 0:
-		lines = append(lines, fmt.Sprintf("%d coordinators vote, and with an even number no more may fail than with %d: let another join, or remove one",
+		lines = append(lines, fmt.Sprintf("%d coordinators vote, and with an even number no more may fail than with %d: "+
+			"let another join, or remove one",
 			voters, voters-1))
 	}
 	return lines

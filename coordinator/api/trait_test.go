@@ -103,7 +103,8 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 	t.Run("that change", func(t *testing.T) {
 		answer, err := change(&berthv1.ChangeVMRequest{
 			Vm: "idle", Change: &berthv1.VMChange{
-				Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never"), Description: new("front"), RestartPriority: new("high"),
+				Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never"), Description: new("front"),
+				RestartPriority: new("high"),
 			},
 		})
 		if err != nil {
@@ -215,7 +216,11 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		}))
 		want(err)
 		for _, wanted := range []*berthv1.NewVM{
-			{Migration: "sometimes"}, {Description: "a\tb"}, {Labels: []string{"a b"}}, {Preferred: []string{"hv8"}}, {Labels: []string{"here", "away"}},
+			{Migration: "sometimes"},
+			{Description: "a\tb"},
+			{Labels: []string{"a b"}},
+			{Preferred: []string{"hv8"}},
+			{Labels: []string{"here", "away"}},
 		} {
 			wanted.Spec = spec
 			_, err := d.client.AddVM(t.Context(), connect.NewRequest(&berthv1.AddVMRequest{Name: "new", Vm: wanted}))

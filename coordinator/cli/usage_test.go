@@ -101,7 +101,8 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 --zone fra", "--memory is missing: a new VM needs a size", start},
 		{"vm start web1 web2 --root-size 1G", "--root-size describes one VM", start},
 		{
-			"vm set web1 --unset memory", "--unset memory: use description, vdc, offer, from, attach, nic, label, migration, ha, restart-priority, prefer, zone",
+			"vm set web1 --unset memory", "--unset memory: use description, vdc, offer, from, attach, nic, label, migration, ha, " +
+				"restart-priority, prefer, zone",
 			"usage: berth vm set NAME [flags]",
 		},
 		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},

@@ -20,8 +20,8 @@ type proposing struct {
 }
 
 // Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge, ErrDiskLow or
-// state.ErrNotYet, or ctx's own: then nothing was sent. Or it is ErrUnknown (together with ctx's own, when that is why): then the command may be
-// committed, and proposing it again with the same key tells.
+// state.ErrNotYet, or ctx's own: then nothing was sent. Or it is ErrUnknown (together with ctx's own, when that is why): then the
+// command may be committed, and proposing it again with the same key tells.
 func (c *proposing) Propose(ctx context.Context, command state.Command) (state.Result, error) {
 	answer := c.ProposeTogether(ctx, []state.Command{command})[0]
 	return answer.Result, answer.Err

@@ -144,7 +144,8 @@ func TestAVMWithoutAHomeGetsItWhereItStarts(t *testing.T) {
 			return obedient(order)
 		})
 		defer w.lose()
-		if _, err := w.AddVM(t.Context(), lifecycle.AddVM{Name: "web1", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}}}); err != nil {
+		web := &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}}
+		if _, err := w.AddVM(t.Context(), lifecycle.AddVM{Name: "web1", VM: web}); err != nil {
 			t.Fatal(err)
 		}
 		w.put(local())

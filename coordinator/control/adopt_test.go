@@ -412,7 +412,8 @@ func TestReleaseVM(t *testing.T) {
 		if events := w.told("vm.released"); len(events) != 1 {
 			t.Errorf("told %+v", events)
 		}
-		if again, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Release, VM: vm.ID, RequestID: "r"}); err != nil || again.ID != op.ID {
+		again, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Release, VM: vm.ID, RequestID: "r"})
+		if err != nil || again.ID != op.ID {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
 		// And back: its epochs go on.

@@ -661,9 +661,9 @@ func TestADryRunChangesNothing(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
 		before := w.Store.Snapshot().Index()
-		started, err := w.StartVM(
-			t.Context(), lifecycle.StartVM{Name: "web1", DryRun: true, VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}},
-		)
+		started, err := w.StartVM(t.Context(), lifecycle.StartVM{
+			Name: "web1", DryRun: true, VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}},
+		})
 		if err != nil || started.Decision.Winner == "" || started.Operation.ID != "" {
 			t.Fatalf("%+v, %v", started, err)
 		}

@@ -246,9 +246,9 @@ func TestALateVMIsDrainedToo(t *testing.T) {
 			return obedient(order)
 		}
 		w.agents.mu.Unlock()
-		late, err := w.StartVM(
-			t.Context(), lifecycle.StartVM{Name: "late", Node: "n1", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}},
-		)
+		late, err := w.StartVM(t.Context(), lifecycle.StartVM{
+			Name: "late", Node: "n1", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -356,7 +356,8 @@ func TestANodeThatBootsAnewWhileItIsFencedIsNotOff(t *testing.T) {
 
 		d.takes = 5 * time.Second
 		d.off = func() { w.speak(dead, "b3") }
-		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: dead, Force: true, Caller: "ann"}); !isCode(err, lead.Conflict) || d.asked() != 2 {
+		_, err = w.FenceNode(t.Context(), fencing.FenceNode{Node: dead, Force: true, Caller: "ann"})
+		if !isCode(err, lead.Conflict) || d.asked() != 2 {
 			t.Errorf("switched off by force, and on again by itself: %v after %d calls", err, d.asked())
 		}
 	})
@@ -460,9 +461,9 @@ func TestANodeThatAnswersUnderItsOldBootIsNotBelieved(t *testing.T) {
 		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "plain", RequestID: "again"}); !isCode(err, lead.Conflict) {
 			t.Errorf("a VM that it shows: %v", err)
 		}
-		started, err := w.StartVM(
-			t.Context(), lifecycle.StartVM{Name: "new", RequestID: "new", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}}},
-		)
+		started, err := w.StartVM(t.Context(), lifecycle.StartVM{
+			Name: "new", RequestID: "new", VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/vmlinuz"}},
+		})
 		if err != nil || started.Operation.Target == dead {
 			t.Errorf("a new VM is started on %s: %v", started.Operation.Target, err)
 		}

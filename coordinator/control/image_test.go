@@ -61,7 +61,8 @@ func TestAnImageComesToEveryNodeOfALocalPoolAndOnceIntoASharedOne(t *testing.T) 
 				order.Volumes[0].Capacity != 2*units.GiB {
 				t.Errorf("%s: made as %+v", pool, order.Volumes[0])
 			}
-			refusedAs(t, "of a disk", w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID}), lead.Conflict, `disk "web1-root" is a copy of it`)
+			err = w.DeleteImage(t.Context(), volumes.DeleteImage{Image: image.ID})
+			refusedAs(t, "of a disk", err, lead.Conflict, `disk "web1-root" is a copy of it`)
 		})
 	}
 }

@@ -88,7 +88,8 @@ func TestAVMThatStoppedBesideBerth(t *testing.T) {
 		if after = w.vm("web1"); after.Desired != model.Stopped || after.Condition.Text != "" || after.Operation != "" {
 			t.Errorf("vm %+v", after)
 		}
-		if again, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "off", Caller: "operator/test"}); err != nil || again.ID != op.ID {
+		again, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "off", Caller: "operator/test"})
+		if err != nil || again.ID != op.ID {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
 		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"}); err != nil {

@@ -439,7 +439,8 @@ func TestADrainEndsTheReturn(t *testing.T) {
 		if left := w.Store.Snapshot().VMsOn("n1"); len(left) > 0 {
 			t.Errorf("%d VMs are on the node", len(left))
 		}
-		if again, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true, DryRun: true}); err != nil || len(again.Moves) != 3 {
+		again, err := w.UndrainNode(t.Context(), plans.UndrainNode{Node: "n1", Return: true, DryRun: true})
+		if err != nil || len(again.Moves) != 3 {
 			t.Errorf("what would come back: %+v, %v", again.Moves, err)
 		}
 	})

@@ -78,7 +78,9 @@ func TestAQuarantineEndsWithoutANodeThatIsOff(t *testing.T) {
 		if w.Store.Snapshot().Meta(state.MetaQuarantine) == "" {
 			t.Fatal("silence ended it")
 		}
-		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder, Force: true, Caller: "operator/admin"}); !isCode(err, lead.Unavailable) {
+		if _, err := w.FenceNode(
+			t.Context(), fencing.FenceNode{Node: vm.Holder, Force: true, Caller: "operator/admin"},
+		); !isCode(err, lead.Unavailable) {
 			t.Errorf("a node is switched off in a quarantine: %v", err)
 		}
 		if _, err := w.FenceNode(

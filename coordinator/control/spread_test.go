@@ -86,7 +86,8 @@ func TestTwentyStartsAtOnceSpreadEvenly(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := plans.Spread{
-			VMs: 20, Zones: plans.SpreadLevel{Used: 1, Total: 1, Most: 20, Least: 20}, Pods: plans.SpreadLevel{Used: 2, Total: 2, Most: 10, Least: 10},
+			VMs:   20,
+			Zones: plans.SpreadLevel{Used: 1, Total: 1, Most: 20, Least: 20}, Pods: plans.SpreadLevel{Used: 2, Total: 2, Most: 10, Least: 10},
 			Clusters: plans.SpreadLevel{Used: 4, Total: 4, Most: 5, Least: 5}, Nodes: plans.SpreadLevel{Used: 8, Total: 8, Most: 3, Least: 2},
 		}
 		if spread != want {

@@ -31,7 +31,8 @@ func pools() []model.Resource {
 // root is the disk that a new VM is made with.
 func root(pool string, size units.Bytes) *model.Resource {
 	return &model.Resource{
-		Kind: model.KindDisk, Name: "web1-root", Links: map[string]string{"pool": pool}, Settings: map[string]string{"size": fmt.Sprint(int64(size))},
+		Kind: model.KindDisk, Name: "web1-root", Links: map[string]string{"pool": pool},
+		Settings: map[string]string{"size": fmt.Sprint(int64(size))},
 	}
 }
 

@@ -98,7 +98,8 @@ func TestParseNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, problems := document.ParseNode("scenario.yaml", whole.Content[0].Content[3])
-	if got, want := lines(problems), "scenario.yaml:4: offer/a: for \"x\" is not valid: want customer, image, vdc, vm, disk, network or nic\n"; got != want {
+	if got, want := lines(problems), "scenario.yaml:4: offer/a: for \"x\" is not valid: want customer, image, vdc, vm, disk, "+
+		"network or nic\n"; got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
 }

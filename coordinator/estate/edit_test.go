@@ -34,7 +34,8 @@ func TestNewResource(t *testing.T) {
 		t.Errorf("%+v, %v", made, err)
 	}
 	for want, try := range map[string]func() (model.Resource, error){
-		`rack/a: "rack" is no kind of resource: want one of policy, zone, pod, cluster, billing-entity, offer, customer, vdc, pool, image, network, disk, nic, group`: func() (model.Resource, error) {
+		`rack/a: "rack" is no kind of resource: want one of policy, zone, pod, cluster, billing-entity, offer, customer, vdc, pool, image, ` +
+			`network, disk, nic, group`: func() (model.Resource, error) {
 			return NewResource(now, "rack", "a", Wanted{}, "id", epoch)
 		},
 		"offer/gold: it exists already: change it, or choose another name": func() (model.Resource, error) {
@@ -51,13 +52,15 @@ func TestNewResource(t *testing.T) {
 		"vdc/a: without a customer: name one: whose it is": func() (model.Resource, error) {
 			return NewResource(now, model.KindVDC, "a", Wanted{Links: map[string]string{"cluster": "default"}}, "id", epoch)
 		},
-		`disk/a b: disk name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`: func() (model.Resource, error) {
+		`disk/a b: disk name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, ` +
+			`the first one a letter or a digit`: func() (model.Resource, error) {
 			return NewResource(now, model.KindDisk, "a b", Wanted{Settings: map[string]string{"path": "/a", "format": "raw"}}, "id", epoch)
 		},
 		`disk/a: format "vmdk" is not valid: want raw or qcow2`: func() (model.Resource, error) {
 			return NewResource(now, model.KindDisk, "a", Wanted{Settings: map[string]string{"path": "/a", "format": "vmdk"}}, "id", epoch)
 		},
-		"billing-entity/b: billing-entity/mbe is the master billing entity already, there is at most one: leave out master, or delete the other one": func() (model.Resource, error) {
+		"billing-entity/b: billing-entity/mbe is the master billing entity already, there is at most one: " +
+			"leave out master, or delete the other one": func() (model.Resource, error) {
 			return NewResource(now, model.KindBillingEntity, "b", Wanted{Settings: map[string]string{"master": "true"}}, "id", epoch)
 		},
 	} {
@@ -129,7 +132,8 @@ func TestEdit(t *testing.T) {
 		}
 	}
 	err = deletable(now, acme)
-	if err == nil || err.Error() != "customer/acme: it is in use by vdc/acme-edge and vdc/acme-prod and cannot be deleted: delete or relink what uses it first" {
+	if err == nil || err.Error() != "customer/acme: it is in use by vdc/acme-edge and vdc/acme-prod and cannot be deleted: "+
+		"delete or relink what uses it first" {
 		t.Errorf("got %v", err)
 	}
 	if mbe, _ := now.ResourceByName(model.KindBillingEntity, "mbe"); deletable(now, mbe) != nil {

@@ -134,11 +134,13 @@ func TestGroupsAreRefused(t *testing.T) {
 		},
 		"a VM of another cluster": {
 			text: "groups: [{name: g, vms: [web-1, far]}]",
-			want: "e:2: group/g: its member vm/far is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default",
+			want: "e:2: group/g: its member vm/far is in cluster edge, and the group is of cluster default: " +
+				"take it out of the group first, or leave it in cluster default",
 		},
 		"a node of another cluster": {
 			text: "groups: [{name: g, cluster: edge, nodes: [hv1]}]",
-			want: "e:2: group/g: its member node/hv1 is in cluster default, and the group is of cluster edge: take it out of the group first, or leave it in cluster edge",
+			want: "e:2: group/g: its member node/hv1 is in cluster default, and the group is of cluster edge: " +
+				"take it out of the group first, or leave it in cluster edge",
 		},
 		"a VM twice": {
 			text: "groups: [{name: g, vms: [db, db]}]",
@@ -155,22 +157,29 @@ func TestGroupsAreRefused(t *testing.T) {
 		"a VM that goes": {
 			prune: true,
 			text:  "clusters: [{name: default}, {name: edge}]\ngroups: [{name: g, vms: [db]}]",
-			want:  "e:3: group/g: its member vm/db does not exist: it goes, because the document does not declare it: declare it under vms, or leave it out",
+			want: "e:3: group/g: its member vm/db does not exist: it goes, because the document does not declare it: " +
+				"declare it under vms, or leave it out",
 		},
 		"a VM's VDC in another cluster": {
 			text: "vdcs: [{name: here, customer: acme, cluster: edge}]",
-			want: "group/in-rack: its member vm/db is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default\n" +
-				"group/in-rack: its member vm/web-1 is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default\n" +
-				"group/web-apart: its member vm/db is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default",
+			want: "group/in-rack: its member vm/db is in cluster edge, and the group is of cluster default: " +
+				"take it out of the group first, or leave it in cluster default\n" +
+				"group/in-rack: its member vm/web-1 is in cluster edge, and the group is of cluster default: " +
+				"take it out of the group first, or leave it in cluster default\n" +
+				"group/web-apart: its member vm/db is in cluster edge, and the group is of cluster default: " +
+				"take it out of the group first, or leave it in cluster default",
 		},
 		"a node that changes its cluster": {
 			text: "nodes: [{name: hv1, cluster: edge}]",
-			want: "group/in-rack: its member node/hv1 is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default\n" +
-				"vm/web-2: it prefers node/hv1, which is in cluster edge, and belongs into cluster default: take the node from those that it prefers first",
+			want: "group/in-rack: its member node/hv1 is in cluster edge, and the group is of cluster default: " +
+				"take it out of the group first, or leave it in cluster default\n" +
+				"vm/web-2: it prefers node/hv1, which is in cluster edge, and belongs into cluster default: " +
+				"take the node from those that it prefers first",
 		},
 		"a preferred node of another cluster": {
 			text: "vms: [{name: db, vdc: here, memory: 1G, vcpus: 1, preferred: [hv9]}]",
-			want: "e:2: vm/db: it prefers node/hv9, which is in cluster edge, and belongs into cluster default: take the node from those that it prefers first",
+			want: "e:2: vm/db: it prefers node/hv9, which is in cluster edge, and belongs into cluster default: " +
+				"take the node from those that it prefers first",
 		},
 		"a preferred node that is not there": {
 			text: "vms: [{name: db, vdc: here, memory: 1G, vcpus: 1, preferred: [hv7]}]",
@@ -182,7 +191,8 @@ func TestGroupsAreRefused(t *testing.T) {
 		},
 		"a bad label": {
 			text: "vms: [{name: db, memory: 1G, vcpus: 1, labels: [a b]}]",
-			want: `e:2: vm/db: label "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`,
+			want: `e:2: vm/db: label "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, ` +
+				`the first one a letter or a digit`,
 		},
 		"a label twice": {
 			text: "nodes: [{name: hv1, labels: [a, a]}]",
@@ -190,7 +200,8 @@ func TestGroupsAreRefused(t *testing.T) {
 		},
 		"a group's bad label": {
 			text: "groups: [{name: g, vm_labels: [-]}]",
-			want: `e:2: group/g: label "-" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`,
+			want: `e:2: group/g: label "-" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, ` +
+				`the first one a letter or a digit`,
 		},
 		"no priority": {
 			text: "groups: [{name: g, priority: 0}]",
@@ -198,7 +209,8 @@ func TestGroupsAreRefused(t *testing.T) {
 		},
 		"too fine a priority": {
 			text: "groups: [{name: g, priority: 0.00000001}]",
-			want: `e:2: group/g: priority "0.00000001" is not valid: want a number above 0 and up to 1000000, with at most seven digits behind the point`,
+			want: `e:2: group/g: priority "0.00000001" is not valid: want a number above 0 and up to 1000000, ` +
+				`with at most seven digits behind the point`,
 		},
 		"a rule": {
 			text: "groups: [{name: g, vms_rule: together}]",
@@ -206,7 +218,8 @@ func TestGroupsAreRefused(t *testing.T) {
 		},
 		"a window": {
 			text: "clusters: [{name: default, balance_window: nights}]",
-			want: `e:2: cluster/default: balance_window "nights" is not valid: want a time of the week in UTC, as "22:00-06:00" or "Sat,Sun 00:00-24:00"`,
+			want: `e:2: cluster/default: balance_window "nights" is not valid: want a time of the week in UTC, ` +
+				`as "22:00-06:00" or "Sat,Sun 00:00-24:00"`,
 		},
 		"a cool-down": {
 			text: "clusters: [{name: default, cooldown: 721h}]",
@@ -235,7 +248,8 @@ func TestContradictionsAreRefused(t *testing.T) {
 		"a document": func() error {
 			doc := read(
 				t,
-				head+"vms: [{name: web-1, vdc: here, memory: 1G, vcpus: 1, labels: [pair, web]}, {name: web-2, memory: 1G, vcpus: 1, labels: [pair, web]}]",
+				head+"vms: [{name: web-1, vdc: here, memory: 1G, vcpus: 1, labels: [pair, web]}, "+
+					"{name: web-2, memory: 1G, vcpus: 1, labels: [pair, web]}]",
 			)
 			_, problems := Diff(now, doc, false)
 			return schema.Problems(problems)

@@ -25,7 +25,8 @@ func TestParseRefuses(t *testing.T) {
 		},
 		"an unknown kind": {
 			head + "racks: []",
-			`e:2: unknown field "racks": known are format, policies, zones, pods, clusters, billing_entities, offers, customers, vdcs, pools, images, networks, disks, nics, groups, nodes, vms`,
+			`e:2: unknown field "racks": known are format, policies, zones, pods, clusters, billing_entities, offers, customers, vdcs, pools, ` +
+				`images, networks, disks, nics, groups, nodes, vms`,
 		},
 		"a section twice":  {head + "vdcs: []\nvdcs: []", `e:3: "vdcs" is there twice, first in line 2: keep one`},
 		"an empty section": {head + "vdcs:", `e:2: "vdcs" is empty: give it a value or leave the line out`},
@@ -114,7 +115,8 @@ func TestParseRefuses(t *testing.T) {
 		},
 		"a reserved system key": {
 			head + "vms: [{name: a, memory: 1G, vcpus: 1, keys: [{name: _K, value: 1}]}]",
-			"e:2: vm/a: key _K as a system key is not valid: want a name without leading underscore: reserved keys are set on nodes, and asked for by billing-entity and customer keys",
+			"e:2: vm/a: key _K as a system key is not valid: want a name without leading underscore: " +
+				"reserved keys are set on nodes, and asked for by billing-entity and customer keys",
 		},
 		"a fourth special key": {
 			head + "clusters: [{name: a, keys: [{name: '#DISK', value: 0}]}]",
@@ -166,7 +168,8 @@ func TestParseRefuses(t *testing.T) {
 		},
 		"maintenance is not declared": {
 			head + "nodes: [{name: a, maintenance: true}]",
-			`e:2: node/a: unknown field "maintenance": known are name, cluster, ram_ratio, cpu_ratio, overhead, keys, labels, management, unbalanced`,
+			`e:2: node/a: unknown field "maintenance": known are name, cluster, ram_ratio, cpu_ratio, overhead, keys, labels, management, ` +
+				`unbalanced`,
 		},
 
 		"a VM without a size": {
@@ -200,7 +203,8 @@ func TestParseRefuses(t *testing.T) {
 		},
 		"everything in one run": {
 			head + "offers: [{name: a, for: x}]\nvdcs: [{name: b}]",
-			"e:2: offer/a: for \"x\" is not valid: want customer, image, vdc, vm, disk, network or nic\ne:3: vdc/b: without a customer: name one: whose it is",
+			"e:2: offer/a: for \"x\" is not valid: want customer, image, vdc, vm, disk, network or nic\n" +
+				"e:3: vdc/b: without a customer: name one: whose it is",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,8 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"a link to the wrong kind": {
 			text: "vdcs: [{name: a, customer: reseller}]",
-			want: "e:2: vdc/a: the customer reseller does not exist, billing-entity/reseller is none: declare it under customers, or correct the name",
+			want: "e:2: vdc/a: the customer reseller does not exist, billing-entity/reseller is none: " +
+				"declare it under customers, or correct the name",
 		},
 		"an offer for another kind": {
 			text: "customers: [{name: a, offer: small}]",
@@ -58,11 +59,13 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"two master billing entities": {
 			text: "billing_entities: [{name: other, master: true}]",
-			want: "e:2: billing-entity/other: billing-entity/mbe is the master billing entity already, there is at most one: leave out master, or delete the other one",
+			want: "e:2: billing-entity/other: billing-entity/mbe is the master billing entity already, there is at most one: " +
+				"leave out master, or delete the other one",
 		},
 		"a threshold that rises": {
 			text: "clusters: [{name: new, final_msav: 90}]",
-			want: "e:2: cluster/new: final_msav 90 is above initial_msav 80: the threshold falls from round to round: give final_msav at most initial_msav",
+			want: "e:2: cluster/new: final_msav 90 is above initial_msav 80: the threshold falls from round to round: " +
+				"give final_msav at most initial_msav",
 		},
 		"an image's format without a file": {
 			text: "images: [{name: i, format: raw}]",
@@ -75,7 +78,8 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"a node that has not joined": {
 			text: "nodes: [{name: hv9}]",
-			want: "e:2: node/hv9: no node of that name has joined: a document does not create nodes: 'berth token create --for agent' makes the token that one joins with; or remove the entry",
+			want: "e:2: node/hv9: no node of that name has joined: a document does not create nodes: " +
+				"'berth token create --for agent' makes the token that one joins with; or remove the entry",
 		},
 		"a node in no cluster": {
 			text: "nodes: [{name: hv2, cluster: moon}]",
@@ -83,21 +87,28 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"a node key that is not declared": {
 			text: "nodes:\n- name: hv1\n  keys:\n    Premium: 1\n    Rack: 3",
-			want: "e:6: node/hv1: cluster/default does not declare the node key Rack: declare it under the cluster's node_keys, then all its nodes have it; or remove it here",
+			want: "e:6: node/hv1: cluster/default does not declare the node key Rack: declare it under the cluster's node_keys, " +
+				"then all its nodes have it; or remove it here",
 		},
 		"a node that moves with its VMs": {
 			change: run("web-1", "n1"),
 			text:   "nodes: [{name: hv1, cluster: edge}]",
-			want: "e:2: node/hv1: it cannot move from cluster default to edge with VMs or volumes: vm/web-1: drain it, and delete or move what has its volume there\n" +
-				"vm/web-1: it runs on node/hv1 in cluster edge, and belongs into cluster default: stop it first, or leave it in a VDC of cluster edge\n" +
-				"vm/web-1: it prefers node/hv1, which is in cluster edge, and belongs into cluster default: take the node from those that it prefers first\n" +
-				"group/web-apart: its member node/hv1 is in cluster edge, and the group is of cluster default: take it out of the group first, or leave it in cluster default",
+			want: "e:2: node/hv1: it cannot move from cluster default to edge with VMs or volumes: vm/web-1: " +
+				"drain it, and delete or move what has its volume there\n" +
+				"vm/web-1: it runs on node/hv1 in cluster edge, and belongs into cluster default: stop it first, " +
+				"or leave it in a VDC of cluster edge\n" +
+				"vm/web-1: it prefers node/hv1, which is in cluster edge, and belongs into cluster default: " +
+				"take the node from those that it prefers first\n" +
+				"group/web-apart: its member node/hv1 is in cluster edge, and the group is of cluster default: " +
+				"take it out of the group first, or leave it in cluster default",
 		},
 		"a running VM that moves to another cluster": {
 			change: run("web-1", "n1"),
 			text:   "vdcs: [{name: acme-prod, customer: acme, cluster: edge}]",
-			want: "vm/web-1: it runs on node/hv1 in cluster default, and belongs into cluster edge: stop it first, or leave it in a VDC of cluster default\n" +
-				"vm/web-1: it prefers node/hv1, which is in cluster default, and belongs into cluster edge: take the node from those that it prefers first",
+			want: "vm/web-1: it runs on node/hv1 in cluster default, and belongs into cluster edge: stop it first, " +
+				"or leave it in a VDC of cluster default\n" +
+				"vm/web-1: it prefers node/hv1, which is in cluster default, and belongs into cluster edge: " +
+				"take the node from those that it prefers first",
 		},
 		"a VM that leaves its disk": {
 			change: func(now *State) {
@@ -109,13 +120,15 @@ func TestDiffRefuses(t *testing.T) {
 		},
 		"storage under VMs": {
 			text: "clusters: [{name: default, storage: local, node_keys: [{name: Premium}]}]",
-			want: "e:2: cluster/default: storage cannot change from shared to local while the cluster has VMs: vm/by-hand, vm/tiny and vm/web-1: move them to a VDC of another cluster first",
+			want: "e:2: cluster/default: storage cannot change from shared to local while the cluster has VMs: vm/by-hand, vm/tiny and vm/web-1: " +
+				"move them to a VDC of another cluster first",
 		},
 		"what is in use": {
 			prune: true,
 			text: "vms: [{name: web-1, memory: 2G, vcpus: 2, nics: [web-1-nic]}, {name: tiny, memory: 1G, vcpus: 1}]\n" +
 				"nodes: [{name: hv1}]",
-			want: "cluster/default: it is in use by node/hv1, vm/tiny and vm/web-1 and cannot be deleted: name it in the document, it is there for what is in no other cluster\n" +
+			want: "cluster/default: it is in use by node/hv1, vm/tiny and vm/web-1 and cannot be deleted: " +
+				"name it in the document, it is there for what is in no other cluster\n" +
 				"cluster/edge: it is in use by node/hv2 and cannot be deleted: delete or relink what uses it first\n" +
 				"policy/spread: it is in use by cluster/default and cannot be deleted: delete or relink what uses it first\n" +
 				"network/lan: it is in use by nic/web-1-nic and cannot be deleted: delete or relink what uses it first\n" +
@@ -127,13 +140,15 @@ func TestDiffRefuses(t *testing.T) {
 			want: "vm/by-hand: it runs, or an operation works on it, and cannot be deleted: stop it first",
 		},
 		"XML with another UUID": {
-			text: "vms: [{name: tiny, xml: \"<domain type='kvm'><uuid>6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
+			text: "vms: [{name: tiny, xml: \"<domain type='kvm'><uuid>6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid>" +
+				"<memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
 			want: "e:2: vm/tiny: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, it has vm-15: correct or leave out <uuid>",
 		},
 		"XML with a VM's UUID": {
 			change: func(now *State) { now.VMs[0].ID = "6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d" },
-			text:   "vms: [{name: z, xml: \"<domain type='kvm'><uuid>6B4E03F2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
-			want:   "e:2: vm/z: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, which vm/web-1 has: leave out <uuid>",
+			text: "vms: [{name: z, xml: \"<domain type='kvm'><uuid>6B4E03F2-8f3a-4f4c-9f0e-2f8a3f0c9b1d</uuid>" +
+				"<memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
+			want: "e:2: vm/z: its XML says <uuid> 6b4e03f2-8f3a-4f4c-9f0e-2f8a3f0c9b1d, which vm/web-1 has: leave out <uuid>",
 		},
 		"XML beside networks": {
 			text: "vms: [{name: z, networks: [default], xml: \"<domain type='kvm'><memory>1048576</memory><vcpu>1</vcpu></domain>\"}]",
@@ -226,7 +241,8 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 		"cluster/second: the cluster default, and only it, has the ID default: delete it": func(s *State) {
 			edit(s, model.KindCluster, model.DefaultCluster, func(r *model.Resource) { r.Name = "second" })
 		},
-		"billing-entity/mbe: a billing-entity links to no customer: links lead up the hierarchy, so that they cannot go round: remove the link": func(s *State) {
+		"billing-entity/mbe: a billing-entity links to no customer: links lead up the hierarchy, so that they cannot go round: " +
+			"remove the link": func(s *State) {
 			edit(s, model.KindBillingEntity, "mbe", func(r *model.Resource) {
 				r.Links = map[string]string{schema.LinkCustomer: idOf(s, model.KindCustomer, "acme")}
 			})
@@ -304,8 +320,9 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 		"policy/spread: key K on a policy is not valid: want keys only on VMs and what is above them: a policy is not": func(s *State) {
 			edit(s, model.KindPolicy, "spread", func(r *model.Resource) { r.Keys = []model.Key{{Class: model.SystemKey, Name: "K"}} })
 		},
-		"vm/web-1: what it prefers, the node with ID gone, does not exist: leave it out": func(s *State) { s.VMs[0].Preferred = []string{"gone"} },
-		"vm/web-1: two customer keys Group1: keep one":                                   func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
+		"vm/web-1: what it prefers, the node with ID gone, does not exist: " +
+			"leave it out": func(s *State) { s.VMs[0].Preferred = []string{"gone"} },
+		"vm/web-1: two customer keys Group1: keep one": func(s *State) { s.VMs[0].Keys = append(s.VMs[0].Keys, s.VMs[0].Keys[0]) },
 		"node/hv1: ram_ratio 99 is not valid: want 0.1 to 16": func(s *State) {
 			ratio := 99.0
 			s.Nodes[0].Settings.RAMRatio = &ratio
@@ -316,7 +333,8 @@ func TestCheckRefusesBrokenRecords(t *testing.T) {
 		"vm/tiny: two vms have the name: rename one": func(s *State) {
 			s.VMs = append(s.VMs, model.VM{ID: "twin", Name: "tiny", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 		},
-		`vm/a b: vm name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, the first one a letter or a digit`: func(s *State) {
+		`vm/a b: vm name "a b" is not valid: want 1 to 64 letters, digits, dots, underscores or dashes, ` +
+			`the first one a letter or a digit`: func(s *State) {
 			s.VMs = append(s.VMs, model.VM{ID: "odd", Name: "a b", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}})
 		},
 	} {

@@ -68,7 +68,8 @@ func TestNodeKeys(t *testing.T) {
 			_, err := SetNodeKey(record, model.NodeKey{Name: "K", Weight: 5})
 			return err
 		},
-		"node key K of node/hv1 is not valid: want a key that cluster/default declares for all its nodes; it declares DS, Premium and _ssd": func() error {
+		"node key K of node/hv1 is not valid: want a key that cluster/default declares for all its nodes; " +
+			"it declares DS, Premium and _ssd": func() error {
 			_, err := SetNodeKeyValue(record, now.Nodes[0], "K", nil)
 			return err
 		},

@@ -211,23 +211,24 @@ func TestADiskIsACopyOfOnePlaceOfItsImage(t *testing.T) {
 // What a document says of places and disks that cannot be is refused, with what to do.
 func TestPlacesAndDisksThatCannotBe(t *testing.T) {
 	for declared, want := range map[string]string{
-		"vdcs: [{name: wide, customer: acme, zone: fra, pod: p1}]":                                             "it names a pod and a zone",
-		"offers: [{name: d, for: disk, planner: first-fit}]":                                                   "only VMs are placed",
-		"offers: [{name: apart, for: vm}]":                                                                     "an offer keeps the planner that it was created with",
-		"offers: [{name: new, for: vm, planner: best}]":                                                        "want first-fit, user-dispersing or user-concentrated",
-		"pods: [{name: lost}]":                                                                                 "without a zone",
-		"pools: [{name: twice, cluster: c1, scope: local, source: vms}]":                                       "pool/fast is libvirt's pool vms of the cluster already",
-		"pools: [{name: fast, cluster: c1, scope: shared, source: vms}]":                                       "scope cannot change from local to shared",
-		"disks: [{name: x, path: /a, format: raw, size: 1G}]":                                                  "a path says that it is a file",
-		"disks: [{name: x, path: /a}]":                                                                         "path and format say together what its file is",
-		"disks: [{name: x}]":                                                                                   "neither a file nor a volume",
-		"images: [{name: i}]\ndisks: [{name: x, image: i}]":                                                    "image/i has not been imported",
-		"vms: [{name: x, pod: bare, memory: 1G, vcpus: 1}]":                                                    "pod/bare has no clusters",
-		"vms: [{name: x, vdc: home, pod: p1, memory: 1G, vcpus: 1}]":                                           "vm/x names pod/p1, but vdc/home names no other cluster",
-		"vms: [{name: x, zone: fra, pod: p1, memory: 1G, vcpus: 1}]":                                           "it names a pod and a zone",
-		"vms: [{name: x, memory: 1G, vcpus: 1, user_data: y}]":                                                 "cloud-init needs a disk in a storage pool",
-		"vms: [{name: x, memory: 1G, vcpus: 1, firmware: uefi}]":                                               "want bios or efi",
-		"disks: [{name: f, size: 1G, pool: far}]\nvms: [{name: x, pod: p1, memory: 1G, vcpus: 1, disks: [f]}]": "pool/far of its disk f is in cluster c3",
+		"vdcs: [{name: wide, customer: acme, zone: fra, pod: p1}]":       "it names a pod and a zone",
+		"offers: [{name: d, for: disk, planner: first-fit}]":             "only VMs are placed",
+		"offers: [{name: apart, for: vm}]":                               "an offer keeps the planner that it was created with",
+		"offers: [{name: new, for: vm, planner: best}]":                  "want first-fit, user-dispersing or user-concentrated",
+		"pods: [{name: lost}]":                                           "without a zone",
+		"pools: [{name: twice, cluster: c1, scope: local, source: vms}]": "pool/fast is libvirt's pool vms of the cluster already",
+		"pools: [{name: fast, cluster: c1, scope: shared, source: vms}]": "scope cannot change from local to shared",
+		"disks: [{name: x, path: /a, format: raw, size: 1G}]":            "a path says that it is a file",
+		"disks: [{name: x, path: /a}]":                                   "path and format say together what its file is",
+		"disks: [{name: x}]":                                             "neither a file nor a volume",
+		"images: [{name: i}]\ndisks: [{name: x, image: i}]":              "image/i has not been imported",
+		"vms: [{name: x, pod: bare, memory: 1G, vcpus: 1}]":              "pod/bare has no clusters",
+		"vms: [{name: x, vdc: home, pod: p1, memory: 1G, vcpus: 1}]":     "vm/x names pod/p1, but vdc/home names no other cluster",
+		"vms: [{name: x, zone: fra, pod: p1, memory: 1G, vcpus: 1}]":     "it names a pod and a zone",
+		"vms: [{name: x, memory: 1G, vcpus: 1, user_data: y}]":           "cloud-init needs a disk in a storage pool",
+		"vms: [{name: x, memory: 1G, vcpus: 1, firmware: uefi}]":         "want bios or efi",
+		"disks: [{name: f, size: 1G, pool: far}]\n" +
+			"vms: [{name: x, pod: p1, memory: 1G, vcpus: 1, disks: [f]}]": "pool/far of its disk f is in cluster c3",
 	} {
 		doc, problems := document.Parse("land", []byte("format: berth/estate/v1\n"+declared+"\n"))
 		if doc != nil {

@@ -158,7 +158,8 @@ func TestAFailedMoveIsTriedThreeTimes(t *testing.T) {
 			s.at = s.at.Add(step.Wait)
 		}
 	}
-	if len(excluded) != 3 || len(excluded[0]) != 0 || !slices.Equal(excluded[1], []string{"n2"}) || !slices.Equal(excluded[2], []string{"n2", "n3"}) {
+	if len(excluded) != 3 || len(excluded[0]) != 0 || !slices.Equal(excluded[1], []string{"n2"}) ||
+		!slices.Equal(excluded[2], []string{"n2", "n3"}) {
 		t.Errorf("left out were %v", excluded)
 	}
 }

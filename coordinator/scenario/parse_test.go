@@ -51,11 +51,13 @@ func TestBadFiles(t *testing.T) {
 		{"seed: 1\n", "f.yaml:1: the scenario has no format: begin with format: berth/scenario/v1"},
 		{
 			"format: berth/estate/v1\n",
-			`f.yaml:1: format is "berth/estate/v1", which is not known here: that is an estate, which 'berth apply' reads; 'berth export --scenario' writes a scenario`,
+			`f.yaml:1: format is "berth/estate/v1", which is not known here: that is an estate, which 'berth apply' reads; ` +
+				`'berth export --scenario' writes a scenario`,
 		},
 		{
 			head + "step: []\n",
-			`f.yaml:10: unknown field "step" in the scenario: use at, bandwidth, broken, estate, format, ids, interval, nodes, plans, running, seed, steps, stopped`,
+			`f.yaml:10: unknown field "step" in the scenario: use at, bandwidth, broken, estate, format, ids, interval, nodes, plans, running, ` +
+				`seed, steps, stopped`,
 		},
 		{head + "seed: 1\nseed: 2\n", `f.yaml:11: the scenario has seed twice, first on line 10`},
 		{head + "seed: -1\n", `f.yaml:10: seed of the scenario is "-1"`},

@@ -181,8 +181,9 @@ var forms = []Form{
 				Default: "5", check: whole(model.SettingParallelStarts, 1, model.MaxParallelStarts),
 			},
 			{
-				Name:    model.SettingSpareNodes,
-				Doc:     "nodes that may fail at a time so that all their VMs with ha can be restarted on the others, 0 to 8: every decision keeps that; 0 for none",
+				Name: model.SettingSpareNodes,
+				Doc: "nodes that may fail at a time so that all their VMs with ha can be restarted on the others, 0 to 8: " +
+					"every decision keeps that; 0 for none",
 				Default: "0", check: whole(model.SettingSpareNodes, 0, view.MaxSpareNodes),
 			},
 			{

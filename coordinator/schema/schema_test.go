@@ -66,7 +66,8 @@ func TestEveryFieldIsDescribedOrKeptByBerth(t *testing.T) {
 
 func TestAFieldIsComparedCopiedAndTold(t *testing.T) {
 	full := model.VM{
-		Description: "front", RestartPriority: model.RestartHigh, VDC: "v", Offer: "o", Image: "i", Within: "z", Disks: []string{"d"}, NICs: []string{"n"}, Keys: []model.Key{{Name: "K", Value: 1}},
+		Description: "front", RestartPriority: model.RestartHigh,
+		VDC: "v", Offer: "o", Image: "i", Within: "z", Disks: []string{"d"}, NICs: []string{"n"}, Keys: []model.Key{{Name: "K", Value: 1}},
 		Labels: []string{"l"}, Migration: model.MigrateNever, HA: true, Preferred: []string{"n1"},
 		Spec: model.VMSpec{
 			Memory: units.GiB, VCPUs: 2, Kernel: "/k", Initrd: "/i", Cmdline: "c", Disks: []model.Disk{{Path: "/d", Format: "raw", Bus: "scsi"}},

@@ -68,7 +68,8 @@ var poolForm = Form{
 
 // diskForm is a disk of one of two shapes: a file that is there, or a volume that the first start makes.
 var diskForm = Form{
-	Kind: model.KindDisk, Plural: "disks", Doc: "a disk, attached to a VM by the VM: a file with path and format, or a volume with a size or an image",
+	Kind: model.KindDisk, Plural: "disks", Doc: "a disk, attached to a VM by the VM: a file with path and format, " +
+		"or a volume with a size or an image",
 	Links: []Link{
 		offer(model.KindDisk),
 		{Name: LinkImage, To: model.KindImage, Fixed: true, Doc: "imported image that its volume is a thin copy of; left out: it is empty"},

@@ -136,7 +136,8 @@ func TestVMIsWhole(t *testing.T) {
 			Labels: []string{"front"}, Migration: model.MigrateManual, Preferred: []string{"n1"}, MovedAt: noon, Spec: spec(),
 			VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
 			Keys:   []model.Key{{Class: model.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
-			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2, Description: "front", RestartPriority: model.RestartLow,
+			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
+			Description: "front", RestartPriority: model.RestartLow,
 			Discards: []model.Discard{{Node: "n2", Epoch: 3}},
 		},
 		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: model.Resource{

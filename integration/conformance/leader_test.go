@@ -227,7 +227,9 @@ func (l *leader) start(name, node string) {
 
 func (l *leader) stop(name string) {
 	l.Helper()
-	_, err := l.ActOnVM(l.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: l.vm(name).ID, RequestID: l.request(), Caller: "operator/test"})
+	_, err := l.ActOnVM(l.Context(), lifecycle.ActOnVM{
+		Kind: operation.Stop, VM: l.vm(name).ID, RequestID: l.request(), Caller: "operator/test",
+	})
 	l.must(err)
 	synctest.Wait()
 	if vm := l.vm(name); vm.Holder != "" {

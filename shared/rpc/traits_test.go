@@ -57,7 +57,9 @@ func TestWritesAreRepeatedOnlyWithARequestID(t *testing.T) {
 
 // What does not exist, or says nothing, is refused to everybody and counts as the dearest kind of call.
 func TestAMethodWithoutTraitsIsRefused(t *testing.T) {
-	for _, procedure := range []string{"", "/", "/berth.v1.BerthService/Unheard", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status"} {
+	for _, procedure := range []string{
+		"", "/", "/berth.v1.BerthService/Unheard", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status",
+	} {
 		of := TraitsOf(procedure)
 		for _, role := range []pki.Role{"", pki.RoleOperator, pki.RolePeer, pki.RoleAgent, "made up"} {
 			if of.MayCall(role) {

@@ -99,7 +99,9 @@ func cannedVMAnswers() vmFake {
 				decision.DryRun, decision.OperationId = true, ""
 				return &berthv1.StartVMResponse{SchemaVersion: "1", Decision: decision}, nil
 			}
-			return &berthv1.StartVMResponse{SchemaVersion: "1", Operation: CannedOperation("start", Running), Decision: decision, Vm: cannedVMs()[1]}, nil
+			return &berthv1.StartVMResponse{
+				SchemaVersion: "1", Operation: CannedOperation("start", Running), Decision: decision, Vm: cannedVMs()[1],
+			}, nil
 		},
 		OnStartVMs: CannedStarts,
 		stopVM: func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
