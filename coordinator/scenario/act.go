@@ -86,29 +86,29 @@ func (a *start) do(w *world, seed uint64, _ *StepReport) error {
 }
 
 // started notes how a start was decided.
-func (w *world) started(vm *model.VM, decision *placement.Decision) {
+func (j *journal) started(vm *model.VM, decision *placement.Decision) {
 	entry := Entry{What: "start", VM: vm.Name, To: decision.WinnerName, Why: decision.Reason}
 	if decision.Outcome != placement.Placed {
 		entry.What = "refused"
 	}
-	w.noteDecided(entry, decision)
+	j.noteDecided(entry, decision)
 }
 
 // decide runs the engine as the leader does.
-func (w *world) decide(resolved *estate.Resolved, request placement.Request, seed uint64) (placement.Decision, error) {
-	policy, _, err := estate.PolicyOf(&w.state, resolved.Record)
+func (s *site) decide(resolved *estate.Resolved, request placement.Request, seed uint64) (placement.Decision, error) {
+	policy, _, err := estate.PolicyOf(&s.state, resolved.Record)
 	if err != nil {
 		return placement.Decision{}, err
 	}
-	return placement.Place(w.view(), request, policy, seed), nil
+	return placement.Place(s.view(), request, policy, seed), nil
 }
 
 // pin is the ID of a node that is named; empty if none is.
-func (w *world) pin(name string) (string, error) {
+func (s *site) pin(name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	record, _, err := w.node(name)
+	record, _, err := s.node(name)
 	if err != nil {
 		return "", err
 	}
@@ -199,34 +199,34 @@ func (w *world) move(vm *model.VM, target string, ifBetter float64, seed uint64)
 }
 
 // movable tells why a VM cannot move now; nil: it can.
-func (w *world) movable(vm *model.VM) error {
-	if err := w.idle(vm); err != nil {
+func (s *site) movable(vm *model.VM) error {
+	if err := s.idle(vm); err != nil {
 		return err
 	}
-	g, err := w.guest(vm)
+	g, err := s.guest(vm)
 	if err != nil {
 		return err
 	}
-	source := w.nodes[vm.Holder]
+	source := s.nodes[vm.Holder]
 	if source.facts.Liveness != model.Up {
-		return fmt.Errorf("node %s, which runs VM %q, is not up: a VM moves only when both nodes answer", w.nodeName(vm.Holder), vm.Name)
+		return fmt.Errorf("node %s, which runs VM %q, is not up: a VM moves only when both nodes answer", s.nodeName(vm.Holder), vm.Name)
 	}
 	if g.state != model.DomainRunning {
-		return fmt.Errorf("VM %q is %s on %s: only a running VM moves", vm.Name, g.state, w.nodeName(vm.Holder))
+		return fmt.Errorf("VM %q is %s on %s: only a running VM moves", vm.Name, g.state, s.nodeName(vm.Holder))
 	}
-	resolved, err := estate.Resolve(&w.state, *vm)
+	resolved, err := estate.Resolve(&s.state, *vm)
 	if err == nil && model.SettingsOf(&resolved.Record).Storage == model.LocalStorage {
 		return fmt.Errorf("VM %q has its disk on %s: nothing moves in cluster %s, which has local storage",
-			vm.Name, w.nodeName(vm.Holder), resolved.Cluster)
+			vm.Name, s.nodeName(vm.Holder), resolved.Cluster)
 	}
 	return err
 }
 
 // movingRequest asks for a VM as large as it runs, as the leader has it: its record may have been given another size for its
 // next start.
-func (w *world) movingRequest(resolved *estate.Resolved, vm *model.VM, purpose placement.Purpose) placement.Request {
+func (s *site) movingRequest(resolved *estate.Resolved, vm *model.VM, purpose placement.Purpose) placement.Request {
 	request := estate.Request(*resolved, *vm, purpose)
-	request.Memory, request.VCPUs = w.sizeNow(vm)
+	request.Memory, request.VCPUs = s.sizeNow(vm)
 	return request
 }
 
@@ -272,9 +272,9 @@ func (a *drain) do(w *world, _ uint64, report *StepReport) error {
 }
 
 // unfinished is the plan of a kind for a node of which something may still move; nil: there is none.
-func (w *world) unfinished(node string, kind model.PlanKind) *model.Plan {
-	for i := range w.plans {
-		if plan := &w.plans[i]; plan.Node == node && plan.Kind == kind && moving.Unfinished(plan) {
+func (l *leader) unfinished(node string, kind model.PlanKind) *model.Plan {
+	for i := range l.plans {
+		if plan := &l.plans[i]; plan.Node == node && plan.Kind == kind && moving.Unfinished(plan) {
 			return plan
 		}
 	}
@@ -282,9 +282,9 @@ func (w *world) unfinished(node string, kind model.PlanKind) *model.Plan {
 }
 
 // tell says how far a plan has come in its step.
-func (w *world) tell(id string, report *StepReport) {
+func (l *leader) tell(id string, report *StepReport) {
 	moved, begun := 0, 0
-	for _, move := range moving.Moves(w.records(), *w.plan(id)) {
+	for _, move := range moving.Moves(l.records(), *l.plan(id)) {
 		switch move.State {
 		case model.MoveMoved:
 			moved++

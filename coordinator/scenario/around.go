@@ -182,14 +182,14 @@ func (b *builder) addVolume(entry *volumeEntry) {
 }
 
 // makeVolumes keeps what a start has made: the volumes of the VM's disks.
-func (w *world) makeVolumes(vm *model.VM, decision *placement.Decision) error {
-	made, _, err := estate.VolumesOf(&w.state, *vm, decision.Pools)
+func (s *site) makeVolumes(vm *model.VM, decision *placement.Decision) error {
+	made, _, err := estate.VolumesOf(&s.state, *vm, decision.Pools)
 	if err != nil {
 		return fmt.Errorf("VM %q: %w", vm.Name, err)
 	}
 	for i := range made {
 		order := &made[i]
-		at := slices.IndexFunc(w.state.Resources, func(r model.Resource) bool { return r.ID == order.Disk })
+		at := slices.IndexFunc(s.state.Resources, func(r model.Resource) bool { return r.ID == order.Disk })
 		if order.Disk == "" || at < 0 {
 			continue // the seed of cloud-init, which no record has
 		}
@@ -197,7 +197,7 @@ func (w *world) makeVolumes(vm *model.VM, decision *placement.Decision) error {
 		if !order.Shared {
 			volume.Nodes = []string{decision.Winner}
 		}
-		w.state.Resources[at].Volume = volume
+		s.state.Resources[at].Volume = volume
 	}
 	return nil
 }

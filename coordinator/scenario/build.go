@@ -27,7 +27,7 @@ type builder struct {
 // world is the scenario before its first step.
 func (s *Scenario) world() (*world, []schema.Problem) {
 	b := &builder{
-		world: &world{at: s.At, nodes: make(map[string]*node, len(s.nodes)), course: s.course()},
+		world: &world{s.leader()},
 		ids:   make(map[string]string, len(s.ids)), started: make(map[string]bool, len(s.running)),
 		reader: reader{strictyaml.Reader{File: s.Name}},
 	}
@@ -58,13 +58,13 @@ func (s *Scenario) world() (*world, []schema.Problem) {
 	return b.world, b.Problems
 }
 
-// course is how the scenario's time goes before its first step.
-func (s *Scenario) course() course {
-	return course{
-		seed: s.Seed, still: s.still(),
-		began: s.At, nextPass: s.At.Add(s.Interval), interval: s.Interval, bandwidth: s.Bandwidth,
+// leader is the leader of an empty site, as the scenario's time goes before its first step.
+func (s *Scenario) leader() leader {
+	empty := site{at: s.At, still: s.still(), nodes: make(map[string]*node, len(s.nodes))}
+	return leader{
+		traffic: traffic{journal: journal{site: empty, began: s.At}, tried: make(map[string][]operation.Operation)},
+		seed:    s.Seed, nextPass: s.At.Add(s.Interval), interval: s.Interval, bandwidth: s.Bandwidth,
 		histories: make(map[string]*balance.History), resting: make(map[string]string),
-		tried: make(map[string][]operation.Operation),
 	}
 }
 

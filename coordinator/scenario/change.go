@@ -158,12 +158,12 @@ func (a *unsetKey) do(w *world, _ uint64, report *StepReport) error {
 }
 
 // setNodeKey sets the value that a node has of a key of its cluster, or with nil takes it away.
-func (w *world) setNodeKey(node, name string, value *float64) error {
-	record, _, err := w.node(node)
+func (s *site) setNodeKey(node, name string, value *float64) error {
+	record, _, err := s.node(node)
 	if err != nil {
 		return err
 	}
-	declared, known := w.state.ResourceByName(model.KindCluster, record.Cluster)
+	declared, known := s.state.ResourceByName(model.KindCluster, record.Cluster)
 	if !known {
 		declared = model.DefaultClusterRecord()
 	}
@@ -176,9 +176,9 @@ func (w *world) setNodeKey(node, name string, value *float64) error {
 }
 
 // editKeys changes the keys of a resource or a VM. Records are replaced and not written into: others may share them.
-func (w *world) editKeys(on reference, edit func([]model.Key) ([]model.Key, error)) error {
+func (s *site) editKeys(on reference, edit func([]model.Key) ([]model.Key, error)) error {
 	if on.kind == model.KindVM {
-		vm, err := w.vm(on.name)
+		vm, err := s.vm(on.name)
 		if err != nil {
 			return err
 		}
@@ -188,11 +188,11 @@ func (w *world) editKeys(on reference, edit func([]model.Key) ([]model.Key, erro
 		}
 		return err
 	}
-	if _, known := w.state.ResourceByName(on.kind, on.name); !known && on == (reference{model.KindCluster, model.DefaultCluster}) {
-		w.state.Resources = append(w.state.Resources, model.DefaultClusterRecord())
+	if _, known := s.state.ResourceByName(on.kind, on.name); !known && on == (reference{model.KindCluster, model.DefaultCluster}) {
+		s.state.Resources = append(s.state.Resources, model.DefaultClusterRecord())
 	}
-	for i := range w.state.Resources {
-		if r := &w.state.Resources[i]; r.Kind == on.kind && r.Name == on.name {
+	for i := range s.state.Resources {
+		if r := &s.state.Resources[i]; r.Kind == on.kind && r.Name == on.name {
 			keys, err := edit(r.Keys)
 			if err == nil {
 				r.Keys = keys

@@ -19,29 +19,39 @@ import (
 // DefaultBandwidth is how much memory a migration copies in a second where nobody says otherwise.
 const DefaultBandwidth = 128 * units.MiB
 
-// course is what goes on in a world: what the leader remembers and what is under way.
-type course struct {
+// journal is what happened at a site while time passed.
+type journal struct {
+	site
+	began   time.Time
+	log     []Entry
+	decided []placement.Decision // of the log, not yet explained
+}
+
+// traffic is the moves that are under way.
+type traffic struct {
+	journal
+	flights  []flight                         // by when they end
+	departed int                              // moves so far
+	tried    map[string][]operation.Operation // by plan that runs: its moves that are over, newest first
+}
+
+// leader is what the leader remembers, and carries out.
+type leader struct {
+	traffic
 	seed      uint64
-	draws     int  // decisions that the leader's loops have drawn a seed for
-	still     bool // no time passes: a move is over when it begins
-	began     time.Time
+	draws     int           // decisions that its loops have drawn a seed for
 	interval  time.Duration // between two passes
 	bandwidth units.Bytes   // of a migration whose plan does not say, a second
 	nextPass  time.Time
 
-	flights   []flight                         // by when they end
-	plans     []model.Plan                     // newest first
-	made      int                              // plans so far
-	pursuits  []*pursuit                       // of the plans that run, oldest first
-	tried     map[string][]operation.Operation // by plan that runs: its moves that are over, newest first
-	departed  int                              // moves so far
+	plans     []model.Plan // newest first
+	made      int          // plans so far
+	pursuits  []*pursuit   // of the plans that run, oldest first
 	histories map[string]*balance.History
 	resting   map[string]string // by cluster: why its last pass moved nothing
 	passes    int
 	moves     int                         // that began for a plan
 	told      struct{ passes, moves int } // of these, those that a run has told of
-	log       []Entry
-	decided   []placement.Decision // of the log, not yet explained
 }
 
 // flight is a VM on its way from one node to another.
@@ -68,16 +78,16 @@ type Entry struct {
 }
 
 // note adds a line to the log.
-func (w *world) note(e Entry) {
-	e.At, e.After = w.at, w.at.Sub(w.began)
-	w.log = append(w.log, e)
+func (j *journal) note(e Entry) {
+	e.At, e.After = j.at, j.at.Sub(j.began)
+	j.log = append(j.log, e)
 }
 
 // noteDecided adds a line about a decision.
-func (w *world) noteDecided(e Entry, decision *placement.Decision) {
-	w.decided = append(w.decided, *decision)
-	e.Decision = len(w.decided)
-	w.note(e)
+func (j *journal) noteDecided(e Entry, decision *placement.Decision) {
+	j.decided = append(j.decided, *decision)
+	e.Decision = len(j.decided)
+	j.note(e)
 }
 
 // until lets time pass. What is due at the end is done.
@@ -154,88 +164,88 @@ func (n *node) grow() {
 }
 
 // depart begins a move that was decided. While time stands still it is over at once.
-func (w *world) depart(vm *model.VM, target, plan string, bandwidth units.Bytes) *operation.Operation {
-	g, _ := w.guest(vm)
-	w.departed++
-	f := flight{id: fmt.Sprintf("move-%d", w.departed), vm: vm.ID, source: vm.Holder, target: target, plan: plan, began: w.at}
-	begun := w.operationOf(&f)
-	if w.still {
-		w.arriveBy(&f)
-		w.over(&f, operation.Done, "")
+func (t *traffic) depart(vm *model.VM, target, plan string, bandwidth units.Bytes) *operation.Operation {
+	g, _ := t.guest(vm)
+	t.departed++
+	f := flight{id: fmt.Sprintf("move-%d", t.departed), vm: vm.ID, source: vm.Holder, target: target, plan: plan, began: t.at}
+	begun := t.operationOf(&f)
+	if t.still {
+		t.arriveBy(&f)
+		t.over(&f, operation.Done, "")
 		return &begun
 	}
 	seconds := min(math.Ceil(float64(g.memory)/float64(bandwidth)), strictyaml.MaxTime.Seconds())
-	f.ends = w.at.Add(time.Duration(max(seconds, 1)) * time.Second)
+	f.ends = t.at.Add(time.Duration(max(seconds, 1)) * time.Second)
 	vm.Operation = "move of " + vm.Name
-	w.nodes[target].guests = append(w.nodes[target].guests, guest{
+	t.nodes[target].guests = append(t.nodes[target].guests, guest{
 		vm: g.vm, name: g.name, memory: g.memory, vcpus: g.vcpus, inFlight: true, state: model.DomainAbsent,
 	})
-	at, _ := slices.BinarySearchFunc(w.flights, f, func(a, b flight) int {
+	at, _ := slices.BinarySearchFunc(t.flights, f, func(a, b flight) int {
 		return cmp.Or(a.ends.Compare(b.ends), strings.Compare(a.vm, b.vm))
 	})
-	w.flights = slices.Insert(w.flights, at, f)
+	t.flights = slices.Insert(t.flights, at, f)
 	return &begun
 }
 
 // land ends the moves whose time is up.
-func (w *world) land() {
-	for len(w.flights) > 0 && !w.flights[0].ends.After(w.at) {
-		f := w.flights[0]
-		w.flights = slices.Delete(w.flights, 0, 1)
-		vm := w.vmByID(f.vm)
-		w.forget(&f, vm)
-		w.arriveBy(&f)
-		w.over(&f, operation.Done, "")
-		w.note(Entry{What: "moved", VM: vm.Name, From: w.nodeName(f.source), To: w.nodeName(f.target), Plan: f.plan})
+func (t *traffic) land() {
+	for len(t.flights) > 0 && !t.flights[0].ends.After(t.at) {
+		f := t.flights[0]
+		t.flights = slices.Delete(t.flights, 0, 1)
+		vm := t.vmByID(f.vm)
+		t.forget(&f, vm)
+		t.arriveBy(&f)
+		t.over(&f, operation.Done, "")
+		t.note(Entry{What: "moved", VM: vm.Name, From: t.nodeName(f.source), To: t.nodeName(f.target), Plan: f.plan})
 	}
 }
 
 // arriveBy hands a VM over to the node that it was on its way to.
-func (w *world) arriveBy(f *flight) {
-	vm := w.vmByID(f.vm)
-	w.arrive(f.target, w.leave(f.source, f.vm))
-	vm.Holder, vm.LastNode, vm.MovedAt = f.target, f.target, w.at
+func (t *traffic) arriveBy(f *flight) {
+	vm := t.vmByID(f.vm)
+	t.arrive(f.target, t.leave(f.source, f.vm))
+	vm.Holder, vm.LastNode, vm.MovedAt = f.target, f.target, t.at
 }
 
 // forget takes the reservation of a move from its target.
-func (w *world) forget(f *flight, vm *model.VM) {
-	target := w.nodes[f.target]
+func (t *traffic) forget(f *flight, vm *model.VM) {
+	target := t.nodes[f.target]
 	target.guests = slices.DeleteFunc(slices.Clone(target.guests), func(g guest) bool { return g.vm == f.vm && g.inFlight })
 	vm.Operation = ""
 }
 
 // interrupt ends the moves from and to a node that went down: the VMs are where they were.
-func (w *world) interrupt(down string) {
-	kept := w.flights[:0:0]
-	for _, f := range w.flights {
+func (t *traffic) interrupt(down string) {
+	kept := t.flights[:0:0]
+	for _, f := range t.flights {
 		if f.source != down && f.target != down {
 			kept = append(kept, f)
 			continue
 		}
-		vm := w.vmByID(f.vm)
-		w.forget(&f, vm)
-		why := w.nodeName(down) + " went down while the VM was copied"
-		w.over(&f, operation.Failed, why)
-		w.note(Entry{What: "failed", VM: vm.Name, From: w.nodeName(f.source), To: w.nodeName(f.target), Plan: f.plan, Why: why})
+		vm := t.vmByID(f.vm)
+		t.forget(&f, vm)
+		why := t.nodeName(down) + " went down while the VM was copied"
+		t.over(&f, operation.Failed, why)
+		t.note(Entry{What: "failed", VM: vm.Name, From: t.nodeName(f.source), To: t.nodeName(f.target), Plan: f.plan, Why: why})
 	}
-	w.flights = kept
+	t.flights = kept
 }
 
 // flightOf is the index of a VM's flight; -1: it is not on its way anywhere.
-func (w *world) flightOf(vm string) int {
-	return slices.IndexFunc(w.flights, func(f flight) bool { return f.vm == vm })
+func (t *traffic) flightOf(vm string) int {
+	return slices.IndexFunc(t.flights, func(f flight) bool { return f.vm == vm })
 }
 
 // draw is the seed of the next decision that nobody asked for.
-func (w *world) draw() uint64 {
-	w.draws++
-	return derive(^w.seed, w.draws)
+func (l *leader) draw() uint64 {
+	l.draws++
+	return derive(^l.seed, l.draws)
 }
 
-func (w *world) vmByID(id string) *model.VM {
-	at := slices.IndexFunc(w.state.VMs, func(vm model.VM) bool { return vm.ID == id })
+func (s *site) vmByID(id string) *model.VM {
+	at := slices.IndexFunc(s.state.VMs, func(vm model.VM) bool { return vm.ID == id })
 	if at < 0 {
 		return nil
 	}
-	return &w.state.VMs[at]
+	return &s.state.VMs[at]
 }

@@ -17,7 +17,7 @@ import (
 
 // pursuit carries one plan out: it does in the world what the plan's driver says.
 type pursuit struct {
-	*world
+	*leader
 	id     string
 	driver *moving.Driver
 	next   time.Time           // when the driver looks again though nothing has happened
@@ -25,26 +25,26 @@ type pursuit struct {
 }
 
 // pursue sets a plan going.
-func (w *world) pursue(plan model.Plan) *pursuit {
-	p := &pursuit{world: w, id: w.keep(plan).ID, driver: moving.NewDriver(), next: w.at}
-	w.pursuits = append(w.pursuits, p)
+func (l *leader) pursue(plan model.Plan) *pursuit {
+	p := &pursuit{leader: l, id: l.keep(plan).ID, driver: moving.NewDriver(), next: l.at}
+	l.pursuits = append(l.pursuits, p)
 	return p
 }
 
 // carry goes on with every plan that runs.
-func (w *world) carry() error {
-	running := w.pursuits
-	w.pursuits = nil
+func (l *leader) carry() error {
+	running := l.pursuits
+	l.pursuits = nil
 	for i, p := range running {
 		over, err := p.advance()
 		if err != nil {
 			return fmt.Errorf("plan %s: %w", p.id, err)
 		}
 		if over {
-			delete(w.tried, p.id)
+			delete(l.tried, p.id)
 			continue
 		}
-		w.pursuits = append(w.pursuits, running[i])
+		l.pursuits = append(l.pursuits, running[i])
 	}
 	return nil
 }
@@ -151,11 +151,11 @@ func (p *pursuit) begin(attempt *moving.Attempt) (moving.Answer, error) {
 }
 
 // unable tells why a VM cannot move now; nil: it can.
-func (w *world) unable(vm *model.VM) *moving.Refusal {
+func (t *traffic) unable(vm *model.VM) *moving.Refusal {
 	if vm == nil {
 		return &moving.Refusal{Why: "there is no such VM"}
 	}
-	why := w.movable(vm)
+	why := t.movable(vm)
 	switch {
 	case why == nil && vm.Migration == model.MigrateNever:
 		return &moving.Refusal{Why: fmt.Sprintf("VM %q is never to be moved while it runs", vm.Name)}
@@ -163,27 +163,27 @@ func (w *world) unable(vm *model.VM) *moving.Refusal {
 		return nil
 	}
 	refusal := &moving.Refusal{Why: why.Error()}
-	if at := w.flightOf(vm.ID); at >= 0 {
-		refusal.Cause, refusal.Operation = moving.Busy, w.flights[at].id
-	} else if from := w.nodes[vm.Holder]; from != nil && from.facts.Liveness != model.Up {
+	if at := t.flightOf(vm.ID); at >= 0 {
+		refusal.Cause, refusal.Operation = moving.Busy, t.flights[at].id
+	} else if from := t.nodes[vm.Holder]; from != nil && from.facts.Liveness != model.Up {
 		refusal.Cause = moving.Silent
 	}
 	return refusal
 }
 
 // records are the world's as the deciding functions read them.
-func (w *world) records() moving.Records {
-	r := records{Facts: estate.Indexed(&w.state), world: w, vms: make(map[string]*model.VM, len(w.state.VMs))}
-	for i := range w.state.VMs {
-		r.vms[w.state.VMs[i].ID] = &w.state.VMs[i]
+func (l *leader) records() moving.Records {
+	r := records{Facts: estate.Indexed(&l.state), leader: l, vms: make(map[string]*model.VM, len(l.state.VMs))}
+	for i := range l.state.VMs {
+		r.vms[l.state.VMs[i].ID] = &l.state.VMs[i]
 	}
 	return r
 }
 
 type records struct {
 	estate.Facts
-	world *world
-	vms   map[string]*model.VM // by ID
+	leader *leader
+	vms    map[string]*model.VM // by ID
 }
 
 func (r records) VM(id string) (model.VM, bool) {
@@ -195,8 +195,8 @@ func (r records) VM(id string) (model.VM, bool) {
 }
 
 func (r records) VMsOn(node string) (found []model.VM) {
-	for i := range r.world.state.VMs {
-		if vm := &r.world.state.VMs[i]; vm.Holder == node {
+	for i := range r.leader.state.VMs {
+		if vm := &r.leader.state.VMs[i]; vm.Holder == node {
 			found = append(found, *vm)
 		}
 	}
@@ -213,9 +213,9 @@ func (r records) Operation(id string) (operation.Operation, bool) {
 }
 
 func (r records) LiveOperations() []operation.Operation {
-	live := make([]operation.Operation, len(r.world.flights))
-	for i := range r.world.flights {
-		live[i] = r.world.operationOf(&r.world.flights[i])
+	live := make([]operation.Operation, len(r.leader.flights))
+	for i := range r.leader.flights {
+		live[i] = r.leader.operationOf(&r.leader.flights[i])
 	}
 	return live
 }
@@ -228,31 +228,31 @@ func (r records) OperationsOfPlan(plan string) []operation.Operation {
 			all = append(all, op)
 		}
 	}
-	return append(all, r.world.tried[plan]...)
+	return append(all, r.leader.tried[plan]...)
 }
 
 // operationOf is what a leader's records have of a move that is under way.
-func (w *world) operationOf(f *flight) operation.Operation {
+func (t *traffic) operationOf(f *flight) operation.Operation {
 	return operation.Operation{
 		ID: f.id, Kind: operation.Migrate, Phase: operation.Copying, Plan: f.plan, CreatedAt: f.began,
-		VM: f.vm, VMName: w.nameOf(f.vm), Source: f.source, SourceName: w.nodeName(f.source), Target: f.target, TargetName: w.nodeName(f.target),
+		VM: f.vm, VMName: t.nameOf(f.vm), Source: f.source, SourceName: t.nodeName(f.source), Target: f.target, TargetName: t.nodeName(f.target),
 	}
 }
 
 // over keeps how a move of a plan has ended.
-func (w *world) over(f *flight, result operation.Result, message string) {
+func (t *traffic) over(f *flight, result operation.Result, message string) {
 	if f.plan == "" {
 		return
 	}
-	op := w.operationOf(f)
-	op.Phase, op.Result, op.Message, op.EndedAt = operation.Ended, result, message, w.at
-	w.tried[f.plan] = append([]operation.Operation{op}, w.tried[f.plan]...)
+	op := t.operationOf(f)
+	op.Phase, op.Result, op.Message, op.EndedAt = operation.Ended, result, message, t.at
+	t.tried[f.plan] = append([]operation.Operation{op}, t.tried[f.plan]...)
 }
 
 // sizeNow is how large a VM is that runs, as the leader has it: its record may have been given another size for its next start.
-func (w *world) sizeNow(vm *model.VM) (memory units.Bytes, vcpus int) {
+func (s *site) sizeNow(vm *model.VM) (memory units.Bytes, vcpus int) {
 	memory, vcpus = vm.Spec.Memory, vm.Spec.VCPUs
-	if g, err := w.guest(vm); err == nil {
+	if g, err := s.guest(vm); err == nil {
 		memory, vcpus = max(memory, g.memory), max(vcpus, g.vcpus)
 	}
 	return memory, vcpus

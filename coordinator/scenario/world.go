@@ -13,29 +13,31 @@ import (
 	"berth/shared/units"
 )
 
-// world is a site in memory, as coordinator and agents would know it.
-type world struct {
+// world is a scenario while it runs: a site, what happens in it, and its leader.
+type world struct{ leader }
+
+// site is what there is at one moment, as coordinator and agents would know it.
+type site struct {
 	at    time.Time
+	still bool             // no time passes: a move is over when it begins
 	state estate.State     // records: who holds which VM stands here
 	nodes map[string]*node // by ID
 
 	nodeAt, vmAt map[string]int // indexes into the state, by name
 
 	networks, bridges []string // that anything of the estate asks for
-
-	course
 }
 
 // become takes over records.
-func (w *world) become(state estate.State) {
-	w.state = state
-	w.networks, w.bridges = asked(&state)
-	w.nodeAt, w.vmAt = make(map[string]int, len(state.Nodes)), make(map[string]int, len(state.VMs))
+func (s *site) become(state estate.State) {
+	s.state = state
+	s.networks, s.bridges = asked(&state)
+	s.nodeAt, s.vmAt = make(map[string]int, len(state.Nodes)), make(map[string]int, len(state.VMs))
 	for i := range state.Nodes {
-		w.nodeAt[state.Nodes[i].Name] = i
+		s.nodeAt[state.Nodes[i].Name] = i
 	}
 	for i := range state.VMs {
-		w.vmAt[state.VMs[i].Name] = i
+		s.vmAt[state.VMs[i].Name] = i
 	}
 }
 
@@ -85,13 +87,13 @@ func recordsOf(state *estate.State) view.Records {
 }
 
 // view is the world as placement sees it.
-func (w *world) view() *view.View {
-	records := recordsOf(&w.state)
-	facts := make(map[string]model.NodeFacts, len(w.nodes))
-	for id, node := range w.nodes {
+func (s *site) view() *view.View {
+	records := recordsOf(&s.state)
+	facts := make(map[string]model.NodeFacts, len(s.nodes))
+	for id, node := range s.nodes {
 		known := node.facts
 		if node.anyNetwork {
-			known.Networks, known.Bridges = w.networks, w.bridges
+			known.Networks, known.Bridges = s.networks, s.bridges
 		}
 		known.Domains = make([]model.Domain, 0, len(node.guests))
 		for i := range node.guests {
@@ -101,11 +103,11 @@ func (w *world) view() *view.View {
 					Node: id, VM: g.vm, Name: g.name, Memory: g.memory, VCPUs: g.vcpus,
 				})
 			}
-			if at, is := w.vmAt[g.name]; is && g.young && records.VMs[at].Holder == id && records.VMs[at].ID == g.vm {
+			if at, is := s.vmAt[g.name]; is && g.young && records.VMs[at].Holder == id && records.VMs[at].ID == g.vm {
 				records.VMs[at].StartedAt = known.TelemetryAt // as young as its domain, which need not be there yet
 			}
 			if g.state != model.DomainAbsent {
-				known.Domains = append(known.Domains, w.domain(g, known.TelemetryAt))
+				known.Domains = append(known.Domains, s.domain(g, known.TelemetryAt))
 			}
 		}
 		slices.SortFunc(known.Domains, func(a, b model.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
@@ -114,10 +116,10 @@ func (w *world) view() *view.View {
 	slices.SortFunc(records.Reservations, func(a, b model.Reservation) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.VM, b.VM))
 	})
-	return view.New(w.at, 0, records, facts)
+	return view.New(s.at, 0, records, facts)
 }
 
-func (w *world) domain(g *guest, telemetryAt time.Time) model.Domain {
+func (s *site) domain(g *guest, telemetryAt time.Time) model.Domain {
 	domain := model.Domain{
 		UUID: g.vm, Name: g.name, State: g.state, Memory: g.memory, VCPUs: g.vcpus, Managed: !g.foreign,
 		Resident: g.resident, CPU: g.cpu,
@@ -132,49 +134,49 @@ func (w *world) domain(g *guest, telemetryAt time.Time) model.Domain {
 	return domain
 }
 
-func (w *world) node(name string) (*model.Node, *node, error) {
-	at, known := w.nodeAt[name]
+func (s *site) node(name string) (*model.Node, *node, error) {
+	at, known := s.nodeAt[name]
 	if !known {
 		return nil, nil, fmt.Errorf("there is no node %q", name)
 	}
-	record := &w.state.Nodes[at]
-	return record, w.nodes[record.ID], nil
+	record := &s.state.Nodes[at]
+	return record, s.nodes[record.ID], nil
 }
 
-func (w *world) nodeName(id string) string {
-	if record, known := w.state.Node(id); known {
+func (s *site) nodeName(id string) string {
+	if record, known := s.state.Node(id); known {
 		return record.Name
 	}
 	return id
 }
 
-func (w *world) vm(name string) (*model.VM, error) {
-	at, known := w.vmAt[name]
+func (s *site) vm(name string) (*model.VM, error) {
+	at, known := s.vmAt[name]
 	if !known {
 		return nil, fmt.Errorf("there is no VM %q", name)
 	}
-	return &w.state.VMs[at], nil
+	return &s.state.VMs[at], nil
 }
 
 // guest is what a VM has of the node that holds it.
-func (w *world) guest(vm *model.VM) (*guest, error) {
+func (s *site) guest(vm *model.VM) (*guest, error) {
 	if vm.Holder == "" {
 		return nil, fmt.Errorf("VM %q does not run", vm.Name)
 	}
-	guests := w.nodes[vm.Holder].guests
+	guests := s.nodes[vm.Holder].guests
 	at := slices.IndexFunc(guests, func(g guest) bool { return g.vm == vm.ID })
 	if at < 0 { // not in a world that was put together from a file
-		return nil, fmt.Errorf("VM %q is not on %s", vm.Name, w.nodeName(vm.Holder))
+		return nil, fmt.Errorf("VM %q is not on %s", vm.Name, s.nodeName(vm.Holder))
 	}
 	return &guests[at], nil
 }
 
 // idle refuses a VM that an operation works on.
-func (w *world) idle(vm *model.VM) error {
-	for id, node := range w.nodes {
+func (s *site) idle(vm *model.VM) error {
+	for id, node := range s.nodes {
 		for i := range node.guests {
 			if g := &node.guests[i]; g.vm == vm.ID && g.inFlight {
-				return fmt.Errorf("VM %q is on its way to %s", vm.Name, w.nodeName(id))
+				return fmt.Errorf("VM %q is on its way to %s", vm.Name, s.nodeName(id))
 			}
 		}
 	}
@@ -183,9 +185,9 @@ func (w *world) idle(vm *model.VM) error {
 
 // arrive puts a VM on a node. While time stands still it is charged its full size on both ledgers, also on the physical one,
 // until new figures of the node are set; where time passes, what it has comes with it. Its CPU use does in any case.
-func (w *world) arrive(id string, g guest) {
-	node := w.nodes[id]
-	if w.still || g.resident == nil {
+func (s *site) arrive(id string, g guest) {
+	node := s.nodes[id]
+	if s.still || g.resident == nil {
 		full := g.memory
 		g.resident, g.ballooned = &full, 0
 	}
@@ -196,8 +198,8 @@ func (w *world) arrive(id string, g guest) {
 }
 
 // leave takes a VM from a node, which gets back what the VM has of it, as far as it is known.
-func (w *world) leave(id, vm string) guest {
-	node := w.nodes[id]
+func (s *site) leave(id, vm string) guest {
+	node := s.nodes[id]
 	at := slices.IndexFunc(node.guests, func(g guest) bool { return g.vm == vm })
 	gone := node.guests[at]
 	node.guests = slices.Delete(slices.Clone(node.guests), at, at+1)
