@@ -150,5 +150,5 @@ func otherName(name, id string) string {
 }
 
 func (x *Snapshot) deletedEpochs() []epochRow {
-	return list(x, tableEpochs, byID, "", copied[epochRow])
+	return list(x.tables, tableEpochs, byID, "", copied[epochRow])
 }

@@ -39,5 +39,7 @@ func (s *Store) publish(next *Snapshot) {
 // newSnapshot is the moment that a draft and what was applied make. Nothing is drafted there any more.
 func newSnapshot(rows *draft, applied appliedRow) *Snapshot {
 	rows.insert(tableApplied, &applied)
-	return &Snapshot{tables: rows.tables, applied: applied, moved: make(chan struct{})}
+	return &Snapshot{
+		tables: rows.tables, Records: Records{rows.tables}, History: History{rows.tables}, applied: applied, moved: make(chan struct{}),
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 // verify checks the invariants that apply keeps, over the whole of a state that came from elsewhere.
 func (x *Snapshot) verify() error {
-	resources := list(x, string(Resources), byID, "", cloneResource)
+	resources := list(x.tables, string(Resources), byID, "", cloneResource)
 	for _, name := range []struct {
 		table Table
 		twice string

@@ -1,0 +1,162 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+)
+
+// History is what is done at one moment, and what was done: operations, plans, decisions and events. What is old is dropped.
+type History struct{ tables }
+
+// Operations are all operations that are still kept, newest first.
+func (h History) Operations() []operation.Operation {
+	return last(h.tables, string(Operations), byAge, 0, cloneOperation)
+}
+
+// Operation is the operation with this ID.
+func (h History) Operation(id string) (operation.Operation, bool) {
+	return one(h.tables, string(Operations), byID, id, cloneOperation)
+}
+
+// LiveOperations are the operations that have not ended, by VM ID. There is at most one for each VM.
+func (h History) LiveOperations() []operation.Operation {
+	return list(h.tables, string(Operations), byLiveVM, "", cloneOperation)
+}
+
+// StartsOn is how many starts the node with this ID works on, and the IDs of those that wait for their turn there, in the
+// order in which they came.
+func (h History) StartsOn(node string) (working int, queue []string) {
+	if node == "" {
+		return 0, nil
+	}
+	for op := range each[operation.Operation](h.tables, string(Operations), byStart, text(node)) {
+		if op.Phase == operation.Queued {
+			queue = append(queue, op.ID)
+		} else {
+			working++
+		}
+	}
+	return working, queue
+}
+
+// LiveOperationOf is the operation that works on this VM, if there is one.
+func (h History) LiveOperationOf(vm string) (operation.Operation, bool) {
+	return one(h.tables, string(Operations), byLiveVM, vm, cloneOperation)
+}
+
+// OperationByRequest is the newest operation that was made by this request, named by its idempotency key.
+func (h History) OperationByRequest(request string) (operation.Operation, bool) {
+	if request == "" || strings.ContainsRune(request, 0) {
+		return operation.Operation{}, false
+	}
+	made := list(h.tables, string(Operations), byRequest, text(request), cloneOperation)
+	return newest(made, func(o *operation.Operation) time.Time { return o.CreatedAt })
+}
+
+// newest is the first of those that were made last; false if there is none.
+func newest[T any](made []T, at func(*T) time.Time) (T, bool) {
+	var found T
+	for i := range made {
+		if i == 0 || at(&made[i]).After(at(&found)) {
+			found = made[i]
+		}
+	}
+	return found, len(made) > 0
+}
+
+// OperationsOfPlan are the operations that carry the plan with this ID out, newest first.
+func (h History) OperationsOfPlan(plan string) []operation.Operation {
+	if plan == "" || strings.ContainsRune(plan, 0) {
+		return nil
+	}
+	found := list(h.tables, string(Operations), byPlan, text(plan), cloneOperation)
+	slices.Reverse(found)
+	return found
+}
+
+// Plans are all plans that are still kept, newest first.
+func (h History) Plans() []model.Plan { return last(h.tables, string(Plans), byAge, 0, clonePlan) }
+
+// Plan is the plan with this ID.
+func (h History) Plan(id string) (model.Plan, bool) {
+	return one(h.tables, string(Plans), byID, id, clonePlan)
+}
+
+// LivePlans are the plans that are proposed or running, oldest first.
+func (h History) LivePlans() []model.Plan {
+	return list(h.tables, string(Plans), byLive, "", clonePlan)
+}
+
+// PlanByRequest is the newest plan that was made by this request, named by its idempotency key.
+func (h History) PlanByRequest(request string) (model.Plan, bool) {
+	if request == "" || strings.ContainsRune(request, 0) {
+		return model.Plan{}, false
+	}
+	return newest(list(h.tables, string(Plans), byRequest, text(request), clonePlan), func(p *model.Plan) time.Time { return p.CreatedAt })
+}
+
+// Decisions are the last decisions, newest first. A limit of 0 or less means all that are kept.
+func (h History) Decisions(limit int) []placement.Decision {
+	return last(h.tables, string(Decisions), byAge, limit, cloneDecision)
+}
+
+// DecisionsAbout are the last decisions whose request is wanted, newest first, at most limit of them; 0 or less means all
+// that are kept. After is the ID of a decision: only those before it are meant, and none if it is no longer kept, because
+// the oldest go first. The request is only to be looked at. Others are not copied: a decision keeps the figures of many nodes.
+func (h History) DecisionsAbout(limit int, after string, wanted func(*placement.Request) bool) []placement.Decision {
+	kept := backwards[decisionRow](h.tables, string(Decisions), byAge)
+	return take(func(yield func(*decisionRow) bool) {
+		begun := after == ""
+		for row := range kept {
+			if !begun {
+				begun = row.Decision.ID == after
+				continue
+			}
+			if wanted(&row.Decision.Request) && !yield(row) {
+				return
+			}
+		}
+	}, limit, cloneDecision)
+}
+
+// Decision is the decision with this ID, the only one whose ID begins like this, or the newest one for "last".
+func (h History) Decision(id string) (placement.Decision, bool) {
+	var none placement.Decision
+	if id == "" {
+		return none, false
+	}
+	if id == "last" {
+		if newest := h.Decisions(1); len(newest) == 1 {
+			return newest[0], true
+		}
+		return none, false
+	}
+	if found, ok := one(h.tables, string(Decisions), byID, id, cloneDecision); ok {
+		return found, true
+	}
+	if like := list(h.tables, string(Decisions), byID, id, cloneDecision); len(like) == 1 {
+		return like[0], true
+	}
+	return none, false
+}
+
+// Events are the last events, oldest first. A limit of 0 or less means all that are kept.
+func (h History) Events(limit int) []model.Event {
+	events := last(h.tables, tableEvents, byID, limit, cloneEvent)
+	slices.Reverse(events)
+	return events
+}
+
+// EventsAfter are the events of commands after this Raft index, oldest first.
+func (h History) EventsAfter(index uint64) []model.Event {
+	if index == math.MaxUint64 {
+		return nil
+	}
+	return take(since[eventRow](h.tables, tableEvents, byID, number(index+1)), 0, cloneEvent)
+}

@@ -1,0 +1,130 @@
+package state
+
+import (
+	"strings"
+
+	"berth/coordinator/model"
+)
+
+// Records are what is there at one moment: nodes, VMs, what people declare, and coordinators.
+type Records struct{ tables }
+
+// Nodes are all nodes, by ID.
+func (r Records) Nodes() []model.Node { return list(r.tables, string(Nodes), byID, "", cloneNode) }
+
+// Node is the node with this ID.
+func (r Records) Node(id string) (model.Node, bool) {
+	return one(r.tables, string(Nodes), byID, id, cloneNode)
+}
+
+// NodeByName is the node with this name.
+func (r Records) NodeByName(name string) (model.Node, bool) {
+	return one(r.tables, string(Nodes), byName, name, cloneNode)
+}
+
+// NodeByRef is the node with this ID, or else with this name.
+func (r Records) NodeByRef(ref string) (model.Node, bool) {
+	return either(ref, r.Node, r.NodeByName)
+}
+
+// VMs are all VMs, by name.
+func (r Records) VMs() []model.VM { return list(r.tables, string(VMs), byName, "", cloneVM) }
+
+// VM is the VM with this ID.
+func (r Records) VM(id string) (model.VM, bool) { return one(r.tables, string(VMs), byID, id, cloneVM) }
+
+// VMByName is the VM with this name.
+func (r Records) VMByName(name string) (model.VM, bool) {
+	return one(r.tables, string(VMs), byName, name, cloneVM)
+}
+
+// VMByRef is the VM with this ID, or else with this name.
+func (r Records) VMByRef(ref string) (model.VM, bool) { return either(ref, r.VM, r.VMByName) }
+
+// VMsOn are the VMs that the node with this ID holds, by name.
+func (r Records) VMsOn(node string) []model.VM {
+	if node == "" {
+		return nil
+	}
+	return list(r.tables, string(VMs), byHolder, text(node), cloneVM)
+}
+
+// VMsLinkedTo are the VMs that name the resource with this ID.
+func (r Records) VMsLinkedTo(resource string) []model.VM {
+	if resource == "" || strings.ContainsRune(resource, 0) {
+		return nil
+	}
+	return list(r.tables, string(VMs), byLink, text(resource), cloneVM)
+}
+
+// LastEpoch is the highest epoch that a VM with this ID has had, a deleted one included; 0 if there was none. A VM that
+// is made with a used ID has to go on from there.
+func (r Records) LastEpoch(vm string) uint64 { return r.lastEpoch(vm) }
+
+func (t tables) lastEpoch(vm string) uint64 {
+	if row, ok := get[model.VM](t, string(VMs), vm); ok {
+		return row.EpochsGiven()
+	}
+	if row, ok := get[epochRow](t, tableEpochs, vm); ok {
+		return row.Epoch
+	}
+	return 0
+}
+
+// Resources are all resources of a kind, by name.
+func (r Records) Resources(kind model.Kind) []model.Resource {
+	return list(r.tables, string(Resources), byName, resourceName(kind, ""), cloneResource)
+}
+
+// Clusters are the declared clusters, by name.
+func (r Records) Clusters() []model.Resource { return r.Resources(model.KindCluster) }
+
+// Groups are all groups, by name.
+func (r Records) Groups() []model.Resource { return r.Resources(model.KindGroup) }
+
+// Resource is the resource with this ID.
+func (r Records) Resource(id string) (model.Resource, bool) {
+	return one(r.tables, string(Resources), byID, id, cloneResource)
+}
+
+// ResourceByName is the resource of a kind with this name.
+func (r Records) ResourceByName(kind model.Kind, name string) (model.Resource, bool) {
+	return one(r.tables, string(Resources), byName, resourceName(kind, name), cloneResource)
+}
+
+// Members are all coordinators, by name.
+func (r Records) Members() []model.Member {
+	return list(r.tables, string(Members), byName, "", copied[model.Member])
+}
+
+// Member is the coordinator with this ID.
+func (r Records) Member(id string) (model.Member, bool) {
+	return one(r.tables, string(Members), byID, id, copied[model.Member])
+}
+
+// MemberByName is the coordinator with this name.
+func (r Records) MemberByName(name string) (model.Member, bool) {
+	return one(r.tables, string(Members), byName, name, copied[model.Member])
+}
+
+// Tokens are all enrolment tokens, by hash.
+func (r Records) Tokens() []model.Token {
+	return list(r.tables, string(Tokens), byID, "", copied[model.Token])
+}
+
+// Token is the enrolment token whose secret has this hash.
+func (r Records) Token(hash string) (model.Token, bool) {
+	return one(r.tables, string(Tokens), byID, hash, copied[model.Token])
+}
+
+// Meta is the value of this key; empty if it has none.
+func (r Records) Meta(key string) string {
+	row, _ := one(r.tables, string(Meta), byID, key, copied[metaRow])
+	return row.Value
+}
+
+// MetaRevision is what a change of a value has to expect; 0 when it is not there.
+func (r Records) MetaRevision(key string) uint64 {
+	row, _ := one(r.tables, string(Meta), byID, key, copied[metaRow])
+	return row.Revision
+}
