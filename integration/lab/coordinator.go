@@ -101,24 +101,24 @@ func (h *Host) Enrol(ctx context.Context, with *Coordinator, token string) error
 }
 
 // foundCluster makes a cluster of the coordinators and gives the operator a client configuration.
-func (l *Lab) foundCluster(ctx context.Context) error {
-	first := l.Coordinators[0]
+func (r raising) foundCluster(ctx context.Context) error {
+	first := r.Coordinators[0]
 	if err := first.Init(ctx); err != nil {
 		return err
 	}
 	if err := first.Start(ctx); err != nil {
 		return err
 	}
-	if err := l.equipOperator(first); err != nil {
+	if err := r.equipOperator(first); err != nil {
 		return err
 	}
-	if err := l.awaitStatus(ctx, func(*berthv1.StatusResponse) bool { return true }); err != nil {
+	if err := r.awaitStatus(ctx, func(*berthv1.StatusResponse) bool { return true }); err != nil {
 		return err
 	}
 	all, ctx := errgroup.WithContext(ctx)
-	for _, c := range l.Coordinators[1:] {
+	for _, c := range r.Coordinators[1:] {
 		all.Go(func() error {
-			token, err := l.Token(ctx, "coordinator", c.Name)
+			token, err := r.Token(ctx, "coordinator", c.Name)
 			if err != nil {
 				return err
 			}
@@ -132,15 +132,15 @@ func (l *Lab) foundCluster(ctx context.Context) error {
 }
 
 // enrolHosts makes every host a node, and waits until the cluster is complete.
-func (l *Lab) enrolHosts(ctx context.Context) error {
+func (r raising) enrolHosts(ctx context.Context) error {
 	all, joined := errgroup.WithContext(ctx)
-	for _, h := range l.Hosts {
+	for _, h := range r.Hosts {
 		all.Go(func() error {
-			token, err := l.Token(joined, "agent", h.Name)
+			token, err := r.Token(joined, "agent", h.Name)
 			if err != nil {
 				return err
 			}
-			if err := h.Enrol(joined, l.Coordinators[0], token); err != nil {
+			if err := h.Enrol(joined, r.Coordinators[0], token); err != nil {
 				return err
 			}
 			return h.StartAgent(joined)
@@ -149,22 +149,22 @@ func (l *Lab) enrolHosts(ctx context.Context) error {
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	return l.AwaitReady(ctx)
+	return r.AwaitReady(ctx)
 }
 
 // equipOperator gives the operator's machine the certificate that `berth coordinator init` has made, and the addresses
 // of all coordinators.
-func (l *Lab) equipOperator(first *Coordinator) error {
+func (r raising) equipOperator(first *Coordinator) error {
 	for _, name := range []string{"client.yaml", "client"} {
-		if err := run("cp", "-a", first.Path("/etc/berth/"+name), l.Operator.Path("/etc/berth/")); err != nil {
+		if err := run("cp", "-a", first.Path("/etc/berth/"+name), r.Operator.Path("/etc/berth/")); err != nil {
 			return err
 		}
 	}
 	var addresses []string
-	for _, c := range l.Coordinators {
+	for _, c := range r.Coordinators {
 		addresses = append(addresses, c.Address+":"+apiPort)
 	}
-	return editYAML(l.Operator.Path("/etc/berth/client.yaml"), func(config map[string]any) {
+	return editYAML(r.Operator.Path("/etc/berth/client.yaml"), func(config map[string]any) {
 		contexts, _ := config["contexts"].(map[string]any)
 		for _, entry := range contexts {
 			if fields, ok := entry.(map[string]any); ok {

@@ -32,8 +32,8 @@ var guestInit string
 const powerButton = "#!/bin/sh\necho powering off >/dev/console\npoweroff -f\n"
 
 // prepareGuests puts what guests need where all hosts see it.
-func (l *Lab) prepareGuests() error {
-	from := filepath.Join(l.options.Binaries, "lab")
+func (r raising) prepareGuests() error {
+	from := filepath.Join(r.options.Binaries, "lab")
 	kernel, err := os.ReadFile(filepath.Join(from, "vmlinuz"))
 	if err != nil {
 		return fmt.Errorf("the guests' kernel: %w; get it with: make deps", err)
@@ -42,7 +42,7 @@ func (l *Lab) prepareGuests() error {
 	if err != nil {
 		return fmt.Errorf("the guests' initramfs: %w", err)
 	}
-	shared := filepath.Join(l.Dir, "shared")
+	shared := filepath.Join(r.Dir, "shared")
 	return errors.Join(
 		os.WriteFile(filepath.Join(shared, filepath.Base(Kernel)), kernel, 0o644),
 		os.WriteFile(filepath.Join(shared, filepath.Base(Initrd)), initrd, 0o644),
@@ -113,8 +113,8 @@ func (c *cpioWriter) add(name string, mode int, data []byte) {
 
 // probeOnce boots a guest under KVM, because /dev/kvm alone does not prove that one can boot. A boot that hangs takes
 // all of probeLimit, so the answer is kept until the machine or the kernel changes.
-func (l *Lab) probeOnce(ctx context.Context) (virtType string, err error) {
-	keep := filepath.Join(l.options.Binaries, "lab")
+func (r raising) probeOnce(ctx context.Context) (virtType string, err error) {
+	keep := filepath.Join(r.options.Binaries, "lab")
 	machine, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", err
@@ -130,7 +130,7 @@ func (l *Lab) probeOnce(ctx context.Context) (virtType string, err error) {
 			return virtType, nil
 		}
 	}
-	booted, err := l.probe(ctx)
+	booted, err := r.probe(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -149,13 +149,13 @@ const probeLimit = 6 * time.Second
 
 // probe tells whether a guest under KVM reaches its first tick in time. The guest runs on the operator's machine, so
 // that it cannot be left behind.
-func (l *Lab) probe(ctx context.Context) (booted bool, err error) {
+func (r raising) probe(ctx context.Context) (booted bool, err error) {
 	if _, err := os.Stat("/dev/kvm"); err != nil {
 		return false, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	cmd, err := l.Operator.Command(limited, qemu, "-accel", "kvm", "-m", "128", "-nodefaults", "-display", "none",
+	cmd, err := r.Operator.Command(limited, qemu, "-accel", "kvm", "-m", "128", "-nodefaults", "-display", "none",
 		"-kernel", Kernel, "-initrd", Initrd, "-append", Cmdline, "-serial", "stdio")
 	if err != nil {
 		return false, err

@@ -17,6 +17,8 @@ import (
 
 // Lab is a raised lab.
 type Lab struct {
+	network
+
 	Name         string
 	Dir          string
 	Hosts        []*Host
@@ -31,6 +33,12 @@ type Lab struct {
 	reaper  *exec.Cmd // nil in a process that has not raised the lab
 	owner   io.Closer // the pipe to the reaper
 	known   processes
+}
+
+func newLab(name string) *Lab {
+	l := &Lab{Name: name}
+	l.lab = l
+	return l
 }
 
 // record is what a lab leaves for Open.
@@ -51,11 +59,12 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Name: options.Name, Kept: options.Keep, options: options}
+	l := newLab(options.Name)
+	l.Kept, l.options = options.Keep, options
 	if err := l.startReaper(); err != nil {
 		return nil, fmt.Errorf("raise lab %s: %w", l.Name, err)
 	}
-	if err := l.raise(ctx); err != nil {
+	if err := (raising{l}).raise(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("raise lab %s: %w", l.Name, err), l.Down())
 	}
 	return l, nil
@@ -228,11 +237,14 @@ func List() ([]*Lab, error) {
 		holder, lockErr := lockHolder(filepath.Join(dir, lockFile))
 		switch {
 		case err == nil:
-			l := &Lab{Name: found.Name, Dir: dir, VirtType: found.VirtType, Kept: found.Kept}
+			l := newLab(found.Name)
+			l.Dir, l.VirtType, l.Kept = dir, found.VirtType, found.Kept
 			l.layOut(found.Coordinators, found.Hosts)
 			labs = append(labs, l)
 		case lockErr == nil && holder == 0:
-			labs = append(labs, &Lab{Name: filepath.Base(dir), Dir: dir})
+			l := newLab(filepath.Base(dir))
+			l.Dir = dir
+			labs = append(labs, l)
 		}
 	}
 	return labs, nil

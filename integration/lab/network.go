@@ -43,9 +43,12 @@ const (
 	idle = "112"
 )
 
+// network is the switch that a lab's machines are on.
+type network struct{ lab *Lab }
+
 // inLab runs a command in the lab's own namespaces, where the switch is.
-func (l *Lab) inLab(ctx context.Context, argv ...string) error {
-	cmd, err := enter(ctx, l.initPid(), argv...)
+func (n network) inLab(ctx context.Context, argv ...string) error {
+	cmd, err := enter(ctx, n.lab.initPid(), argv...)
 	if err != nil {
 		return err
 	}
@@ -66,42 +69,44 @@ func (m *Machine) RestoreLink(ctx context.Context) error {
 }
 
 // Cut drops everything that from sends to to. Cut both ways for a partition between two machines.
-func (l *Lab) Cut(ctx context.Context, from, to *Machine) error { return l.drop(ctx, "cut", from, to) }
+func (n network) Cut(ctx context.Context, from, to *Machine) error {
+	return n.drop(ctx, "cut", from, to)
+}
 
 // HoldRequests drops what one host's libvirtd asks the other's, and nothing else: memory is copied, agents are heard, and
 // a connection without requests is alive. TCP sends it again, so that it arrives late if Release comes before libvirt gives up,
 // LibvirtPatience after the first request.
-func (l *Lab) HoldRequests(ctx context.Context, from, to *Host) error {
-	return l.drop(ctx, "requests", from.Machine, to.Machine)
+func (n network) HoldRequests(ctx context.Context, from, to *Host) error {
+	return n.drop(ctx, "requests", from.Machine, to.Machine)
 }
 
 // HoldAnswers drops what one host's libvirtd answers to the other's: what it is asked to do is done. Otherwise it is as
 // HoldRequests.
-func (l *Lab) HoldAnswers(ctx context.Context, from, to *Host) error {
-	return l.drop(ctx, "answers", from.Machine, to.Machine)
+func (n network) HoldAnswers(ctx context.Context, from, to *Host) error {
+	return n.drop(ctx, "answers", from.Machine, to.Machine)
 }
 
-func (l *Lab) drop(ctx context.Context, set string, from, to *Machine) error {
-	return l.inLab(ctx, "nft", "add", "element", "bridge", "lab", set, pairs(from, to))
+func (n network) drop(ctx context.Context, set string, from, to *Machine) error {
+	return n.inLab(ctx, "nft", "add", "element", "bridge", "lab", set, pairs(from, to))
 }
 
 // Partition cuts two machines from each other, both ways. Everyone else reaches both.
-func (l *Lab) Partition(ctx context.Context, a, b *Machine) error {
-	return errors.Join(l.Cut(ctx, a, b), l.Cut(ctx, b, a))
+func (n network) Partition(ctx context.Context, a, b *Machine) error {
+	return errors.Join(n.Cut(ctx, a, b), n.Cut(ctx, b, a))
 }
 
 // Heal takes all cuts back, and lets go what is held. Pulled cables and shaped links stay as they are.
-func (l *Lab) Heal(ctx context.Context) error {
-	return errors.Join(l.flush(ctx, "cut"), l.Release(ctx))
+func (n network) Heal(ctx context.Context) error {
+	return errors.Join(n.flush(ctx, "cut"), n.Release(ctx))
 }
 
 // Release lets go what HoldRequests and HoldAnswers hold.
-func (l *Lab) Release(ctx context.Context) error {
-	return errors.Join(l.flush(ctx, "requests"), l.flush(ctx, "answers"))
+func (n network) Release(ctx context.Context) error {
+	return errors.Join(n.flush(ctx, "requests"), n.flush(ctx, "answers"))
 }
 
-func (l *Lab) flush(ctx context.Context, set string) error {
-	return l.inLab(ctx, "nft", "flush", "set", "bridge", "lab", set)
+func (n network) flush(ctx context.Context, set string) error {
+	return n.inLab(ctx, "nft", "flush", "set", "bridge", "lab", set)
 }
 
 // pairs names all ports that the two machines can have.

@@ -9,34 +9,37 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// raising is a lab on its way up.
+type raising struct{ *Lab }
+
 // raise builds the lab from nothing.
-func (l *Lab) raise(ctx context.Context) error {
-	l.layOut(l.options.Coordinators, l.options.Hosts)
+func (r raising) raise(ctx context.Context) error {
+	r.layOut(r.options.Coordinators, r.options.Hosts)
 	authority, err := newAuthority()
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(l.build(authority), l.prepareGuests()); err != nil {
+	if err := errors.Join(r.build(authority), r.prepareGuests()); err != nil {
 		return err
 	}
-	if err := l.boot(ctx); err != nil {
+	if err := r.boot(ctx); err != nil {
 		return err
 	}
-	l.logf("%d hosts and %d coordinators have booted; guests run under %s", len(l.Hosts), len(l.Coordinators), l.VirtType)
-	if len(l.Coordinators) > 0 && !l.options.Bare {
-		if err := l.enrolHosts(ctx); err != nil {
+	r.logf("%d hosts and %d coordinators have booted; guests run under %s", len(r.Hosts), len(r.Coordinators), r.VirtType)
+	if len(r.Coordinators) > 0 && !r.options.Bare {
+		if err := r.enrolHosts(ctx); err != nil {
 			return err
 		}
-		l.logf("%d coordinators and %d nodes are ready", len(l.Coordinators), len(l.Hosts))
+		r.logf("%d coordinators and %d nodes are ready", len(r.Coordinators), len(r.Hosts))
 	}
-	return l.leaveRecord()
+	return r.leaveRecord()
 }
 
 // boot brings the machines and what runs on them up, as much as possible at once.
-func (l *Lab) boot(ctx context.Context) error {
+func (r raising) boot(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return l.raiseCoordinators(ctx) })
-	for _, h := range l.Hosts {
+	all.Go(func() error { return r.raiseCoordinators(ctx) })
+	for _, h := range r.Hosts {
 		all.Go(func() error {
 			if err := h.PowerOn(ctx); err != nil {
 				return err
@@ -49,10 +52,10 @@ func (l *Lab) boot(ctx context.Context) error {
 
 // raiseCoordinators brings up what the hosts do not need to boot: the operator, the answer which virtualisation guests
 // can have, and the cluster without nodes.
-func (l *Lab) raiseCoordinators(ctx context.Context) error {
+func (r raising) raiseCoordinators(ctx context.Context) error {
 	power, powering := errgroup.WithContext(ctx)
-	power.Go(func() error { return l.Operator.PowerOn(powering) })
-	for _, c := range l.Coordinators {
+	power.Go(func() error { return r.Operator.PowerOn(powering) })
+	for _, c := range r.Coordinators {
 		power.Go(func() error { return c.PowerOn(powering) })
 	}
 	if err := power.Wait(); err != nil {
@@ -60,43 +63,43 @@ func (l *Lab) raiseCoordinators(ctx context.Context) error {
 	}
 	rest, ctx := errgroup.WithContext(ctx)
 	rest.Go(func() (err error) {
-		l.VirtType, err = l.probeOnce(ctx)
+		r.VirtType, err = r.probeOnce(ctx)
 		return err
 	})
-	if len(l.Coordinators) > 0 && !l.options.Bare {
-		rest.Go(func() error { return l.foundCluster(ctx) })
+	if len(r.Coordinators) > 0 && !r.options.Bare {
+		rest.Go(func() error { return r.foundCluster(ctx) })
 	}
 	return rest.Wait()
 }
 
 // build makes the directories of all machines.
-func (l *Lab) build(authority *authority) error {
+func (r raising) build(authority *authority) error {
 	for _, dir := range []string{"shared/bin", "shared/serial", "shared/images"} {
-		if err := os.MkdirAll(filepath.Join(l.Dir, dir), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(r.Dir, dir), 0o755); err != nil {
 			return err
 		}
 	}
 	hosts := "127.0.0.1 localhost\n"
-	for _, m := range l.Machines() {
+	for _, m := range r.Machines() {
 		hosts += m.Address + " " + m.Name + "\n"
 	}
-	spec := machineSpec{Binaries: l.options.Binaries, Kind: kindOperator}
-	if err := l.Operator.build(spec, hosts); err != nil {
+	spec := machineSpec{Binaries: r.options.Binaries, Kind: kindOperator}
+	if err := r.Operator.build(spec, hosts); err != nil {
 		return err
 	}
 	spec.Kind = kindCoordinator
-	for _, c := range l.Coordinators {
+	for _, c := range r.Coordinators {
 		if err := c.build(spec, hosts); err != nil {
 			return err
 		}
 	}
-	spec.Kind, spec.LocalPool = kindHost, l.options.LocalPool
-	for i, h := range l.Hosts {
+	spec.Kind, spec.LocalPool = kindHost, r.options.LocalPool
+	for i, h := range r.Hosts {
 		if err := h.build(spec, hosts); err != nil {
 			return err
 		}
-		memory := l.options.HostMemory[i%len(l.options.HostMemory)]
-		if err := h.configure(authority, Shape{Memory: memory, Reserve: l.options.HostReserve}); err != nil {
+		memory := r.options.HostMemory[i%len(r.options.HostMemory)]
+		if err := h.configure(authority, Shape{Memory: memory, Reserve: r.options.HostReserve}); err != nil {
 			return err
 		}
 	}
