@@ -56,17 +56,20 @@ type uneven struct {
 	most, fewest int    // nodes
 }
 
+// dispersal finds moves that spread the VMs of each customer.
+type dispersal struct{ *ground }
+
 // disperse offers moves that spread a customer's VMs more evenly, beginning with the customer whose gap is widest. VMs leave
 // the node that has most of them for the nodes with fewest, which must have at least two fewer. Every such move lowers the
 // sum of the squares, so the moves come to an end. If none was taken, why says the reason; empty: all are spread evenly.
-func (g *ground) disperse(s *Situation, take func(Proposal) bool) (why string) {
-	for _, one := range g.unevens(s) {
-		if g.disperseOne(s, &one, take) {
+func (d dispersal) disperse(s *Situation, take func(Proposal) bool) (why string) {
+	for _, one := range d.unevens(s) {
+		if d.disperseOne(s, &one, take) {
 			return ""
 		}
 		if why == "" {
 			why = fmt.Sprintf("customer %s has %d VMs on %s and %d on %s, and no move would be allowed that spreads them more evenly",
-				g.owner(one.customer), one.counts[one.most], s.name(one.most), one.counts[one.fewest], s.name(one.fewest))
+				d.owner(one.customer), one.counts[one.most], s.name(one.most), one.counts[one.fewest], s.name(one.fewest))
 		}
 	}
 	return why
@@ -76,20 +79,20 @@ func (g *ground) disperse(s *Situation, take func(Proposal) bool) (why string) {
 func (u *uneven) gap() int { return u.counts[u.most] - u.counts[u.fewest] }
 
 // owner is what people call a customer.
-func (g *ground) owner(customer string) string {
-	for i := range g.VMs {
-		if g.VMs[i].Owner != "" && g.holds[i].Owner.Customer == customer {
-			return g.VMs[i].Owner
+func (d dispersal) owner(customer string) string {
+	for i := range d.VMs {
+		if d.VMs[i].Owner != "" && d.holds[i].Owner.Customer == customer {
+			return d.VMs[i].Owner
 		}
 	}
 	return customer
 }
 
 // unevens is the customers with a gap of two or more, the widest first.
-func (g *ground) unevens(s *Situation) []uneven {
+func (d dispersal) unevens(s *Situation) []uneven {
 	var found []uneven
-	for _, customer := range slices.Sorted(maps.Keys(g.accounts)) {
-		counts := g.accounts[customer]
+	for _, customer := range slices.Sorted(maps.Keys(d.accounts)) {
+		counts := d.accounts[customer]
 		most, fewest := -1, -1
 		for node := range counts {
 			if s.free(node) {
@@ -110,7 +113,7 @@ func (g *ground) unevens(s *Situation) []uneven {
 }
 
 // disperseOne offers the moves of one customer's VMs.
-func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool) bool {
+func (d dispersal) disperseOne(s *Situation, one *uneven, take func(Proposal) bool) bool {
 	var nodes []int // the node with fewest first
 	for node := range one.counts {
 		if s.free(node) {
@@ -124,7 +127,7 @@ func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool
 	for _, source := range sources {
 		has := one.counts[source]
 		vms := slices.DeleteFunc(s.leastBusy(source), func(vm int) bool {
-			return g.holds[vm].Owner.Customer != one.customer || g.VMs[vm].Concentrated
+			return d.holds[vm].Owner.Customer != one.customer || d.VMs[vm].Concentrated
 		})
 		for first := 0; len(vms) > 0 && first < len(nodes) && has-one.counts[nodes[first]] >= 2; {
 			next := first + 1
@@ -132,7 +135,7 @@ func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool
 				next++
 			}
 			for _, vm := range vms {
-				proposal := Proposal{VM: vm, Reason: g.byAccount(s, one, source)}
+				proposal := Proposal{VM: vm, Reason: d.byAccount(s, one, source)}
 				for _, target := range nodes[first:next] {
 					if s.takes(target, &s.VMs[vm], highCPU) {
 						proposal.Targets = append(proposal.Targets, target)
@@ -149,43 +152,43 @@ func (g *ground) disperseOne(s *Situation, one *uneven, take func(Proposal) bool
 }
 
 // byAccount describes a move in words.
-func (g *ground) byAccount(s *Situation, one *uneven, source int) func(target int) string {
+func (d dispersal) byAccount(s *Situation, one *uneven, source int) func(target int) string {
 	counts := slices.Clone(one.counts)
 	return func(target int) string {
-		return fmt.Sprintf("disperses customer %s: %s has %d of its VMs, %s has %d", g.owner(one.customer), s.name(source), counts[source],
+		return fmt.Sprintf("disperses customer %s: %s has %d of its VMs, %s has %d", d.owner(one.customer), s.name(source), counts[source],
 			s.name(target), counts[target])
 	}
 }
 
 // part asks the engine which of a proposal's targets the VM goes to. The VM may not stay.
-func (g *ground) part(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
-	request, err := g.ask(p.VM, placement.ForBalance)
+func (d dispersal) part(p Proposal, seed uint64) (request placement.Request, target int, chosen bool) {
+	request, err := d.ask(p.VM, placement.ForBalance)
 	if err != nil {
 		return request, -1, false
 	}
-	request.Leave, request.Among = true, g.keeping(&p)
+	request.Leave, request.Among = true, d.keeping(&p)
 	if len(request.Among) == 0 {
 		return request, -1, false
 	}
-	choice := g.choose(g.engine, p.VM, &request, seed)
+	choice := d.choose(d.engine, p.VM, &request, seed)
 	return request, choice.Node, choice.Node >= 0
 }
 
 // spread finds a move that spreads a customer's VMs more evenly. It returns why there is none; empty: none is needed.
-func (g *ground) spread(s *Situation, found *Found) string {
-	seed := g.Seed()
-	return g.disperse(s, func(p Proposal) bool {
-		request, target, chosen := g.part(p, seed)
-		return chosen && g.accept(found, &p, &request, target, seed, DispersalUnit, func() float64 { return g.unevenness(s) })
+func (d dispersal) spread(s *Situation, found *Found) string {
+	seed := d.Seed()
+	return d.disperse(s, func(p Proposal) bool {
+		request, target, chosen := d.part(p, seed)
+		return chosen && d.accept(found, &p, &request, target, seed, DispersalUnit, func() float64 { return d.unevenness(s) })
 	})
 }
 
 // unevenness is how unevenly the VMs of all customers are spread over the nodes that take part.
-func (g *ground) unevenness(s *Situation) float64 {
+func (d dispersal) unevenness(s *Situation) float64 {
 	sum := 0.0
-	for _, customer := range slices.Sorted(maps.Keys(g.accounts)) {
+	for _, customer := range slices.Sorted(maps.Keys(d.accounts)) {
 		var m moments
-		for node, n := range g.accounts[customer] {
+		for node, n := range d.accounts[customer] {
 			if !s.Out[node] {
 				m.add(float64(n))
 			}

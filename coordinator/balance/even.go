@@ -32,7 +32,7 @@ func Even(fleet *Fleet, most int) model.Plan {
 	balancer, s := g.situation()
 	figure := balancer.Figure
 	if plan.Unit = balancer.Unit; fleet.Balancer.Nothing() {
-		plan.Unit, figure = DispersalUnit, g.unevenness
+		plan.Unit, figure = DispersalUnit, dispersal{g}.unevenness
 	}
 	plan.Before = figure(s)
 	plan.Predicted = plan.Before
@@ -62,7 +62,7 @@ func Even(fleet *Fleet, most int) model.Plan {
 	for {
 		plan.Reason = ""
 		if fleet.DisperseAccounts {
-			plan.Reason = each(g.disperse, g.part)
+			plan.Reason = each(dispersal{g}.disperse, dispersal{g}.part)
 		}
 		dispersed := len(plan.Moves)
 		switch {

@@ -88,7 +88,7 @@ func (g *ground) even(balancer Balancer, s *Situation, found *Found) string {
 	}
 	why := ""
 	if g.DisperseAccounts {
-		why = g.spread(s, found)
+		why = dispersal{g}.spread(s, found)
 	}
 	switch {
 	case found.Kind != "":
