@@ -38,6 +38,9 @@ func setFence(node *model.Node, others []model.Node, message *berthv1.SetNodeReq
 	if node.Fence.Method == model.FenceWatchdog && device.Method != model.FenceWatchdog {
 		node.Watchdog = 0 // it is told to disarm it: from now on its silence proves nothing
 	}
+	if !node.Fence.SameTarget(device) {
+		node.Fencing.Struck, node.Fencing.StruckBoot = "", "" // the other one may have hit the wrong machine
+	}
 	node.Fence = device
 	switch device.Method {
 	case model.FenceNone:

@@ -249,6 +249,9 @@ func (f *facts) Facts(node string, now time.Time) model.NodeFacts {
 	defer f.mu.Unlock()
 	one := f.nodes[node]
 	one.TelemetryAt, one.InventoryAt = now, now
+	if one.Liveness == model.Up && !one.HeardAt.IsZero() {
+		one.HeardAt = now
+	}
 	if f.mirror != nil {
 		one.Domains = nil
 		for _, vm := range f.mirror.Snapshot().VMsOn(node) {

@@ -416,6 +416,77 @@ func TestANodeThatWasNeverHeardComesBackWithItsNextBoot(t *testing.T) {
 	})
 }
 
+// A device with the address of another machine says "off", and that is true, of that machine. The node it was asked about runs on.
+func TestADeviceThatStrikesAnotherMachineIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		silent := vm.Holder
+		struck := "n1"
+		if silent == struck {
+			struck = "n2"
+		}
+		d.off = func() { w.silence(struck) }
+		w.silence(silent)
+		time.Sleep(model.DefaultFenceAfter + d.takes + time.Minute)
+		node := w.host(silent)
+		if node.Fencing.Phase != model.FencingFailed || node.Fencing.Struck != struck || w.guest(vm.ID).Holder != silent {
+			t.Fatalf("%+v; the VM is held by %q", node.Fencing, w.guest(vm.ID).Holder)
+		}
+		d.off = nil
+		time.Sleep(10 * time.Minute) // both are silent by now, and what the device says of either is true
+		held, known := w.FenceHeld(silent)
+		want := "perhaps switched off " + w.host(struck).Name + " in its place"
+		if d.asked() != 1 || !known || !strings.Contains(held.Why, want) || !strings.Contains(held.Next, "berth node set "+node.Name+" --fence") {
+			t.Errorf("asked %d times; held %t: %+v", d.asked(), known, held)
+		}
+		_, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: silent, Caller: "ann"})
+		if refusal := (*lead.Error)(nil); !errors.As(err, &refusal) || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, want) {
+			t.Errorf("by hand: %v", err)
+		}
+		// The other one was booted, by its device or by hand: that clears nothing.
+		w.speak(struck, "b2")
+		time.Sleep(time.Minute)
+		if w.guest(vm.ID).Holder != silent || d.asked() != 1 {
+			t.Errorf("after the boot: held by %q, asked %d times", w.guest(vm.ID).Holder, d.asked())
+		}
+		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: silent, ConfirmedOff: true, Caller: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if after := w.guest(vm.ID); after.Holder == silent || after.Holder == "" {
+			t.Errorf("after somebody's word: %+v", after)
+		}
+	})
+}
+
+// A node that only fell silent for a while when another one's device was asked was not struck: the device is asked again.
+func TestANodeThatAnswersAgainWasNotStruck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		silent := vm.Holder
+		other := "n1"
+		if silent == other {
+			other = "n2"
+		}
+		d.off = func() { w.silence(other) }
+		w.silence(silent)
+		time.Sleep(model.DefaultFenceAfter + d.takes + 30*time.Second)
+		if struck := w.host(silent).Fencing.Struck; struck != other {
+			t.Fatalf("struck %q", struck)
+		}
+		d.off = nil
+		w.speak(other, "b1")
+		time.Sleep(time.Minute)
+		if after := w.guest(vm.ID); !w.isFenced(silent) || after.Holder == silent || d.asked() != 2 {
+			t.Errorf("asked %d times: %+v, the VM %+v", d.asked(), w.host(silent).Fencing, after)
+		}
+	})
+}
+
 // A leader that stood still after it had written down that a device is asked does not ask it then: the next one may be at it.
 func TestADeviceIsNotAskedLate(t *testing.T) {
 	at := time.Now()
@@ -559,7 +630,9 @@ func TestANodeThatIsUpIsSwitchedOffByForce(t *testing.T) {
 		w, d := fencedWorld(t)
 		defer w.lose()
 		vm := w.available("web1")
-		d.off = func() { w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.HeardAt = time.Now() }) } // its session is open still
+		d.off = func() { // its session is open still
+			w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Liveness, f.HeardAt = model.Suspect, time.Now() })
+		}
 		if _, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: vm.Holder, Force: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ type Silence struct {
 	HA       []string      // names of the VMs that it holds and that are to be highly available, ascending
 	Waiting  int           // live operations of such VMs that it works on
 
+	Struck string        // name of a node that its device has perhaps switched off in its place
 	Asking bool          // its device is being asked, by this leader
 	Left   time.Duration // that the call of an earlier leader may still take
 	Rest   time.Duration // until its device is asked again, after it has given no proof
@@ -91,7 +92,7 @@ func massSilence(nodes []Silence) string {
 
 func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
 	name := s.Node.Name
-	byHand := fmt.Sprintf("if the machine is off, say so with 'berth node fence %s --confirmed-off'", name)
+	byHand := SeenOff(name)
 	held := func(next, format string, args ...any) FenceVerdict {
 		return FenceVerdict{Act: FenceHeld, Why: fmt.Sprintf(format, args...), Next: next}
 	}
@@ -109,6 +110,8 @@ func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
 		return held(byHand+declare, "nothing can prove that it is off")
 	case method == model.FenceManual:
 		return held(byHand, "only somebody's word proves that it is off")
+	case method == model.FenceCommand && s.Struck != "":
+		return held(RightDevice(name)+"; "+byHand, "%s", WrongMachine(s.Struck))
 	case mass != "":
 		return held("look at the network between coordinators and nodes first; "+byHand, "%s", mass)
 	case leading < FenceGrace:
@@ -129,6 +132,22 @@ func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
 		return wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
 	}
 	return FenceVerdict{Act: FenceAsk, Why: waiting(s.HA, s.Waiting)}
+}
+
+// WrongMachine says why a device is not asked again.
+func WrongMachine(struck string) string {
+	return "its fence device has perhaps switched off " + struck + " in its place, which fell silent at that moment"
+}
+
+// RightDevice says how a wrong address is found and mended.
+func RightDevice(node string) string {
+	return "compare the addresses of both fence devices with the machines, and set the right one with 'berth node set " + node +
+		" --fence command'"
+}
+
+// SeenOff says how a person's word is given.
+func SeenOff(node string) string {
+	return fmt.Sprintf("if the machine is off, say so with 'berth node fence %s --confirmed-off'", node)
 }
 
 // waiting says what waits for the proof that a node is off.

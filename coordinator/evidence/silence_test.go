@@ -68,6 +68,9 @@ func TestWhatHoldsAFencingBack(t *testing.T) {
 		"its device gave no proof": {
 			change: func(s *Silence) { s.Rest, s.Node.Fencing.Message = 20*time.Second, "no route" }, act: FenceWait, says: "no route",
 		},
+		"its device has perhaps struck another machine": {
+			change: func(s *Silence) { s.Struck = "node7" }, act: FenceHeld, says: "perhaps switched off node7 in its place",
+		},
 		"its watchdog was not armed": {
 			change: func(s *Silence) { s.Node.Fence = model.FenceDevice{Method: model.FenceWatchdog} }, act: FenceHeld, says: "not armed",
 		},

@@ -179,6 +179,11 @@ type Fencing struct {
 	Message string       `json:"message,omitempty"`
 	AskedAt time.Time    `json:"asked_at,omitzero"`
 	EndedAt time.Time    `json:"ended_at,omitzero"`
+
+	// Struck is the ID of a node that fell silent when this one's device said that it is off, and the boot that it had then:
+	// perhaps it was switched off in its place. Since feature level 3.
+	Struck     string `json:"struck,omitempty"`
+	StruckBoot string `json:"struck_boot,omitempty"`
 }
 
 // Fenced tells whether the node is proven to be off, and has not come back since.

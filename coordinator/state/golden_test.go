@@ -192,7 +192,7 @@ func goldenCommands() []Command {
 	}
 	full.Fencing = model.Fencing{
 		ID: "f1", Phase: model.FencingFailed, Method: model.FenceCommand, Boot: "boot-1", Attempt: 2, Caller: "berth",
-		Message: "no answer", AskedAt: noon, EndedAt: noon,
+		Message: "no answer", AskedAt: noon, EndedAt: noon, Struck: "n2", StruckBoot: "boot-7",
 	}
 	full.Boot, full.Watchdog = "boot-1", time.Minute
 	resource := func(id string, kind model.Kind, links map[string]string) model.Resource {

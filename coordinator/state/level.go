@@ -16,7 +16,7 @@ import (
 //
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
-//   - 3: the kind of a VM's condition, and what it is about.
+//   - 3: the kind of a VM's condition, and what it is about; which node a fence device has perhaps switched off by mistake.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -28,12 +28,20 @@ const releaseLevel = 3
 // ConditionLevel is the feature level from which the record of a VM has the kind of its condition.
 const ConditionLevel = 3
 
+// StruckLevel is the feature level from which the record of a node has which other one its device has perhaps switched off.
+const StruckLevel = 3
+
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
 	level := c.Level
 	for i := range c.VMs {
 		if condition := &c.VMs[i].Condition; condition.Kind != model.NoCondition || condition.About != "" {
 			level = max(level, ConditionLevel)
+		}
+	}
+	for i := range c.Nodes {
+		if c.Nodes[i].Fencing.Struck != "" {
+			level = max(level, StruckLevel)
 		}
 	}
 	fields, _ := c.neededByRecords()
@@ -68,6 +76,10 @@ func (c *Command) For(level uint32) (*Command, error) {
 		return c, c.allowed(level)
 	}
 	older := *c
+	older.Nodes = slices.Clone(c.Nodes)
+	for i := range older.Nodes {
+		older.Nodes[i].Fencing.Struck, older.Nodes[i].Fencing.StruckBoot = "", ""
+	}
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition = older.VMs[i].Condition.TextOnly()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"berth/coordinator/model"
 	"berth/coordinator/schema"
 )
 
@@ -125,6 +126,16 @@ func TestADeclaredFieldWaitsForItsFeatureLevel(t *testing.T) {
 		if readable, err := command.For(3); err != nil || readable.needed() != 3 {
 			t.Errorf("at its level: %v", err)
 		}
+	}
+	// What a member can do without is left out: the node is held by its failed fencing all the same.
+	doubted := node("n1", "alpha")
+	doubted.Fencing = model.Fencing{ID: "f1", Phase: model.FencingFailed, Struck: "n2", StruckBoot: "b1"}
+	command := putNode(0, doubted)
+	if readable, err := command.For(2); err != nil || readable.Nodes[0].Fencing.Struck != "" || readable.needed() != 0 {
+		t.Errorf("for level 2: %v, %+v", err, readable)
+	}
+	if command.needed() != 3 || command.Nodes[0].Fencing.Struck != "n2" {
+		t.Errorf("it needs level %d, and has become %+v", command.needed(), command.Nodes)
 	}
 	plain := putVM(0, vm("v1", "web", 1))
 	if readable, err := plain.For(1); err != nil || readable.needed() != 0 {

@@ -35,6 +35,7 @@ const (
 	ProofOutlivesBoot  Bug = "the answer of a device is believed when the node has booted anew"
 	ManySilent         Bug = "a node is fenced though many are silent"
 	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
+	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
@@ -48,7 +49,7 @@ var Bugs = []Bug{
 // FenceBugs are those of fencing and restarting.
 var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
-	ReturnUnnoticed,
+	ReturnUnnoticed, BelievesTheDevice,
 }
 
 // heard lets an answer pass on its way to the driver.

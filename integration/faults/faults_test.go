@@ -72,6 +72,7 @@ func TestSeeds(t *testing.T) {
 	var mu sync.Mutex
 	var events, operations, proven, restarts, failed, doubles, others, stuck uint64
 	var hours float64
+	drawn := map[string]int{}
 	each(first, count, func(seed uint64) bool {
 		result := Run(script.Generate(seed), nil, None)
 		mu.Lock()
@@ -81,6 +82,9 @@ func TestSeeds(t *testing.T) {
 		proven += uint64(result.Proven)
 		restarts += uint64(result.Restarts)
 		hours += result.Lasted.Hours()
+		for fault, n := range result.Drawn {
+			drawn[fault] += n
+		}
 		for _, breach := range result.Breaches {
 			switch breach.Rule {
 			case "I8":
@@ -99,6 +103,7 @@ func TestSeeds(t *testing.T) {
 		}
 		return failed >= 10
 	})
+	checkDrawn(t, count, drawn)
 	met := "met"
 	if failed > 0 {
 		met = "not met"
@@ -106,6 +111,20 @@ func TestSeeds(t *testing.T) {
 	t.Logf("GOAL G2: %d seeds from %d, %.1f M events, %d operations, %d nodes proven off, %d restarts, %.0f virtual hours, %d double runs, "+
 		"%d other broken invariants, %d stuck operations | wanted 0 of %d | %s",
 		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, others, stuck, count, met)
+}
+
+// checkDrawn tells how often each fault of the world around Berth has happened. One that never does in so many seeds proves nothing.
+func checkDrawn(t *testing.T, seeds uint64, drawn map[string]int) {
+	t.Helper()
+	const enough = 400
+	told := "faults drawn:"
+	for _, fault := range script.Faults {
+		told += fmt.Sprintf(" %s=%d", fault, drawn[fault])
+		if drawn[fault] == 0 && seeds >= enough {
+			t.Errorf("%s was never drawn in %d seeds", fault, seeds)
+		}
+	}
+	t.Log(told)
 }
 
 // keep makes a failed seed small and writes it where a person finds it.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,6 +11,7 @@ import (
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/integration/faults/machine"
 )
 
 // How often a leader looks, as control does.
@@ -26,6 +28,7 @@ type keeper struct {
 	*member
 	facts     *inventory.Store
 	heard     map[string]time.Time // by node: when it heard it last
+	silent    map[string]time.Time // by node: when it had heard it last before it did so again after a while
 	fencer    *fencing.Fencer
 	restarter evidence.Restarter
 	follower  evidence.Follower
@@ -52,7 +55,7 @@ func (k *keeper) every(pause time.Duration, do func()) {
 func (k *keeper) watch() {
 	w := k.world
 	k.facts = inventory.New(func() time.Time { return w.Now }, hclog.NewNullLogger())
-	k.heard = map[string]time.Time{}
+	k.heard, k.silent = map[string]time.Time{}, map[string]time.Time{}
 	k.fencer = fencing.NewFencer(w.bug.leadsSince(w.Now), w.newKey)
 	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}
 	k.open, k.asking = 0, map[string]bool{}
@@ -126,8 +129,10 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 			k.endFencing(node, late, false)
 			return
 		}
-		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, func(err error) {
-			k.awake(func() {
+		fencer.Witness(k.moment(k.view()), node.ID)
+		instead := func() *machine.Machine { return k.answering(node.ID) }
+		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, instead, func(err error) {
+			k.hearWitnesses(fencer, node, err, func(node model.Node, err error) {
 				if k.term != term {
 					return
 				}
@@ -140,6 +145,41 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 			})
 		})
 	})
+}
+
+// hearWitnesses waits, as control does, until all that answered when a node's device was asked have answered again.
+func (k *keeper) hearWitnesses(fencer *fencing.Fencer, node model.Node, err error, done func(model.Node, error)) {
+	said := k.world.Now
+	var look func()
+	look = func() {
+		k.awake(func() {
+			if err == nil && k.world.bug != BelievesTheDevice {
+				wait, struck := fencer.Doubt(k.moment(k.view()), &node, said)
+				if wait {
+					k.world.After(500*time.Millisecond, look)
+					return
+				}
+				if struck != "" {
+					err = errStruck
+				}
+			}
+			done(node, err)
+		})
+	}
+	look()
+}
+
+var errStruck = errors.New("another machine fell silent at that moment")
+
+// answering is a machine other than that of a node which this leader hears now; nil: there is none.
+func (k *keeper) answering(node string) *machine.Machine {
+	for _, h := range k.world.hosts {
+		facts := k.facts.Facts(h.ID, k.world.Now)
+		if h.ID != node && h.On && !h.Frozen && facts.Liveness == model.Up {
+			return h.Machine
+		}
+	}
+	return nil
 }
 
 // endFencing commits what came of a fencing.

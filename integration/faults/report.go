@@ -22,7 +22,15 @@ func (k *keeper) welcome(s *session, hello *berthv1.Hello, sequence uint64) {
 	}
 	reports.Keep(k.world.pace())
 	s.reports = reports
-	k.heard[s.life.host.ID] = k.world.Now
+	k.hear(s.life.host.ID)
+}
+
+// hear takes note of when a node is heard.
+func (k *keeper) hear(node string) {
+	if before := k.heard[node]; k.world.Now.Sub(before) > untilLogged {
+		k.silent[node] = before
+	}
+	k.heard[node] = k.world.Now
 }
 
 // hello is the first message of a session.
@@ -84,7 +92,7 @@ func (s *session) send(message *berthv1.SessionRequest) {
 		if m.term != s.term || s.reports == nil || !s.reports.Report(message) {
 			return
 		}
-		m.keeper.heard[l.host.ID] = m.world.Now
+		m.keeper.hear(l.host.ID)
 		if message.GetTelemetry() != nil {
 			s.taken = at
 		}

@@ -43,6 +43,9 @@ func (r *rules) checkNodes(before *state.Snapshot, command *state.Command) {
 	}
 }
 
+// untilLogged is how long it takes at most from a decision to the log.
+const untilLogged = time.Second
+
 // checkCause asks whether a node may be fenced without anybody's word: it is silent for long enough, a VM waits for that, and
 // not too many others are silent, too. What is compared is what has really come to the leader.
 func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
@@ -50,18 +53,20 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 	if m == nil {
 		return
 	}
-	silent := func(id string) time.Duration {
-		heard := m.keeper.heard[id]
+	since := func(heard time.Time) time.Duration {
 		if heard.Before(m.since) {
 			heard = m.since
 		}
 		return r.Now.Sub(heard)
 	}
-	const slack = time.Second // from the decision to the log
-	if is := silent(node.ID); is < model.DefaultFenceAfter-slack {
+	is := since(m.keeper.heard[node.ID])
+	if is < untilLogged { // it has come back since the decision
+		is = since(m.keeper.silent[node.ID])
+	}
+	if is < model.DefaultFenceAfter-untilLogged {
 		r.Broken("cause", node.ID, "is fenced, and is silent for %s only", is)
 	}
-	if leads := r.Now.Sub(m.since); leads < evidence.FenceGrace-slack {
+	if leads := r.Now.Sub(m.since); leads < evidence.FenceGrace-untilLogged {
 		r.Broken("cause", node.ID, "is fenced by a leader that leads for %s", leads)
 	}
 	waits := false
@@ -72,14 +77,18 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 	if !waits {
 		r.Broken("cause", node.ID, "is fenced, and no VM waits for that")
 	}
-	many := 0
+	many, all := 0, 0
 	for _, h := range r.hosts {
-		if silent(h.ID) > model.UnreachableAfter+slack {
+		if record, _ := before.Node(h.ID); record.Fenced() && record.Fencing.Method == model.FenceManual {
+			continue // somebody has seen what is wrong with it
+		}
+		all++
+		if since(m.keeper.heard[h.ID]) > model.UnreachableAfter+untilLogged {
 			many++
 		}
 	}
-	if many > model.MaxSilentNodes || many > 1 && many*100 > len(r.hosts)*model.MaxSilentPercent {
-		r.Broken("cause", node.ID, "is fenced while %d of %d are silent", many, len(r.hosts))
+	if many > model.MaxSilentNodes || many > 1 && many*100 > all*model.MaxSilentPercent {
+		r.Broken("cause", node.ID, "is fenced while %d of %d are silent", many, all)
 	}
 }
 

@@ -42,6 +42,7 @@ func play(script script.Script, trace io.Writer, bug Bug) *World {
 	}
 	w.Play(w.Now)
 	w.result.Breaches, w.result.Events, w.result.Lasted, w.result.Hash = w.Breaches, w.Ran, w.Passed(), w.Sum()
+	w.result.Drawn = w.Drawn()
 	return w
 }
 

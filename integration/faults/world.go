@@ -46,9 +46,10 @@ type Result struct {
 	Events     uint64
 	Lasted     time.Duration // virtual
 	Operations int
-	Proven     int    // nodes that were proven to be off
-	Restarts   int    // of VMs that are to be highly available
-	Hash       uint64 // of the trace
+	Proven     int            // nodes that were proven to be off
+	Restarts   int            // of VMs that are to be highly available
+	Hash       uint64         // of the trace
+	Drawn      map[string]int // how often each of script.Faults has happened
 }
 
 // Failed tells whether an invariant was broken.

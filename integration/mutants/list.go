@@ -13,6 +13,7 @@ var (
 	inView      = suite{pkg: "./coordinator/view"}
 	inPlacement = suite{pkg: "./coordinator/placement"}
 	inBalance   = suite{pkg: "./coordinator/balance"}
+	inAPI       = suite{pkg: "./coordinator/api"}
 	inDaemon    = suite{pkg: "./coordinator/daemon"}
 	inLibvirt   = suite{pkg: "./agent/hypervisor/libvirt"}
 )
@@ -319,6 +320,26 @@ var mutants = []mutant{
 	{
 		name: "proof-outlives-its-boot", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("BootsAnewWhileItIsFenced"),
 		is: "case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), fencing.Boot):", becomes: "case fencing.Boot == \"?\":",
+	},
+	{
+		name: "believe-a-device-at-once", file: "coordinator/control/fencing/witness.go", suite: inControl.only("StrikesAnotherMachine"),
+		is: "return len(silent) > 0, \"\"", becomes: "return false, \"\"",
+	},
+	{
+		name: "ask-a-wrong-device-again", file: "coordinator/control/fencing/witness.go", suite: inControl.only("StrikesAnotherMachine"),
+		is: "return p.NodeName(fencing.Struck)", becomes: "return \"\"",
+	},
+	{
+		name: "a-boot-clears-a-struck-node", file: "coordinator/control/fencing/witness.go", suite: inControl.only("StrikesAnotherMachine"),
+		is: "if answers && facts.Boot == fencing.StruckBoot &&", becomes: "if answers &&",
+	},
+	{
+		name: "two-nodes-with-one-fence-target", file: "coordinator/model/fence.go", suite: inAPI.only("FenceDevices"),
+		is: "d.Program == other.Program && maps.Equal(d.target(), other.target())", becomes: "d.Equal(other)",
+	},
+	{
+		name: "count-those-that-somebody-has-seen-off", file: "coordinator/evidence/silence.go", suite: inEvidence,
+		is: "node.Fenced() && node.Fencing.Method == model.FenceManual", becomes: "false",
 	},
 	{
 		name: "count-on-a-node-that-is-back", file: "coordinator/evidence/proof.go", suite: inControl.only("AProofEndsWithTheNextBoot"),

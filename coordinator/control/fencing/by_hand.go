@@ -89,6 +89,13 @@ func (f *Fencer) Fenceable(p evidence.Moment, request FenceNode) (model.Node, er
 	if err := hasDevice(&node); err != nil {
 		return node, err
 	}
+	if struck := f.Struck(p, &node); struck != "" {
+		return node, &lead.Error{
+			Code: lead.Conflict, Subject: subject,
+			Message:  fmt.Sprintf("node %s is not switched off: %s", node.Name, evidence.WrongMachine(struck)),
+			NextStep: evidence.RightDevice(node.Name) + "; " + evidence.SeenOff(node.Name),
+		}
+	}
 	if facts.Liveness != model.Unreachable && !request.Force {
 		return node, &lead.Error{
 			Code: lead.Conflict, Subject: subject, Message: fmt.Sprintf("node %s is %s%s", node.Name, facts.Liveness, atStake(p.VMsOn(node.ID))),

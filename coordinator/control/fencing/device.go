@@ -2,6 +2,9 @@ package fencing
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"berth/coordinator/model"
 	"berth/coordinator/state"
@@ -40,12 +43,19 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 	c.work.Go(func() {
 		defer end()
 		late := ""
-		c.with(func(f *Fencer) { late = f.TooLate(&node, c.Now()) })
+		moment := c.Moment(c.Store.Snapshot())
+		c.with(func(f *Fencer) {
+			f.Witness(moment, node.ID)
+			late = f.TooLate(&node, c.Now())
+		})
 		if late != "" {
 			c.endFencing(leading, node, late, false)
 			return
 		}
 		err := c.devices.Off(leading, node.Fence)
+		if err == nil {
+			err = c.hearWitnesses(leading, &node)
+		}
 		if leading.Err() != nil {
 			return // the next leader lets it come to its end, and asks again
 		}
@@ -57,6 +67,35 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 		}
 	})
 	return nil
+}
+
+// witnessEvery is between two looks at whether all have answered again.
+const witnessEvery = 500 * time.Millisecond
+
+// errStruck says that the word of a device does not count.
+var errStruck = errors.New("perhaps it has switched that machine off in its place")
+
+// hearWitnesses waits until all that answered when a node's device was asked have answered again. With an error, the device's word
+// does not count.
+func (c *Fencing) hearWitnesses(ctx context.Context, node *model.Node) error {
+	said := c.Now()
+	for {
+		moment := c.Moment(c.Store.Snapshot())
+		var wait bool
+		var struck string
+		c.with(func(f *Fencer) { wait, struck = f.Doubt(moment, node, said) })
+		switch {
+		case struck != "":
+			return fmt.Errorf("%s says that it is off, and %s fell silent at that moment: %w", node.Fence.Program, struck, errStruck)
+		case !wait:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(witnessEvery):
+		}
+	}
 }
 
 // endFencing commits what came of a fencing, unless the record tells of another one by now.

@@ -17,6 +17,7 @@ import (
 // lets what may be at work come to its end. A Fencer never waits, sends or reads a clock, and is not safe for concurrent use.
 type Fencer struct {
 	evidence.Proofs
+	witnesses
 
 	newID  func() string
 	since  time.Time                        // when the leadership began
@@ -30,7 +31,7 @@ type Fencer struct {
 func NewFencer(at time.Time, newID func() string) *Fencer {
 	return &Fencer{
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
-		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{},
+		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{},
 	}
 }
 
@@ -79,6 +80,12 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 	return nodes
 }
 
+// Struck is the name of the node that the device of another one has perhaps switched off in its place; empty: none is, or it was
+// heard since and has not booted.
+func (f *Fencer) Struck(p evidence.Moment, node *model.Node) string {
+	return struckBy(p, node, f.since)
+}
+
 // silence is a node as fencing looks at it, without what waits for it and for how long that may wait.
 func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFacts) evidence.Silence {
 	latest := func(of time.Time) time.Duration {
@@ -90,6 +97,7 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 	one := evidence.Silence{
 		Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt),
 		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
+		Struck: f.Struck(p, &node),
 	}
 	if node.Fencing.Phase == model.FencingAsked && !one.Asking {
 		one.Left = fenceCall(node.Fence) - p.At.Sub(f.since)
@@ -178,7 +186,10 @@ func (f *Fencer) Answered(node *model.Node, proven bool, at time.Time) {
 }
 
 // Free tells that no call of a node's device is under way any more, and that what came of it is committed.
-func (f *Fencer) Free(node string) { delete(f.asking, node) }
+func (f *Fencer) Free(node string) {
+	delete(f.asking, node)
+	delete(f.witnesses, node)
+}
 
 // ByWatchdog is a node's record when its watchdog has proven it to be off.
 func (f *Fencer) ByWatchdog(node model.Node, at time.Time) model.Node {

@@ -29,8 +29,9 @@ func FenceDevice(method model.FenceMethod) model.FenceDevice {
 }
 
 // SwitchOff has the machine's device switch it off, and then asks whether it is off. The answer is true, or there is none. A call
-// goes on when the coordinator that has made it is gone. Committed is when it was written down that the device is asked.
-func (h *Machine) SwitchOff(committed time.Time, answer func(error)) {
+// goes on when the coordinator that has made it is gone. Committed is when it was written down that the device is asked. Instead
+// is the machine that a device with a wrong address strikes, if one does and that machine is heard at that time.
+func (h *Machine) SwitchOff(committed time.Time, instead func() *Machine, answer func(error)) {
 	h.Note("device is asked", h.ID, "", "")
 	if h.asked++; h.asked > 1 {
 		h.Broken("fence", h.ID, "its device is asked while an earlier call is under way")
@@ -61,12 +62,20 @@ func (h *Machine) SwitchOff(committed time.Time, answer func(error)) {
 		return
 	}
 	h.After(first, func() {
-		h.fenced()
+		struck := h
+		if h.Chance(h.Mix.FenceStrikesOther) {
+			if struck = instead(); struck == nil {
+				end(0, errDevice)
+				return
+			}
+			h.Draw(script.WrongMachine)
+		}
+		struck.fenced()
 		second := takes()
 		seen := h.Between(0, second/4) // the way back of the answer is the longer one: what it says may be over by then
 		h.After(seen, func() {
 			switch {
-			case h.On:
+			case struck.On:
 				end(second-seen, errDeviceOn)
 			case h.Chance(h.Mix.FenceAnswersLost):
 				end(script.FenceTimeout-seen, ErrDeviceOut)
@@ -85,5 +94,5 @@ func (h *Machine) fenced() {
 	if h.Chance(500) {
 		back = h.Between(10*time.Millisecond, 10*time.Second)
 	}
-	h.Later(back, h.PowerOn)
+	h.After(back, h.PowerOn) // also when all faults have ended: a call may still be under way then
 }

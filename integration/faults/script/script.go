@@ -30,6 +30,14 @@ type Script struct {
 // FenceTimeout is that of one call of a fence device; a fencing makes two.
 const FenceTimeout = 10 * time.Second
 
+// Faults of the world around Berth. Each has to be drawn now and then: one that never happens proves nothing.
+const (
+	WrongMachine = "wrong-machine" // a fence device switches off another machine, and says that it has done what it was told
+)
+
+// Faults are all of them.
+var Faults = []string{WrongMachine}
+
 // Mix says how often things go wrong by themselves, in so many of a thousand cases where nothing else is said.
 type Mix struct {
 	Wild         bool          `json:"wild,omitempty"` // messages are late, lost, double and out of order
@@ -53,6 +61,8 @@ type Mix struct {
 	FenceFails       int           `json:"fence_fails,omitempty"`
 	FenceHangs       int           `json:"fence_hangs,omitempty"`
 	FenceAnswersLost int           `json:"fence_answers_lost,omitempty"`
+
+	FenceStrikesOther int `json:"fence_strikes_other,omitempty"` // its address is that of another machine, which answers
 }
 
 // Quiet is the mix of a site where nothing goes wrong.
@@ -232,6 +242,7 @@ func (s *Script) fence(r *rand.Rand) {
 	s.HA = 1 + r.IntN(s.VMs)
 	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, FenceTimeout, FenceTimeout)
 	s.Mix.FenceFails, s.Mix.FenceHangs, s.Mix.FenceAnswersLost = pick(0, 0, 200), pick(0, 0, 200), pick(0, 0, 200)
+	s.Mix.FenceStrikesOther = pick(0, 0, 0, 0, 300)
 }
 
 func pickOf(r *rand.Rand, some ...time.Duration) time.Duration { return some[r.IntN(len(some))] }

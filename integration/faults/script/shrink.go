@@ -36,6 +36,7 @@ func Shrink(script Script, runs int, fails func(Script) bool) Script {
 			return []*int{
 				&m.Lost, &m.Doubled, &m.CallFails, &m.AnswersLost, &m.LateCalls, &m.StartFails, &m.PrepareFails, &m.PersistFails,
 				&m.ConfirmFails, &m.ReplyLost, &m.JournalFails, &m.FenceFails, &m.FenceHangs, &m.FenceAnswersLost,
+				&m.FenceStrikesOther,
 			}
 		}
 		for i, rate := range rates(&script.Mix) {

@@ -19,12 +19,22 @@ type Stage struct {
 	hash   hash.Hash64 // of the trace
 	trace  io.Writer   // nil: nobody reads it
 	healed bool
+	drawn  map[string]int
 }
 
 // New is the stage of a script's run. What happens is written to trace if that is not nil.
 func New(script script.Script, trace io.Writer) *Stage {
-	return &Stage{Clock: newClock(script.Seed), Mix: script.Mix, hash: fnv.New64a(), trace: trace}
+	return &Stage{Clock: newClock(script.Seed), Mix: script.Mix, hash: fnv.New64a(), trace: trace, drawn: map[string]int{}}
 }
+
+// Draw takes note that a fault of script.Faults has happened.
+func (s *Stage) Draw(fault string) {
+	s.drawn[fault]++
+	s.Note("drawn", fault, "", "")
+}
+
+// Drawn is how often each fault has happened.
+func (s *Stage) Drawn() map[string]int { return s.drawn }
 
 // Breach is a broken invariant.
 type Breach struct {
