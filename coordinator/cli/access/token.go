@@ -61,12 +61,7 @@ join' for a further coordinator, 'berth login' for a person. The token works onc
 }
 
 func tokenCreate(a *term.App, cmd *cobra.Command, request *berthv1.CreateTokenRequest) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.CreateToken, request) // a lost token dies by itself
+	answer, err := term.AskOnce(a, cmd, term.Client.CreateToken, request) // a lost token dies by itself
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,7 @@ func listCommand(a *term.App) *cobra.Command {
 		Use: "list", Short: "List coordinators", Args: term.Arguments(0),
 		Example: `  berth coordinator list -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.ListMembers, &berthv1.ListMembersRequest{})
+			answer, err := term.AskOnce(a, cmd, term.Client.ListMembers, &berthv1.ListMembersRequest{})
 			if err != nil {
 				return err
 			}
@@ -52,12 +47,7 @@ refused when those that remain and can be reached would be no majority; --force 
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Remove coordinator/%s for good?", args[0])); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.RemoveMember,
+			answer, err := term.AskOnce(a, cmd, term.Client.RemoveMember,
 				&berthv1.RemoveMemberRequest{Member: args[0], Force: force})
 			if err != nil {
 				return err

@@ -31,12 +31,7 @@ func listCommand(a *term.App) *cobra.Command {
 			if err := term.CheckLimit(cmd, limit); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListDecisions,
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListDecisions,
 				&berthv1.ListDecisionsRequest{Vm: vm}, limit)
 			if err != nil {
 				return err
@@ -103,12 +98,7 @@ ID may be shortened as long as it is unique; 'last' is the newest one.`,
   berth decision show last --ranks
   berth decision show last --full -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GetDecision, &berthv1.GetDecisionRequest{Id: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.GetDecision, &berthv1.GetDecisionRequest{Id: args[0]})
 			if err != nil {
 				return err
 			}

@@ -23,12 +23,7 @@ ID may be shortened as long as it is unique; 'last' is the newest one.`,
 		Example: `  berth decision replay last
   berth decision replay 3nqk7`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.ReplayDecision, &berthv1.ReplayDecisionRequest{Id: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.ReplayDecision, &berthv1.ReplayDecisionRequest{Id: args[0]})
 			if err != nil {
 				return err
 			}

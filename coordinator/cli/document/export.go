@@ -49,12 +49,7 @@ surprising decision is a file. Names, sizes and keys stand in it; no secrets.`,
 }
 
 func export(a *term.App, cmd *cobra.Command, request *berthv1.ExportEstateRequest, to string) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.ExportEstate, request)
+	answer, err := term.AskOnce(a, cmd, term.Client.ExportEstate, request)
 	if err != nil {
 		return err
 	}

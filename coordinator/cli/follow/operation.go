@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -68,6 +69,25 @@ func Await(a *term.App, cmd *cobra.Command, s *term.Session, op *berthv1.Operati
 			fmt.Sprintf("see 'berth operation show %s' for each step", last.GetId()),
 			"%s failed: %s", OperationPhrase(last), cmp.Or(last.GetMessage(), "no reason is recorded"))
 	}
+}
+
+// Through prints what came of a request that has begun an operation on a VM. If that is wanted it waits for the operation, which is
+// one of the answer's, and says in the words of done what it has done.
+func Through(
+	a *term.App, cmd *cobra.Command, s *term.Session, answer proto.Message, op **berthv1.Operation, wait WaitFlags,
+	done func(*berthv1.Operation) string,
+) error {
+	said := fmt.Sprintf("vm/%s: %s (operation %s)", (*op).GetVm(), Beginning(*op), (*op).GetId())
+	if wait.Wait {
+		last, err := Await(a, cmd, s, *op, wait.Timeout)
+		if err != nil {
+			return err
+		}
+		*op, said = last, done(last)
+	}
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"vm/" + (*op).GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+	})
 }
 
 // AwaitEnd follows an operation to its end, however it ends. The error says that it goes on, if it does.

@@ -64,12 +64,7 @@ cluster, customer and keys; without, those of no VDC. -o wide has a line for eac
 }
 
 func capacity(a *term.App, cmd *cobra.Command, request *berthv1.CapacityRequest) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.Capacity, request)
+	answer, err := term.AskOnce(a, cmd, term.Client.Capacity, request)
 	if err != nil {
 		return err
 	}

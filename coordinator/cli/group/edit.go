@@ -143,12 +143,7 @@ sound, or cannot hold on the nodes that there are, is warned of.`,
 }
 
 func create(a *term.App, cmd *cobra.Command, request *berthv1.CreateGroupRequest) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.CreateGroup, request)
+	answer, err := term.AskOnce(a, cmd, term.Client.CreateGroup, request)
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,8 @@ since when they do not.`,
 		Example: `  berth group list
   berth group list --broken --cluster prod`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(
-				cmd.Context(), s, term.Client.ListGroups, &berthv1.ListGroupsRequest{Cluster: of, BrokenOnly: broken}, term.Everything,
-			)
+			request := &berthv1.ListGroupsRequest{Cluster: of, BrokenOnly: broken}
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListGroups, request, term.Everything)
 			if err != nil {
 				return err
 			}
@@ -78,12 +72,7 @@ was not repaired, and what contradicts it.`,
 		Example: `  berth group show web
   berth group show web -o yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GetGroup, &berthv1.GetGroupRequest{Group: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.GetGroup, &berthv1.GetGroupRequest{Group: args[0]})
 			if err != nil {
 				return err
 			}
@@ -108,12 +97,7 @@ func deleteCommand(a *term.App) *cobra.Command {
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Forget group/%s and its rules? Its VMs stay where they are.", args[0])); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.DeleteGroup,
+			answer, err := term.AskOnce(a, cmd, term.Client.DeleteGroup,
 				&berthv1.DeleteGroupRequest{Group: args[0], RequestId: term.RequestID()})
 			if err != nil {
 				return err
@@ -141,12 +125,7 @@ cannot hold.`,
 		Example: `  berth group check
   berth group check --cluster prod -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.CheckGroups, &berthv1.CheckGroupsRequest{Cluster: of})
+			answer, err := term.AskOnce(a, cmd, term.Client.CheckGroups, &berthv1.CheckGroupsRequest{Cluster: of})
 			if err != nil {
 				return err
 			}

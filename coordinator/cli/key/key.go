@@ -152,12 +152,7 @@ needed only where two classes have a key of that name.`,
 			if class != "" && !slices.Contains(keyform.Classes, class) {
 				return term.Usagef(cmd, "--class %s: use %s", class, strings.Join(keyform.Classes, ", "))
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.UnsetKey, &berthv1.UnsetKeyRequest{
+			answer, err := term.AskOnce(a, cmd, term.Client.UnsetKey, &berthv1.UnsetKeyRequest{
 				Kind: kind, Name: name, Class: class, Key: args[1], RequestId: term.RequestID(),
 			})
 			if err != nil {
@@ -188,12 +183,7 @@ the keys that its cluster declares, each with the node's value.`,
 			if err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.ListKeys, &berthv1.ListKeysRequest{Kind: kind, Name: name})
+			answer, err := term.AskOnce(a, cmd, term.Client.ListKeys, &berthv1.ListKeysRequest{Kind: kind, Name: name})
 			if err != nil {
 				return err
 			}

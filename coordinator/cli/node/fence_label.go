@@ -19,12 +19,7 @@ const atOnce = 8
 
 // fenceLabel proves all nodes of a label to be off: what somebody asks for after a rack has lost its power.
 func fenceLabel(a *term.App, cmd *cobra.Command, label string, confirmed, yes bool) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	all, err := term.AskAll(cmd.Context(), s, term.Client.ListNodes, &berthv1.ListNodesRequest{}, term.Everything)
+	all, err := term.AskAllOnce(a, cmd, term.Client.ListNodes, &berthv1.ListNodesRequest{}, term.Everything)
 	if err != nil {
 		return err
 	}

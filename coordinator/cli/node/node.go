@@ -28,12 +28,7 @@ promised. MEM-FREE is what is physically free. AGE is that of the node's last te
 		Example: `  berth node list
   berth node list -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListNodes, &berthv1.ListNodesRequest{}, term.Everything)
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListNodes, &berthv1.ListNodesRequest{}, term.Everything)
 			if err != nil {
 				return err
 			}
@@ -124,12 +119,7 @@ drain' moves them away as well.`,
 			case !on && reason != "":
 				return term.Usagef(cmd, "--reason is for maintenance on")
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.SetNodeMaintenance, &berthv1.SetNodeMaintenanceRequest{
+			answer, err := term.AskOnce(a, cmd, term.Client.SetNodeMaintenance, &berthv1.SetNodeMaintenanceRequest{
 				Node: args[0], On: on, Reason: reason, RequestId: term.RequestID(),
 			})
 			if err != nil {
@@ -171,12 +161,7 @@ func removeCommand(a *term.App) *cobra.Command {
 new token the host can join again, as a new node.`,
 		Example: `  berth node remove node3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.RemoveNode,
+			answer, err := term.AskOnce(a, cmd, term.Client.RemoveNode,
 				&berthv1.RemoveNodeRequest{Node: args[0], RequestId: term.RequestID()})
 			if err != nil {
 				return err

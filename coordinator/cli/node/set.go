@@ -176,12 +176,7 @@ func checkSettings(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
 }
 
 func set(a *term.App, cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.SetNode, request)
+	answer, err := term.AskOnce(a, cmd, term.Client.SetNode, request)
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,7 @@ identities and pressure.`,
 		Example: `  berth node show node1
   berth node show node1 -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GetNode, &berthv1.GetNodeRequest{Node: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.GetNode, &berthv1.GetNodeRequest{Node: args[0]})
 			if err != nil {
 				return err
 			}

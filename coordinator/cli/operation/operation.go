@@ -33,12 +33,7 @@ func listCommand(a *term.App) *cobra.Command {
 			if err := term.CheckLimit(cmd, limit); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListOperations,
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListOperations,
 				&berthv1.ListOperationsRequest{RunningOnly: running}, limit)
 			if err != nil {
 				return err
@@ -83,12 +78,7 @@ func showCommand(a *term.App) *cobra.Command {
 		Use: "show ID", Short: "Show an operation and what each step was decided on", Args: term.Arguments(1, "ID"),
 		Example: `  berth operation show 3nqk7d2m0x1ab`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GetOperation, &berthv1.GetOperationRequest{Id: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.GetOperation, &berthv1.GetOperationRequest{Id: args[0]})
 			if err != nil {
 				return err
 			}

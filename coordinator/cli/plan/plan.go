@@ -42,12 +42,7 @@ func listCommand(a *term.App) *cobra.Command {
 			if err := term.CheckLimit(cmd, limit); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListPlans,
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListPlans,
 				&berthv1.ListPlansRequest{Cluster: of, LiveOnly: live}, limit)
 			if err != nil {
 				return err
@@ -144,12 +139,7 @@ nothing may move, that is said and no plan is made.`,
 			if cmd.Flags().Changed("most") && (most < 1 || most > maxPlanMoves) {
 				return term.Usagef(cmd, "--most %d: want 1 to %d", most, maxPlanMoves)
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.ProposePlan,
+			answer, err := term.AskOnce(a, cmd, term.Client.ProposePlan,
 				&berthv1.ProposePlanRequest{Cluster: of, Most: most, DryRun: dryRun, RequestId: term.RequestID()})
 			if err != nil {
 				return err
@@ -218,12 +208,7 @@ func discardCommand(a *term.App) *cobra.Command {
 		Example: `  berth plan discard last
   berth plan discard 3nqk7d2m0p1ab`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.DiscardPlan,
+			answer, err := term.AskOnce(a, cmd, term.Client.DiscardPlan,
 				&berthv1.DiscardPlanRequest{Id: args[0], RequestId: term.RequestID()})
 			if err != nil {
 				return err

@@ -23,12 +23,7 @@ to be grown in the guest. A disk never becomes smaller.`,
 			if bytes <= 0 {
 				return term.Usagef(cmd, "SIZE %s: want more than nothing", args[1])
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GrowDisk,
+			answer, err := term.AskOnce(a, cmd, term.Client.GrowDisk,
 				&berthv1.GrowDiskRequest{Disk: args[0], SizeBytes: int64(bytes), RequestId: term.RequestID()})
 			if err != nil {
 				return err

@@ -97,12 +97,7 @@ again.`,
 			); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.DropNodeKey,
+			answer, err := term.AskOnce(a, cmd, term.Client.DropNodeKey,
 				&berthv1.DropNodeKeyRequest{Cluster: args[0], Key: args[1], RequestId: term.RequestID()})
 			if err != nil {
 				return err

@@ -154,12 +154,7 @@ func setVerb(form schema.Form) string {
 }
 
 func add(a *term.App, cmd *cobra.Command, form schema.Form, request *berthv1.AddResourceRequest) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.AddResource, request)
+	answer, err := term.AskOnce(a, cmd, term.Client.AddResource, request)
 	if err != nil {
 		return err
 	}
@@ -309,12 +304,7 @@ func deleteCommand(a *term.App, form schema.Form) *cobra.Command {
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Forget %s and its keys?", ref)); err != nil {
 				return err
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.DeleteResource,
+			answer, err := term.AskOnce(a, cmd, term.Client.DeleteResource,
 				&berthv1.DeleteResourceRequest{Kind: string(form.Kind), Name: args[0], RequestId: term.RequestID()})
 			if err != nil {
 				return err

@@ -27,12 +27,7 @@ func listCommand(a *term.App, form schema.Form) *cobra.Command {
 		Example: fmt.Sprintf(`  berth %[1]s list
   berth %[1]s list -o wide`, form.Kind),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListResources,
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListResources,
 				&berthv1.ListResourcesRequest{Kind: string(form.Kind)}, term.Everything)
 			if err != nil {
 				return err
@@ -139,12 +134,7 @@ func showCommand(a *term.App, form schema.Form) *cobra.Command {
 		Example: fmt.Sprintf(`  berth %[1]s show %[2]s
   berth %[1]s show %[2]s -o yaml`, form.Kind, samples[form.Kind]),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GetResource,
+			answer, err := term.AskOnce(a, cmd, term.Client.GetResource,
 				&berthv1.GetResourceRequest{Kind: string(form.Kind), Name: args[0]})
 			if err != nil {
 				return err

@@ -17,12 +17,7 @@ func customerSpreadCommand(a *term.App) *cobra.Command {
 VMs count, and those on their way. Nothing is named, so that a customer can be told.`,
 		Example: `  berth customer spread acme`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.Spread, &berthv1.SpreadRequest{Customer: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.Spread, &berthv1.SpreadRequest{Customer: args[0]})
 			if err != nil {
 				return err
 			}

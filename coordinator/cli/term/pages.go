@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -16,16 +17,35 @@ const (
 	pageLimit    = 500   // of one page, by the API
 )
 
-// AskAll asks for a list page by page, until it has most things or everything. The answer is that of one page with all of
-// them. The question must be one for a page, with a limit and a page token.
-func AskAll[Q, A any, QM interface {
+// pageQuestion asks for a page of a list.
+type pageQuestion[Q any] interface {
 	*Q
 	proto.Message
-}, AM interface {
+}
+
+// page is one answer of several.
+type page[A any] interface {
 	*A
 	proto.Message
 	GetNextPageToken() string
-}](
+}
+
+// AskAllOnce makes a session for one list.
+func AskAllOnce[Q, A any, QM pageQuestion[Q], AM page[A]](
+	a *App, cmd *cobra.Command, method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
+	most int32,
+) (*A, error) {
+	s, err := a.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return AskAll[Q, A, QM, AM](cmd.Context(), s, method, question, most)
+}
+
+// AskAll asks for a list page by page, until it has most things or everything. The answer is that of one page with all of
+// them. The question must be one for a page, with a limit and a page token.
+func AskAll[Q, A any, QM pageQuestion[Q], AM page[A]](
 	ctx context.Context, s *Session,
 	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q, most int32,
 ) (*A, error) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
 
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -53,6 +54,18 @@ func Ask[Q, A any](
 	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
 ) (*A, error) {
 	return AskFor(ctx, s, CallLimit, method, question)
+}
+
+// AskOnce makes a session for one call.
+func AskOnce[Q, A any](
+	a *App, cmd *cobra.Command, method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
+) (*A, error) {
+	s, err := a.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return Ask(cmd.Context(), s, method, question)
 }
 
 // AskFor asks what may take longer than other questions.

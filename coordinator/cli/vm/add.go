@@ -153,12 +153,7 @@ on. Keys have a noun of their own: 'berth key set vm/NAME KEY=VALUE'.`,
 }
 
 func set(a *term.App, cmd *cobra.Command, request *berthv1.ChangeVMRequest) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.ChangeVM, request)
+	answer, err := term.AskOnce(a, cmd, term.Client.ChangeVM, request)
 	if err != nil {
 		return err
 	}

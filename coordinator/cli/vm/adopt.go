@@ -150,17 +150,8 @@ it stops, libvirt forgets it, unless 'virsh dumpxml' and 'virsh define' keep it 
 			if err != nil {
 				return err
 			}
-			op := answer.GetOperation()
-			said := fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
-			if wait.Wait {
-				if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
-					return err
-				}
-				answer.Operation = op
-				said = fmt.Sprintf("vm/%s released; its domain runs on, on %s", op.GetVm(), op.GetSource())
-			}
-			return a.Print(cmd, term.Result{
-				Message: answer, Names: []string{"vm/" + op.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+			return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
+				return fmt.Sprintf("vm/%s released; its domain runs on, on %s", op.GetVm(), op.GetSource())
 			})
 		},
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),

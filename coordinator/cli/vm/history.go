@@ -19,12 +19,7 @@ end says if older moves are no longer kept.`,
 		Example: `  berth vm history web1
   berth vm history web1 -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.VMHistory, &berthv1.VMHistoryRequest{Vm: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.VMHistory, &berthv1.VMHistoryRequest{Vm: args[0]})
 			if err != nil {
 				return err
 			}

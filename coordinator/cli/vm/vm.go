@@ -37,12 +37,7 @@ func listCommand(a *term.App) *cobra.Command {
 		Example: `  berth vm list
   berth vm list --node node1 -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.AskAll(cmd.Context(), s, term.Client.ListVMs, &berthv1.ListVMsRequest{Node: node}, term.Everything)
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListVMs, &berthv1.ListVMsRequest{Node: node}, term.Everything)
 			if err != nil {
 				return err
 			}
@@ -106,12 +101,7 @@ func showCommand(a *term.App) *cobra.Command {
 		Example: `  berth vm show web1
   berth vm show web1 -o yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.GetVM, &berthv1.GetVMRequest{Vm: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.GetVM, &berthv1.GetVMRequest{Vm: args[0]})
 			if err != nil {
 				return err
 			}
@@ -252,17 +242,8 @@ func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait 
 	if err != nil {
 		return err
 	}
-	op := answer.GetOperation()
-	said := fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
-	if wait.Wait {
-		if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
-			return err
-		}
-		answer.Operation = op
-		said = fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
-	}
-	return a.Print(cmd, term.Result{
-		Message: answer, Names: []string{"vm/" + op.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+	return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
+		return fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
 	})
 }
 
@@ -307,19 +288,14 @@ func vmDelete(a *term.App, cmd *cobra.Command, request *berthv1.DeleteVMRequest,
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("vm/%s deleted; its disks stay where they are", request.GetVm())
-	if op := answer.GetOperation(); op != nil {
-		said = fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
-		if wait.Wait {
-			if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
-				return err
-			}
-			answer.Operation = op
-			said = fmt.Sprintf("vm/%s deleted, and its disks removed, after %s", op.GetVm(), follow.Took(op))
-		}
+	if answer.GetOperation() != nil {
+		return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
+			return fmt.Sprintf("vm/%s deleted, and its disks removed, after %s", op.GetVm(), follow.Took(op))
+		})
 	}
 	return a.Print(cmd, term.Result{
-		Message: answer, Names: []string{"vm/" + request.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
+		Message: answer, Names: []string{"vm/" + request.GetVm()},
+		Text: func(p *term.Page, _ bool) { p.Line("vm/%s deleted; its disks stay where they are", request.GetVm()) },
 	})
 }
 

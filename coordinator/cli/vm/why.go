@@ -18,12 +18,7 @@ where a start was refused, the decision that refused it. --full adds every figur
 		Example: `  berth vm why web1
   berth vm why web1 --full`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.WhyVM, &berthv1.WhyVMRequest{Vm: args[0]})
+			answer, err := term.AskOnce(a, cmd, term.Client.WhyVM, &berthv1.WhyVMRequest{Vm: args[0]})
 			if err != nil {
 				return err
 			}
@@ -69,12 +64,7 @@ chosen; and what would have made it this one. Without --decision it is about the
 			if node == "" {
 				return term.Usagef(cmd, "--node is missing: which node it is about")
 			}
-			s, err := a.Connect()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := term.Ask(cmd.Context(), s, term.Client.WhyNot,
+			answer, err := term.AskOnce(a, cmd, term.Client.WhyNot,
 				&berthv1.WhyNotRequest{Vm: args[0], Node: node, DecisionId: decision})
 			if err != nil {
 				return err
