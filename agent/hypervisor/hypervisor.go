@@ -182,6 +182,16 @@ type MigrateOptions struct {
 	SharedDisks bool
 }
 
+// RebootMode says how a guest is made to restart.
+type RebootMode string
+
+// How a guest is made to restart.
+const (
+	RebootAsk   RebootMode = "ask"   // by the agent in the guest if it is there, else by the power button
+	RebootReset RebootMode = "reset" // without asking
+	RebootWatch RebootMode = "watch" // not at all: it was asked before, and its restart is only waited for
+)
+
 // Hypervisor is all that the agent asks of a node's libvirt.
 //
 // Every call returns when its context ends, whatever the hypervisor does: a query that was not answered returns
@@ -211,6 +221,11 @@ type Hypervisor interface {
 	Start(ctx context.Context, xml string) error
 	// Shutdown asks the guest to power off and returns at once.
 	Shutdown(ctx context.Context, uuid string) error
+	// Reboot restarts a running guest in place and returns once the hypervisor has reported that it did. Its error is ErrAmbiguous
+	// when that is not reported before the context ends, or the hypervisor goes away: the guest may have restarted, and one that
+	// was asked may still do so. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch. ErrInvalidState when
+	// it does not run.
+	Reboot(ctx context.Context, uuid string, epoch uint64, how RebootMode) error
 	// Destroy powers the domain off. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
 	Destroy(ctx context.Context, uuid string, epoch uint64) error
 	// Resume lets a paused domain run. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.

@@ -31,6 +31,7 @@ var actions = map[protoreflect.Name]action{
 	"clear":   {do: doClear, afterwards: true},
 	"adopt":   {do: doAdopt},
 	"release": {do: doRelease},
+	"reboot":  {do: doReboot},
 }
 
 // actionOf is what a command orders; the zero value if this release does not know it.

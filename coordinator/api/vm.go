@@ -165,6 +165,37 @@ func (s *vmCalls) StopVM(
 	}), nil
 }
 
+// RebootVM restarts the guest of a running VM where it is.
+func (s *vmCalls) RebootVM(
+	ctx context.Context, request *connect.Request[berthv1.RebootVMRequest],
+) (*connect.Response[berthv1.RebootVMResponse], error) {
+	p, err := s.Verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vm, err := p.NamedVM(request.Msg.GetVm())
+	if err != nil {
+		return nil, err
+	}
+	if holder := p.View().Node(vm.Holder); holder != nil && vm.Operation == "" {
+		if domain := holder.Facts.Domain(vm.ID); domain != nil && domain.State == model.DomainPaused {
+			return nil, refusal.New(
+				rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("let it run first: 'virsh resume %s' on node %s", vm.Name, holder.Node.Name),
+				"VM %q is paused on node %s, and a guest that stands still cannot restart", vm.Name, holder.Node.Name,
+			)
+		}
+	}
+	wanted := lifecycle.ActOnVM{
+		Kind: operation.Reboot, VM: vm.ID, Force: request.Msg.GetForce(), RequestID: request.Msg.GetRequestId(),
+		Caller: gate.CallerOf(ctx).String(),
+	}
+	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.RebootVMResponse{SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op)}), nil
+}
+
 // MigrateVM moves a running VM to the best node, or to the one that the request names.
 func (s *vmCalls) MigrateVM(
 	ctx context.Context, request *connect.Request[berthv1.MigrateVMRequest],

@@ -64,6 +64,7 @@ func TestVMState(t *testing.T) {
 		"running":   {vmObservation{VM: held, Holder: shows(model.DomainRunning, "booted")}, running, ""},
 		"stopping":  {vmObservation{VM: held, Holder: shows(model.DomainRunning, ""), Operation: op(operation.Stop)}, stopping, ""},
 		"migrating": {vmObservation{VM: held, Holder: shows(model.DomainRunning, ""), Operation: op(operation.Migrate)}, migrating, ""},
+		"rebooting": {vmObservation{VM: held, Holder: shows(model.DomainShutoff, ""), Operation: op(operation.Reboot)}, running, ""},
 		"in the hand-over": {
 			vmObservation{VM: held, Holder: shows(model.DomainPausedMigration, ""), Operation: op(operation.Migrate)}, migrating, "",
 		},

@@ -150,6 +150,33 @@ func TestStartVM(t *testing.T) {
 	})
 }
 
+func TestAPausedVMIsNotRebooted(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client, ctx := m.operator(), t.Context()
+	m.addNode("n1", "hv1")
+	m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 3})
+	m.control.act = func(request lifecycle.ActOnVM) (operation.Operation, error) {
+		return operation.Operation{ID: "o1", Kind: request.Kind}, nil
+	}
+	session, err := m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
+	m.cloud.check(err)
+	shows := func(sequence uint64, state berthv1.DomainState) {
+		session.Report(&berthv1.SessionRequest{Sequence: sequence, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+			Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30}, Domains: []*berthv1.Domain{{Uuid: "v1", State: state, Managed: true, Epoch: 3}},
+		}}})
+	}
+	shows(2, berthv1.DomainState_DOMAIN_STATE_PAUSED)
+	_, err = client.RebootVM(ctx, connect.NewRequest(&berthv1.RebootVMRequest{Vm: "web"}))
+	wantRefusal(t, err, rpc.Conflict, "vm/web")
+	if next := rpc.Detail(err).GetNextStep(); next != "let it run first: 'virsh resume web' on node hv1" {
+		t.Errorf("next step %q", next)
+	}
+	shows(3, berthv1.DomainState_DOMAIN_STATE_RUNNING)
+	if _, err := client.RebootVM(ctx, connect.NewRequest(&berthv1.RebootVMRequest{Vm: "web"})); err != nil {
+		t.Errorf("when it runs again: %v", err)
+	}
+}
+
 func TestVMs(t *testing.T) {
 	m := newCloud(t, 1).members[0]
 	client := m.operator()
@@ -197,6 +224,19 @@ func TestVMs(t *testing.T) {
 		}
 		_, err = client.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: "web", GraceSeconds: -1}))
 		wantRefusal(t, err, rpc.Invalid, "vm/web")
+		m.control.act = func(request lifecycle.ActOnVM) (operation.Operation, error) {
+			want := lifecycle.ActOnVM{Kind: operation.Reboot, VM: "v1", Force: true, RequestID: "r", Caller: "operator/alice"}
+			if request != want {
+				t.Errorf("control was asked %+v", request)
+			}
+			return operation.Operation{ID: "o2", Kind: operation.Reboot, SourceName: "hv1"}, nil
+		}
+		reboot, err := client.RebootVM(ctx, connect.NewRequest(&berthv1.RebootVMRequest{Vm: "web", Force: true, RequestId: "r"}))
+		if err != nil || reboot.Msg.GetOperation().GetKind() != "reboot" || reboot.Msg.GetOperation().GetDoing() != "rebooting on hv1" {
+			t.Errorf("reboot: %v, %v", reboot, err)
+		}
+		_, err = client.RebootVM(ctx, connect.NewRequest(&berthv1.RebootVMRequest{Vm: "mail"}))
+		wantRefusal(t, err, rpc.NotFound, "vm/mail")
 		m.control.migrate = func(request lifecycle.MigrateVM) (lifecycle.Migration, error) {
 			if request.VM != "v1" || request.Node != "n1" || request.Bandwidth != units.MiB {
 				t.Errorf("control was asked %+v", request)

@@ -60,6 +60,7 @@ func TestGoldenOutput(t *testing.T) {
 		"operation-resolve":        {"operation", "resolve", "migrate", "--keep", "target", "--no-wait"},
 		"vm-adopt":                 {"vm", "adopt", "db", "web"},
 		"vm-adopt-dry-run":         {"vm", "adopt", "--all", "--dry-run"},
+		"vm-reboot":                {"vm", "reboot", "web1", "--no-wait"},
 		"vm-release":               {"vm", "release", "web1", "--no-wait"},
 		"decision-list":            {"decision", "list"},
 		"decision-list-wide":       {"decision", "list", "-o", "wide"},

@@ -38,7 +38,7 @@ type kind struct {
 }
 
 // kinds are the kinds of operation.
-var kinds = []*kind{&kindStart, &kindStop, &kindMigrate, &kindDelete, &kindAdopt, &kindRelease}
+var kinds = []*kind{&kindStart, &kindStop, &kindMigrate, &kindDelete, &kindAdopt, &kindRelease, &kindReboot}
 
 // kindUnknown is for the record of a kind that this release does not have: its operations give no orders.
 var kindUnknown = kind{

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/schema"
 )
 
@@ -140,5 +141,16 @@ func TestADeclaredFieldWaitsForItsFeatureLevel(t *testing.T) {
 	plain := putVM(0, vm("v1", "web", 1))
 	if readable, err := plain.For(1); err != nil || readable.needed() != 0 {
 		t.Errorf("without it: %v", err)
+	}
+}
+
+func TestAKindOfOperationWaitsForItsFeatureLevel(t *testing.T) {
+	reboot := Command{Operations: []operation.Operation{{ID: "o1", Kind: operation.Reboot, VM: "v1", VMName: "web"}}}
+	const says = "the reboot of VM web takes feature level 3, and they have come to 2"
+	if _, err := reboot.For(2); !errors.Is(err, ErrNotYet) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want %s", err, says)
+	}
+	if readable, err := reboot.For(3); err != nil || readable.needed() != 3 {
+		t.Errorf("a reboot at its level: %v", err)
 	}
 }

@@ -30,6 +30,7 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 		operation.Dispatched: {operation.Judging, operation.Ended},
 		operation.Judging:    {operation.Dispatched, operation.Ended},
 	},
+	operation.Reboot: {operation.Dispatched: {operation.Ended}},
 	operation.Migrate: {
 		operation.Preparing:  {operation.Copying, operation.Clearing, operation.Ended},
 		operation.Copying:    {operation.HandedOver, operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},
@@ -47,10 +48,16 @@ type rules struct {
 	void    map[[2]string]uint64 // by host and VM: the highest epoch that is known not to run there any more
 	excused map[string]bool      // VMs whose guest a fault may have ended
 	unheard map[string]bool      // nodes that were proven to be off when nobody had ever heard them
+
+	reboots   map[string]int  // by VM: the operations that were to restart its guest, less the times that it was asked
+	restarted map[string]bool // VMs whose guest has since the last one of these has begun
 }
 
 func newRules(w *World) *rules {
-	return &rules{World: w, void: map[[2]string]uint64{}, excused: map[string]bool{}, unheard: map[string]bool{}}
+	return &rules{
+		World: w, void: map[[2]string]uint64{}, excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
+		restarted: map[string]bool{},
+	}
 }
 
 // checkStep compares one committed step with what was before and with what is on the hosts.
@@ -62,6 +69,10 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		r.result.Operations++
 		if op.Restart {
 			r.result.Restarts++
+		}
+		if op.Kind == operation.Reboot {
+			r.reboots[op.VM]++
+			r.restarted[op.VM] = false
 		}
 		if other, live := before.LiveOperationOf(op.VM); live {
 			r.Broken("I1", op.ID, "begins while %s works on the VM", other.ID)
@@ -84,6 +95,8 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		}
 	case op.Phase == operation.HandedOver && (!known || was.Phase != op.Phase):
 		r.checkHandOver(op)
+	case op.Kind == operation.Reboot && op.Result == operation.Done && !r.restarted[op.VM]:
+		r.Broken("reboot", op.ID, "is done, and the guest has not restarted since it began")
 	case op.Result == operation.Parked && was.Result != operation.Parked:
 		r.Note("parked", op.ID, "", op.Message)
 	}
@@ -146,6 +159,16 @@ func (r *rules) Ordered(on *machine.Machine, vm string, epoch uint64, kind strin
 		r.Broken("I4", vm, "%s on %s of epoch %d, which is known not to run there since epoch %d was released", kind, on.ID, epoch, void)
 	}
 }
+
+// Asked is asked when an agent has a guest restart: each operation does that once at most.
+func (r *rules) Asked(d *machine.Domain) {
+	if r.reboots[d.UUID]--; r.reboots[d.UUID] < 0 {
+		r.Broken("reboot", d.UUID, "its guest is asked to restart once more than there were operations for it")
+	}
+}
+
+// Restarted is told when a guest has restarted in place.
+func (r *rules) Restarted(d *machine.Domain) { r.restarted[d.UUID] = true }
 
 // Runs is asked when a guest has got to run: it runs nowhere else, and this is the copy that ran last (I8).
 func (r *rules) Runs(d *machine.Domain) {

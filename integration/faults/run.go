@@ -93,6 +93,7 @@ func (w *World) wish(what script.What, h *host, name string, hard bool) bool {
 		script.Start:   func(m *member) { start(m, name, 2*units.GiB) },
 		script.Stop:    func(m *member) { stop(m, name, hard) },
 		script.Migrate: func(m *member) { migrate(m, name) },
+		script.Reboot:  func(m *member) { reboot(m, name, hard) },
 		script.Cancel:  func(m *member) { cancel(m, name) },
 		script.Word: func(m *member) {
 			if w.fencing && !h.On {

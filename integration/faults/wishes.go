@@ -132,6 +132,22 @@ func stop(m *member, name string, force bool) {
 	m.begin(operation.Next{Operation: op, VM: vm}, before)
 }
 
+func reboot(m *member, name string, force bool) {
+	w, snapshot := m.world, m.view()
+	vm, exists := snapshot.VMByName(name)
+	if !exists || vm.Operation != "" || vm.Holder == "" {
+		return
+	}
+	at := m.now()
+	op := operation.Operation{
+		ID: w.newID("reboot"), Kind: operation.Reboot, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
+		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, CreatedAt: at, UpdatedAt: at,
+	}
+	before := vm.Revision
+	vm.Operation = op.ID
+	m.begin(operation.Next{Operation: op, VM: vm}, before)
+}
+
 func migrate(m *member, name string) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
@@ -159,7 +175,7 @@ func cancel(m *member, name string) {
 	snapshot := m.view()
 	vm, _ := snapshot.VMByName(name)
 	op, known := snapshot.Operation(vm.Operation)
-	if !known || !op.Live() || op.Kind == operation.Stop || op.Result == operation.Parked {
+	if !known || !op.Live() || op.Kind.Bound().Why != "" || op.Result == operation.Parked {
 		return
 	}
 	before := op.Revision

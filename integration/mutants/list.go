@@ -88,6 +88,10 @@ var mutants = []mutant{
 		is: "if err := h.watch.toldAll(); err != nil {", becomes: "if err := error(nil); err != nil {",
 	},
 	{
+		name: "ask-a-guest-to-restart-again", file: "agent/jobs/reboot.go", suite: inJobs.only("Reboot"), quick: true,
+		is: "if asked != nil {", becomes: "if asked != nil && asked.GetStep() == 0 {",
+	},
+	{
 		name: "never-end-what-is-out-of-sight", file: "agent/jobs/migration.go", suite: inJobs.only("DoesNotGoThrough"),
 		is: "m.endIfDue(ctx, hypervisor.Job{})", becomes: "",
 	},

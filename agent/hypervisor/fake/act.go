@@ -63,6 +63,60 @@ func (h *domains) Shutdown(ctx context.Context, uuid string) error {
 	})
 }
 
+// Reboot implements hypervisor.Hypervisor.
+func (h *domains) Reboot(ctx context.Context, uuid string, epoch uint64, how hypervisor.RebootMode) error {
+	end, err := h.enter(ctx, "watch")
+	if err != nil {
+		return err
+	}
+	d, err := h.findEpoch(uuid, epoch)
+	if err == nil && d.State == hypervisor.Shutoff {
+		err = fmt.Errorf("%w: it is off", hypervisor.ErrInvalidState)
+	}
+	if err != nil {
+		end()
+		return err
+	}
+	restarted, lost := d.restarted, h.lost
+	end()
+	switch how {
+	case hypervisor.RebootAsk:
+		err = h.change(ctx, "reboot", 0, func() error {
+			if !h.guests[uuid].IgnoresShutdown {
+				time.AfterFunc(powerOffTime, func() {
+					h.wire.mu.Lock()
+					defer h.wire.mu.Unlock()
+					h.restart(d)
+				})
+			}
+			return nil
+		})
+	case hypervisor.RebootReset:
+		err = h.change(ctx, "reset", 0, func() error { h.restart(d); return nil })
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-restarted:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: nothing was heard of a restart", hypervisor.ErrAmbiguous)
+	case <-lost:
+		return fmt.Errorf("%w: the connection broke", hypervisor.ErrAmbiguous)
+	}
+}
+
+// restart is what a guest does that shuts down and is not to be off.
+func (h *domains) restart(d *domain) {
+	if h.all[d.UUID] != d || d.State != hypervisor.Running {
+		return
+	}
+	d.started = time.Now()
+	close(d.restarted)
+	d.restarted = make(chan struct{})
+}
+
 // Destroy implements hypervisor.Hypervisor.
 func (h *domains) Destroy(ctx context.Context, uuid string, epoch uint64) error {
 	return h.change(ctx, "destroy", 0, func() error {

@@ -81,6 +81,8 @@ type domain struct {
 	disks   []hypervisor.Disk
 	started time.Time
 	job     *job
+
+	restarted chan struct{} // closed when the guest restarts
 }
 
 // Host puts a hypervisor on the wire, reachable as fake://NAME/system, with 16 GiB, 8 CPUs and a 1 GiB/s link.
@@ -254,7 +256,7 @@ func read(xml string) (*domain, error) {
 			UUID: info.UUID, Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
 			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation,
 		},
-		xml: xml, started: time.Now(),
+		xml: xml, started: time.Now(), restarted: make(chan struct{}),
 	}, nil
 }
 

@@ -153,6 +153,7 @@ func otherEpoch(t *testing.T, bench Bench) {
 	g.start(t, hv)
 	wantErr(t, "Destroy", hv.Destroy(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
 	wantErr(t, "Resume", hv.Resume(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
+	wantErr(t, "Reboot", hv.Reboot(t.Context(), g.id.UUID, 2, hypervisor.RebootReset), hypervisor.ErrOtherEpoch)
 	wantErr(t, "Suspend", hv.Suspend(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)
 	wantErr(t, "Suspend of one without a mark", hv.Suspend(t.Context(), g.id.UUID, 0), hypervisor.ErrOtherEpoch)
 	wantErr(t, "Unmark", hv.Unmark(t.Context(), g.id.UUID, 2), hypervisor.ErrOtherEpoch)

@@ -55,6 +55,7 @@ func Cases() []Case {
 		{"another epoch is not touched", otherEpoch},
 		{"states that do not fit", wrongState},
 		{"a suspended domain waits", suspend},
+		{"a guest restarts in place", reboot},
 		{"marks come and go", marks},
 		{"what a domain would be started with", describe},
 		{"definitions outlive their domains", definitions},

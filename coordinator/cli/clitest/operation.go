@@ -76,6 +76,8 @@ func CannedOperation(kind string, result berthv1.OperationResult) *berthv1.Opera
 		op.Doing = "starting on node2"
 	case "stop":
 		op.Source, op.Target, op.Doing = "node2", "", "stopping on node2"
+	case "reboot":
+		op.Source, op.Target, op.Doing = "node2", "", "rebooting on node2"
 	case "migrate":
 		op.Source, op.Doing = "node1", "migrating from node1 to node2"
 	case "delete":

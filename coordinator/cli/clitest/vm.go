@@ -23,6 +23,7 @@ type vmFake struct {
 	OnStartVM   func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error)
 	OnStartVMs  func(*berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error)
 	stopVM      func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error)
+	OnRebootVM  func(*berthv1.RebootVMRequest) (*berthv1.RebootVMResponse, error)
 	OnMigrateVM func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error)
 	OnDeleteVM  func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error)
 	OnAdoptVMs  func(*berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error)
@@ -39,6 +40,7 @@ func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceStartVMProcedure, &f.OnStartVM)
 	unary(l, berthv1connect.BerthServiceStartVMsProcedure, &f.OnStartVMs)
 	unary(l, berthv1connect.BerthServiceStopVMProcedure, &f.stopVM)
+	unary(l, berthv1connect.BerthServiceRebootVMProcedure, &f.OnRebootVM)
 	unary(l, berthv1connect.BerthServiceMigrateVMProcedure, &f.OnMigrateVM)
 	unary(l, berthv1connect.BerthServiceDeleteVMProcedure, &f.OnDeleteVM)
 	unary(l, berthv1connect.BerthServiceAdoptVMsProcedure, &f.OnAdoptVMs)
@@ -106,6 +108,9 @@ func cannedVMAnswers() vmFake {
 		OnStartVMs: CannedStarts,
 		stopVM: func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
 			return &berthv1.StopVMResponse{SchemaVersion: "1", Operation: CannedOperation("stop", Running)}, nil
+		},
+		OnRebootVM: func(*berthv1.RebootVMRequest) (*berthv1.RebootVMResponse, error) {
+			return &berthv1.RebootVMResponse{SchemaVersion: "1", Operation: CannedOperation("reboot", Running)}, nil
 		},
 		OnMigrateVM: func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error) {
 			decision := CannedDecision()

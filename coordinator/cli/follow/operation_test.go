@@ -59,6 +59,21 @@ func TestStop(t *testing.T) {
 	}
 }
 
+func TestReboot(t *testing.T) {
+	f := clitest.Steady()
+	f.OnWatchOp = func(_ context.Context, _ *berthv1.WatchOperationRequest, send clitest.Send) error {
+		return send(&berthv1.WatchOperationResponse{Operation: clitest.CannedOperation("reboot", clitest.Done)})
+	}
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("vm", "reboot", "web1", "--force")
+	if said.Out != "vm/web1 restarted on node2 after 2.1s\n" || said.ErrOut != "vm/web1: rebooting on node2 (operation 3nqk7d2m0x1ab)\n" {
+		t.Errorf("got %q and %q", said.Out, said.ErrOut)
+	}
+	if sent := clitest.Asked[berthv1.RebootVMRequest](f); len(sent) != 1 || !sent[0].GetForce() || sent[0].GetRequestId() == "" {
+		t.Errorf("the coordinator was asked %v", sent)
+	}
+}
+
 // A leader that dies during an operation is not the end of it: the watch goes on elsewhere, and says so once.
 func TestWatchGoesOnAfterTheCoordinatorDied(t *testing.T) {
 	first, second := clitest.Steady(), clitest.Steady()

@@ -25,7 +25,7 @@ func Command(a *term.App) *cobra.Command {
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
 'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and
 'berth vm why-not' tell why a VM is where it is.`,
-		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), listCommand(a), showCommand(a),
+		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), rebootCommand(a), listCommand(a), showCommand(a),
 		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), whyCommand(a),
 		whyNotCommand(a), historyCommand(a))
 }
@@ -244,6 +244,52 @@ func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait 
 	}
 	return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
 		return fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
+	})
+}
+
+func rebootCommand(a *term.App) *cobra.Command {
+	var (
+		force bool
+		wait  follow.WaitFlags
+	)
+	cmd := &cobra.Command{
+		Use: "reboot NAME", Short: "Restart the guest of a VM where it runs", Args: term.Arguments(1, "NAME"),
+		Long: `Restart the guest of a VM where it runs: it is asked to, by the agent in the guest if there is one, else by the power
+button, and has three minutes. Its node and its domain stay the same. So a change that waits for a start waits on:
+'berth vm stop' and 'berth vm start' bring that about.`,
+		Example: `  berth vm reboot web1
+  berth vm reboot web1 --force`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return reboot(a, cmd, &berthv1.RebootVMRequest{Vm: args[0], Force: force, RequestId: term.RequestID()}, wait)
+		},
+		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "reset it at once without asking the guest, like the reset button")
+	wait.Flags(cmd)
+	return cmd
+}
+
+func reboot(a *term.App, cmd *cobra.Command, request *berthv1.RebootVMRequest, wait follow.WaitFlags) error {
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.RebootVM, request)
+	if err != nil {
+		return err
+	}
+	op := answer.GetOperation()
+	said := fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
+	if wait.Wait {
+		if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
+			return err
+		}
+		answer.Operation = op
+		said = fmt.Sprintf("vm/%s restarted on %s after %s", op.GetVm(), op.GetSource(), follow.Took(op))
+	}
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"vm/" + op.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
 	})
 }
 

@@ -74,6 +74,8 @@ type Domain struct {
 	version int // of the guest, that it is a whole copy of; -1: of none
 	move    *move
 	ByOwner bool // paused by its owner
+
+	restarts int // of its guest, in place
 }
 
 // IsWhole tells whether the domain has all that its guest is.

@@ -24,6 +24,9 @@ type Witness interface {
 	Ordered(on *Machine, vm string, epoch uint64, kind string)
 	// Ends is called before an agent's shutdown or destroy takes effect.
 	Ends(d *Domain, kind string)
+	// Asked is called when an agent has a guest restart in place, and Restarted when a guest has.
+	Asked(d *Domain)
+	Restarted(d *Domain)
 	// Runs is called when a guest has got to run.
 	Runs(d *Domain)
 	// Excuse tells that a fault has ended the guest.

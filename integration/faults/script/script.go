@@ -89,6 +89,7 @@ const (
 	Start       What = "start"
 	Stop        What = "stop"
 	Migrate     What = "migrate"
+	Reboot      What = "reboot"
 	Cancel      What = "cancel"
 	AgentDies   What = "agent dies"
 	AgentWrites What = "agent dies at its journal" // Hard: after the entry is on the disk
@@ -156,7 +157,7 @@ func Generate(seed uint64) Script {
 		}
 	}
 	wish := func(at time.Duration) {
-		what := []What{Start, Start, Start, Stop, Stop, Migrate, Migrate, Migrate, Migrate, Cancel}[r.IntN(10)]
+		what := []What{Start, Start, Start, Stop, Stop, Migrate, Migrate, Migrate, Migrate, Cancel, Reboot}[r.IntN(11)]
 		s.Happenings = append(s.Happenings, Happening{At: at, What: what, VM: r.IntN(s.VMs), Hard: r.IntN(2) == 0})
 	}
 	for i := range s.VMs {

@@ -1540,6 +1540,7 @@ type Command struct {
 	//	*Command_Clear
 	//	*Command_Adopt
 	//	*Command_Release
+	//	*Command_Reboot
 	Action        isCommand_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1714,6 +1715,15 @@ func (x *Command) GetRelease() *ReleaseCommand {
 	return nil
 }
 
+func (x *Command) GetReboot() *RebootCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Reboot); ok {
+			return x.Reboot
+		}
+	}
+	return nil
+}
+
 type isCommand_Action interface {
 	isCommand_Action()
 }
@@ -1758,6 +1768,10 @@ type Command_Release struct {
 	Release *ReleaseCommand `protobuf:"bytes,16,opt,name=release,proto3,oneof"`
 }
 
+type Command_Reboot struct {
+	Reboot *RebootCommand `protobuf:"bytes,17,opt,name=reboot,proto3,oneof"`
+}
+
 func (*Command_Start) isCommand_Action() {}
 
 func (*Command_Stop) isCommand_Action() {}
@@ -1777,6 +1791,8 @@ func (*Command_Clear) isCommand_Action() {}
 func (*Command_Adopt) isCommand_Action() {}
 
 func (*Command_Release) isCommand_Action() {}
+
+func (*Command_Reboot) isCommand_Action() {}
 
 // StartCommand creates the domain with VM ID, epoch and operation ID in its metadata.
 type StartCommand struct {
@@ -2301,6 +2317,51 @@ func (*ReleaseCommand) Descriptor() ([]byte, []int) {
 	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
+// RebootCommand restarts the guest in place: domain, process and mark stay. A guest that was asked is not asked again.
+type RebootCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Force         bool                   `protobuf:"varint,1,opt,name=force,proto3" json:"force,omitempty"` // reset it without asking it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebootCommand) Reset() {
+	*x = RebootCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebootCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebootCommand) ProtoMessage() {}
+
+func (x *RebootCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebootCommand.ProtoReflect.Descriptor instead.
+func (*RebootCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RebootCommand) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
 // Volume is one volume of a storage pool. Names are libvirt's.
 type Volume struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2321,7 +2382,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2394,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2407,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -2441,7 +2502,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2514,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2527,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Task) GetId() string {
@@ -2633,7 +2694,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2706,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2719,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -2685,7 +2746,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2758,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2771,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -2733,7 +2794,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +2806,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +2819,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -2802,7 +2863,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2814,7 +2875,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2827,7 +2888,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -2869,7 +2930,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +2942,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +2955,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -2922,7 +2983,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +2995,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3008,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -2969,7 +3030,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3042,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3055,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -3023,7 +3084,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3096,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3109,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -3077,7 +3138,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3150,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3163,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -3135,7 +3196,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3208,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3221,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3308,7 +3369,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"F\n" +
 	"\rCancelCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
-	"\x04step\x18\x02 \x01(\rR\x04step\"\xa0\x05\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\"\xd3\x05\n" +
 	"\aCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -3326,7 +3387,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\aprepare\x18\r \x01(\v2\x18.berth.v1.PrepareCommandH\x00R\aprepare\x12.\n" +
 	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clear\x12.\n" +
 	"\x05adopt\x18\x0f \x01(\v2\x16.berth.v1.AdoptCommandH\x00R\x05adopt\x124\n" +
-	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\areleaseB\b\n" +
+	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\arelease\x121\n" +
+	"\x06reboot\x18\x11 \x01(\v2\x17.berth.v1.RebootCommandH\x00R\x06rebootB\b\n" +
 	"\x06action\"\x80\x01\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
@@ -3361,7 +3423,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\fClearCommand\x12*\n" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x0e\n" +
 	"\fAdoptCommand\"\x10\n" +
-	"\x0eReleaseCommand\"\xa5\x02\n" +
+	"\x0eReleaseCommand\"%\n" +
+	"\rRebootCommand\x12\x14\n" +
+	"\x05force\x18\x01 \x01(\bR\x05force\"\xa5\x02\n" +
 	"\x06Volume\x12\x1b\n" +
 	"\tdisk_name\x18\x01 \x01(\tR\bdiskName\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
@@ -3484,7 +3548,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
@@ -3516,55 +3580,56 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*ClearCommand)(nil),          // 27: berth.v1.ClearCommand
 	(*AdoptCommand)(nil),          // 28: berth.v1.AdoptCommand
 	(*ReleaseCommand)(nil),        // 29: berth.v1.ReleaseCommand
-	(*Volume)(nil),                // 30: berth.v1.Volume
-	(*Task)(nil),                  // 31: berth.v1.Task
-	(*GrowTask)(nil),              // 32: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 33: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 34: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 35: berth.v1.ConsoleTask
-	(*SuspendTask)(nil),           // 36: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 37: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 38: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 39: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 40: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 41: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 42: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 43: berth.v1.NodeInventory
-	(*Domain)(nil),                // 44: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 46: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 47: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 48: berth.v1.VMSpec
+	(*RebootCommand)(nil),         // 30: berth.v1.RebootCommand
+	(*Volume)(nil),                // 31: berth.v1.Volume
+	(*Task)(nil),                  // 32: berth.v1.Task
+	(*GrowTask)(nil),              // 33: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 34: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 35: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 36: berth.v1.ConsoleTask
+	(*SuspendTask)(nil),           // 37: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 38: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 39: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 40: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 41: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 42: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 43: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 44: berth.v1.NodeInventory
+	(*Domain)(nil),                // 45: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 47: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 48: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 49: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	6,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	42, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	43, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	8,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	11, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	10, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	9,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	41, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	42, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	7,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	43, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	44, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	45, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	46, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	44, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	47, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	44, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	45, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	46, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	47, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	45, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	48, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	44, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	47, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	45, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	48, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
 	15, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	16, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
 	19, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
 	17, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
 	18, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	31, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	32, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	14, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	13, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	45, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	46, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	20, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	21, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	22, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -3575,37 +3640,38 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	27, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
 	28, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
 	29, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	48, // 38: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	30, // 39: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	48, // 40: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	30, // 41: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	30, // 42: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	30, // 43: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	30, // 44: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	48, // 45: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	30, // 46: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	32, // 47: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	33, // 48: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	34, // 49: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	35, // 50: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	36, // 51: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	37, // 52: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	38, // 53: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	39, // 54: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	40, // 55: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	30, // 56: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	30, // 57: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	30, // 58: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	0,  // 59: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	4,  // 60: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	2,  // 61: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	12, // 62: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	3,  // 63: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	62, // [62:64] is the sub-list for method output_type
-	60, // [60:62] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	30, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
+	49, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	31, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	49, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	31, // 42: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	31, // 43: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	31, // 44: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	31, // 45: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	49, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	31, // 47: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	33, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	34, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	35, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	36, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	37, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	38, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	39, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	40, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	41, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	31, // 57: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	31, // 58: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	31, // 59: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	0,  // 60: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	4,  // 61: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	2,  // 62: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	12, // 63: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	3,  // 64: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	63, // [63:65] is the sub-list for method output_type
+	61, // [61:63] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3647,8 +3713,9 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Clear)(nil),
 		(*Command_Adopt)(nil),
 		(*Command_Release)(nil),
+		(*Command_Reboot)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[29].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[30].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -3665,7 +3732,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   40,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

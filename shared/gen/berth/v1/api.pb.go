@@ -3310,6 +3310,118 @@ func (x *StopVMResponse) GetOperation() *Operation {
 	return nil
 }
 
+type RebootVMRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // reset it without asking the guest
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebootVMRequest) Reset() {
+	*x = RebootVMRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebootVMRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebootVMRequest) ProtoMessage() {}
+
+func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebootVMRequest.ProtoReflect.Descriptor instead.
+func (*RebootVMRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *RebootVMRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *RebootVMRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *RebootVMRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RebootVMResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebootVMResponse) Reset() {
+	*x = RebootVMResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebootVMResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebootVMResponse) ProtoMessage() {}
+
+func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebootVMResponse.ProtoReflect.Descriptor instead.
+func (*RebootVMResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *RebootVMResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RebootVMResponse) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
 type MigrateVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -3325,7 +3437,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3449,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3462,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -3413,7 +3525,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3537,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3550,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -3473,7 +3585,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3485,7 +3597,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,7 +3610,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -3532,7 +3644,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3656,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3669,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -3586,7 +3698,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3710,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3723,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -3652,7 +3764,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +3776,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +3789,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -3709,7 +3821,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3833,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3846,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -3791,7 +3903,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3803,7 +3915,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3816,7 +3928,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -3858,7 +3970,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3870,7 +3982,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3883,7 +3995,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -3916,7 +4028,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4040,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4053,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -3961,7 +4073,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3973,7 +4085,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3986,7 +4098,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4014,7 +4126,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4026,7 +4138,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4039,7 +4151,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4074,7 +4186,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4198,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4211,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4151,7 +4263,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4163,7 +4275,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4176,7 +4288,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4317,7 +4429,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4329,7 +4441,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4342,7 +4454,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -4383,7 +4495,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4395,7 +4507,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4408,7 +4520,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -4434,7 +4546,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4558,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4571,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -4478,7 +4590,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4602,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4615,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -4524,7 +4636,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4536,7 +4648,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4549,7 +4661,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -4587,7 +4699,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4599,7 +4711,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4612,7 +4724,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -4667,7 +4779,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4679,7 +4791,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4692,7 +4804,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -4721,7 +4833,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4733,7 +4845,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4746,7 +4858,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -4788,7 +4900,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4800,7 +4912,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4813,7 +4925,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -4849,7 +4961,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4861,7 +4973,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4874,7 +4986,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -4916,7 +5028,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4928,7 +5040,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4941,7 +5053,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -4974,7 +5086,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4986,7 +5098,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4999,7 +5111,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5019,7 +5131,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5143,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5156,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5073,7 +5185,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5197,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5210,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5139,7 +5251,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5151,7 +5263,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5164,7 +5276,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5192,7 +5304,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5204,7 +5316,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5217,7 +5329,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5251,7 +5363,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5263,7 +5375,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5276,7 +5388,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5303,7 +5415,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5427,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5440,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -5355,7 +5467,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5367,7 +5479,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5380,7 +5492,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -5408,7 +5520,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5420,7 +5532,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5433,7 +5545,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -5467,7 +5579,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5479,7 +5591,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5492,7 +5604,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -5518,7 +5630,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5530,7 +5642,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5543,7 +5655,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -5562,7 +5674,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5574,7 +5686,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5587,7 +5699,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -5608,7 +5720,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5620,7 +5732,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5633,7 +5745,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -5668,7 +5780,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5680,7 +5792,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5693,7 +5805,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -5726,7 +5838,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5738,7 +5850,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5751,7 +5863,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -5771,7 +5883,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5783,7 +5895,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5796,7 +5908,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -5822,7 +5934,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5834,7 +5946,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5847,7 +5959,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -5867,7 +5979,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5879,7 +5991,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5892,7 +6004,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -5920,7 +6032,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5932,7 +6044,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5945,7 +6057,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -5979,7 +6091,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5991,7 +6103,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6004,7 +6116,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -6035,7 +6147,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6159,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6172,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -6115,7 +6227,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6127,7 +6239,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6140,7 +6252,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -6172,7 +6284,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6184,7 +6296,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6197,7 +6309,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -6259,7 +6371,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6271,7 +6383,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6284,7 +6396,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -6311,7 +6423,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6323,7 +6435,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6336,7 +6448,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -6363,7 +6475,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6375,7 +6487,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6388,7 +6500,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -6415,7 +6527,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6427,7 +6539,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6440,7 +6552,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -6468,7 +6580,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6480,7 +6592,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6493,7 +6605,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -6528,7 +6640,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6540,7 +6652,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6553,7 +6665,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -6586,7 +6698,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6598,7 +6710,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6611,7 +6723,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -6631,7 +6743,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +6755,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +6768,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -6682,7 +6794,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6694,7 +6806,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6707,7 +6819,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -6729,7 +6841,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6741,7 +6853,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6754,7 +6866,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -6794,7 +6906,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6806,7 +6918,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6819,7 +6931,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -6840,7 +6952,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6852,7 +6964,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6865,7 +6977,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -6898,7 +7010,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6910,7 +7022,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6923,7 +7035,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -6945,7 +7057,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6957,7 +7069,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6970,7 +7082,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -7020,7 +7132,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7032,7 +7144,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7045,7 +7157,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *VMStay) GetNode() string {
@@ -7129,7 +7241,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7141,7 +7253,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7154,7 +7266,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -7191,7 +7303,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7203,7 +7315,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7216,7 +7328,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -7267,7 +7379,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7279,7 +7391,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7292,7 +7404,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -7345,7 +7457,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7357,7 +7469,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7370,7 +7482,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -7435,7 +7547,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7447,7 +7559,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7460,7 +7572,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -7508,7 +7620,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7520,7 +7632,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7533,7 +7645,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -7559,7 +7671,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7571,7 +7683,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7584,7 +7696,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -7602,7 +7714,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7614,7 +7726,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7627,7 +7739,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 type ListMembersResponse struct {
@@ -7641,7 +7753,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7653,7 +7765,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7666,7 +7778,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -7700,7 +7812,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7712,7 +7824,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7725,7 +7837,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -7751,7 +7863,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7763,7 +7875,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7776,7 +7888,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -7794,7 +7906,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7806,7 +7918,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7819,7 +7931,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 type SaveSnapshotResponse struct {
@@ -7831,7 +7943,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7843,7 +7955,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7856,7 +7968,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -7875,7 +7987,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7887,7 +7999,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7900,7 +8012,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -7922,7 +8034,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7934,7 +8046,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7947,7 +8059,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -7989,7 +8101,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8001,7 +8113,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8014,7 +8126,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -8050,7 +8162,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8062,7 +8174,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8075,7 +8187,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -8123,7 +8235,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8135,7 +8247,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8148,7 +8260,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -8229,7 +8341,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8241,7 +8353,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8254,7 +8366,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -8319,7 +8431,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8331,7 +8443,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8344,7 +8456,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -8391,7 +8503,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8403,7 +8515,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8416,7 +8528,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -8442,7 +8554,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8454,7 +8566,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8467,7 +8579,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -8534,7 +8646,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8546,7 +8658,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8559,7 +8671,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 type ImportImageRequest struct {
@@ -8572,7 +8684,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8584,7 +8696,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8597,7 +8709,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -8629,7 +8741,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8641,7 +8753,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8654,7 +8766,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -8716,7 +8828,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8728,7 +8840,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8741,7 +8853,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -8769,7 +8881,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8781,7 +8893,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8794,7 +8906,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -8828,7 +8940,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8840,7 +8952,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8853,7 +8965,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -8882,7 +8994,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8894,7 +9006,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8907,7 +9019,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -8949,7 +9061,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8961,7 +9073,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8974,7 +9086,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -9015,7 +9127,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9027,7 +9139,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9040,7 +9152,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *Pool) GetName() string {
@@ -9115,7 +9227,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9127,7 +9239,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9140,7 +9252,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9201,7 +9313,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9213,7 +9325,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9226,7 +9338,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9251,7 +9363,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9263,7 +9375,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9276,7 +9388,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9341,7 +9453,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9353,7 +9465,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9366,7 +9478,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -9408,7 +9520,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9420,7 +9532,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9433,7 +9545,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -9466,7 +9578,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9478,7 +9590,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9491,7 +9603,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -9793,6 +9905,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"j\n" +
 	"\x0eStopVMResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"V\n" +
+	"\x0fRebootVMRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"l\n" +
+	"\x10RebootVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xd3\x01\n" +
 	"\x10MigrateVMRequest\x12\x0e\n" +
@@ -10274,7 +10394,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xe5.\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\xb6/\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -10341,7 +10461,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x02 \x01\x12K\n" +
 	"\x06StopVM\x12\x17.berth.v1.StopVMRequest\x1a\x18.berth.v1.StopVMResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12R\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12O\n" +
+	"\bRebootVM\x12\x19.berth.v1.RebootVMRequest\x1a\x1a.berth.v1.RebootVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12R\n" +
 	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
 	"\bDeleteVM\x12\x19.berth.v1.DeleteVMRequest\x1a\x1a.berth.v1.DeleteVMResponse\"\f\x8a\xb5\x18\b\n" +
@@ -10475,7 +10597,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 160)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -10529,405 +10651,410 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*ChangeVMResponse)(nil),           // 49: berth.v1.ChangeVMResponse
 	(*StopVMRequest)(nil),              // 50: berth.v1.StopVMRequest
 	(*StopVMResponse)(nil),             // 51: berth.v1.StopVMResponse
-	(*MigrateVMRequest)(nil),           // 52: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 53: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 54: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 55: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 56: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 57: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 58: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 59: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 60: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 61: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 62: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 63: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 64: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 65: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 66: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 67: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 68: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 69: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 70: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 71: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 72: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 73: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 74: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 75: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 76: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 77: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 78: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 79: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 80: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 81: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 82: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 83: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 84: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 85: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 86: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 87: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 88: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 89: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 90: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 91: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 92: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 93: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 94: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 95: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 96: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 97: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 98: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 99: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 100: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 101: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 102: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 103: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 104: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 105: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 106: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 107: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 108: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 109: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 110: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 111: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 112: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 113: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 114: berth.v1.VMStay
-	(*WhyNotRequest)(nil),              // 115: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 116: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 117: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 118: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 119: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 120: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 121: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 122: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 123: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 124: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 125: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 126: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 127: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 128: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 129: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 130: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 131: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 132: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 133: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 134: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 135: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 136: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 137: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 138: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 139: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 140: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 141: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 142: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 143: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 144: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 145: berth.v1.Pool
-	(*PoolShare)(nil),                  // 146: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 147: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 148: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 149: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 150: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 151: berth.v1.ConsoleResponse
-	nil,                                // 152: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 153: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 154: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 155: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 156: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 157: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 158: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 159: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 160: berth.v1.Member
-	(*Node)(nil),                       // 161: berth.v1.Node
-	(*Domain)(nil),                     // 162: berth.v1.Domain
-	(*NodeSettings)(nil),               // 163: berth.v1.NodeSettings
-	(*Names)(nil),                      // 164: berth.v1.Names
-	(*FenceDevice)(nil),                // 165: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 166: berth.v1.Resource
-	(*Key)(nil),                        // 167: berth.v1.Key
-	(*NodeKey)(nil),                    // 168: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 169: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 170: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 171: berth.v1.Conflict
-	(*VM)(nil),                         // 172: berth.v1.VM
-	(*Operation)(nil),                  // 173: berth.v1.Operation
-	(*NewVM)(nil),                      // 174: berth.v1.NewVM
-	(*Decision)(nil),                   // 175: berth.v1.Decision
-	(*VMChange)(nil),                   // 176: berth.v1.VMChange
-	(*FieldChange)(nil),                // 177: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 178: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 179: berth.v1.Group
-	(*AffinityRule)(nil),               // 180: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 181: berth.v1.Plan
-	(*MigrationStats)(nil),             // 182: berth.v1.MigrationStats
-	(*timestamppb.Timestamp)(nil),      // 183: google.protobuf.Timestamp
-	(*DecisionNode)(nil),               // 184: berth.v1.DecisionNode
-	(*Event)(nil),                      // 185: berth.v1.Event
+	(*RebootVMRequest)(nil),            // 52: berth.v1.RebootVMRequest
+	(*RebootVMResponse)(nil),           // 53: berth.v1.RebootVMResponse
+	(*MigrateVMRequest)(nil),           // 54: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 55: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 56: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 57: berth.v1.DeleteVMResponse
+	(*StartVMsRequest)(nil),            // 58: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 59: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 60: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 61: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 62: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 63: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 64: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 65: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 66: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 67: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 68: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 69: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 70: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 71: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 72: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 73: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 74: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 75: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 76: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 77: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 78: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 79: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 80: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 81: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 82: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 83: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 84: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 85: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 86: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 87: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 88: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 89: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 90: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 91: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 92: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 93: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 94: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 95: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 96: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 97: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 98: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 99: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 100: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 101: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 102: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 103: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 104: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 105: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 106: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 107: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 108: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 109: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 110: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 111: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 112: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 113: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 114: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 115: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 116: berth.v1.VMStay
+	(*WhyNotRequest)(nil),              // 117: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 118: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 119: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 120: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 121: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 122: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 123: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 124: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 125: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 126: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 127: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 128: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 129: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 130: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 131: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 132: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 133: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 134: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 135: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 136: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 137: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 138: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 139: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 140: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 141: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 142: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 143: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 144: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 145: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 146: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 147: berth.v1.Pool
+	(*PoolShare)(nil),                  // 148: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 149: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 150: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 151: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 152: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 153: berth.v1.ConsoleResponse
+	nil,                                // 154: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 155: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 156: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 157: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 158: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 159: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 160: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 161: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 162: berth.v1.Member
+	(*Node)(nil),                       // 163: berth.v1.Node
+	(*Domain)(nil),                     // 164: berth.v1.Domain
+	(*NodeSettings)(nil),               // 165: berth.v1.NodeSettings
+	(*Names)(nil),                      // 166: berth.v1.Names
+	(*FenceDevice)(nil),                // 167: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 168: berth.v1.Resource
+	(*Key)(nil),                        // 169: berth.v1.Key
+	(*NodeKey)(nil),                    // 170: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 171: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 172: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 173: berth.v1.Conflict
+	(*VM)(nil),                         // 174: berth.v1.VM
+	(*Operation)(nil),                  // 175: berth.v1.Operation
+	(*NewVM)(nil),                      // 176: berth.v1.NewVM
+	(*Decision)(nil),                   // 177: berth.v1.Decision
+	(*VMChange)(nil),                   // 178: berth.v1.VMChange
+	(*FieldChange)(nil),                // 179: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 180: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 181: berth.v1.Group
+	(*AffinityRule)(nil),               // 182: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 183: berth.v1.Plan
+	(*MigrationStats)(nil),             // 184: berth.v1.MigrationStats
+	(*timestamppb.Timestamp)(nil),      // 185: google.protobuf.Timestamp
+	(*DecisionNode)(nil),               // 186: berth.v1.DecisionNode
+	(*Event)(nil),                      // 187: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	160, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	161, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	161, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	162, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	163, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	152, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	164, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	165, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	161, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	161, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	161, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	166, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	166, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	153, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	154, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	155, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	166, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	156, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	157, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	158, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	166, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	167, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	167, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	167, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	167, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	167, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	168, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	159, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	169, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	169, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	168, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	166, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	166, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	170, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	171, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	172, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	172, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	173, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	174, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	173, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	175, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	172, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	174, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	172, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	175, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	176, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	172, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	177, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	173, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	173, // 49: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	175, // 50: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	173, // 51: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	58,  // 52: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	173, // 53: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	175, // 54: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	178, // 55: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	179, // 56: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	179, // 57: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	179, // 58: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	179, // 59: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	171, // 60: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	164, // 61: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	164, // 62: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	164, // 63: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	164, // 64: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	180, // 65: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	180, // 66: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	179, // 67: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	171, // 68: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	177, // 69: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	171, // 70: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	181, // 71: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	161, // 72: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	181, // 73: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	181, // 74: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	181, // 75: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	181, // 76: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	181, // 77: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	181, // 78: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	181, // 79: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	181, // 80: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	173, // 81: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	173, // 82: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	173, // 83: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	182, // 84: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	173, // 85: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	99,  // 86: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	173, // 87: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	173, // 88: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	173, // 89: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	175, // 90: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	175, // 91: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	175, // 92: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	175, // 93: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	114, // 94: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	183, // 95: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	183, // 96: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	184, // 97: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	119, // 98: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	185, // 99: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	160, // 100: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	183, // 101: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	183, // 102: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	139, // 103: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	166, // 104: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	166, // 105: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	145, // 106: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	146, // 107: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	149, // 108: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	149, // 109: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	149, // 110: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	149, // 111: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	164, // 112: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	164, // 113: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 114: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 115: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 116: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 117: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 118: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 119: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 120: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 121: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 122: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 123: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 124: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 125: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 126: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 127: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 128: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 129: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 130: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 131: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 132: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 133: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 134: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 135: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	46,  // 136: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	48,  // 137: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 138: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	50,  // 139: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	52,  // 140: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	54,  // 141: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	97,  // 142: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	100, // 143: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	56,  // 144: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	59,  // 145: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	61,  // 146: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	63,  // 147: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	65,  // 148: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	67,  // 149: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	69,  // 150: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	71,  // 151: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	73,  // 152: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	75,  // 153: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	77,  // 154: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	79,  // 155: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	81,  // 156: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	83,  // 157: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	85,  // 158: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	87,  // 159: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	89,  // 160: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	91,  // 161: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	93,  // 162: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	102, // 163: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	95,  // 164: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	104, // 165: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	106, // 166: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	108, // 167: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	110, // 168: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	112, // 169: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	115, // 170: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	117, // 171: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	138, // 172: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	141, // 173: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	143, // 174: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	147, // 175: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	150, // 176: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	120, // 177: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	122, // 178: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	124, // 179: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	126, // 180: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	128, // 181: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	130, // 182: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	132, // 183: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	134, // 184: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	136, // 185: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 186: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 187: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 188: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 189: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 190: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 191: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 192: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 193: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 194: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 195: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 196: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 197: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 198: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 199: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 200: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 201: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 202: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 203: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 204: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 205: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 206: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 207: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	47,  // 208: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	49,  // 209: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	45,  // 210: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	51,  // 211: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	53,  // 212: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	55,  // 213: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	98,  // 214: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	101, // 215: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	57,  // 216: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	60,  // 217: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	62,  // 218: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	64,  // 219: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	66,  // 220: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	68,  // 221: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	70,  // 222: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	72,  // 223: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	74,  // 224: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	76,  // 225: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	78,  // 226: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	80,  // 227: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	82,  // 228: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	84,  // 229: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	86,  // 230: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	88,  // 231: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	90,  // 232: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	92,  // 233: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	94,  // 234: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	103, // 235: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	96,  // 236: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	105, // 237: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	107, // 238: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	109, // 239: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	111, // 240: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	113, // 241: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	116, // 242: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	118, // 243: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	140, // 244: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	142, // 245: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	144, // 246: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	148, // 247: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	151, // 248: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	121, // 249: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	123, // 250: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	125, // 251: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	127, // 252: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	129, // 253: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	131, // 254: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	133, // 255: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	135, // 256: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	137, // 257: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	186, // [186:258] is the sub-list for method output_type
-	114, // [114:186] is the sub-list for method input_type
-	114, // [114:114] is the sub-list for extension type_name
-	114, // [114:114] is the sub-list for extension extendee
-	0,   // [0:114] is the sub-list for field type_name
+	162, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	163, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	163, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	164, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	165, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	154, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	166, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	167, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	163, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	163, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	163, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	168, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	168, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	155, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	156, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	157, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	168, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	158, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	159, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	160, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	168, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	169, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	169, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	169, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	169, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	169, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	170, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	161, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	171, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	171, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	170, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	168, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	168, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	172, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	173, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	174, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	174, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	175, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	176, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	175, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	177, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	174, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	176, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	174, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	177, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	178, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	174, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	179, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	175, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	175, // 49: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	175, // 50: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	177, // 51: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	175, // 52: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	60,  // 53: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	175, // 54: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	177, // 55: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	180, // 56: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	181, // 57: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	181, // 58: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	181, // 59: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	181, // 60: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	173, // 61: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	166, // 62: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	166, // 63: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	166, // 64: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	166, // 65: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	182, // 66: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	182, // 67: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	181, // 68: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	173, // 69: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	179, // 70: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	173, // 71: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	183, // 72: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	163, // 73: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	183, // 74: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	183, // 75: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	183, // 76: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	183, // 77: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	183, // 78: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	183, // 79: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	183, // 80: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	183, // 81: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	175, // 82: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	175, // 83: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	175, // 84: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	184, // 85: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	175, // 86: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	101, // 87: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	175, // 88: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	175, // 89: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	175, // 90: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	177, // 91: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	177, // 92: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	177, // 93: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	177, // 94: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	116, // 95: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	185, // 96: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	185, // 97: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	186, // 98: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	121, // 99: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	187, // 100: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	162, // 101: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	185, // 102: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	185, // 103: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	141, // 104: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	168, // 105: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	168, // 106: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	147, // 107: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	148, // 108: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	151, // 109: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	151, // 110: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	151, // 111: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	151, // 112: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	166, // 113: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	166, // 114: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 115: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 116: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 117: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 118: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 119: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 120: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 121: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 122: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 123: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 124: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 125: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 126: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 127: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 128: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 129: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 130: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 131: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 132: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 133: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 134: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 135: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 136: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	46,  // 137: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	48,  // 138: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 139: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	50,  // 140: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	52,  // 141: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	54,  // 142: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	56,  // 143: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	99,  // 144: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	102, // 145: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	58,  // 146: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	61,  // 147: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	63,  // 148: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	65,  // 149: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	67,  // 150: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	69,  // 151: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	71,  // 152: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	73,  // 153: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	75,  // 154: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	77,  // 155: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	79,  // 156: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	81,  // 157: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	83,  // 158: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	85,  // 159: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	87,  // 160: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	89,  // 161: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	91,  // 162: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	93,  // 163: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	95,  // 164: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	104, // 165: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	97,  // 166: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	106, // 167: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	108, // 168: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	110, // 169: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	112, // 170: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	114, // 171: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	117, // 172: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	119, // 173: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	140, // 174: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	143, // 175: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	145, // 176: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	149, // 177: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	152, // 178: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	122, // 179: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	124, // 180: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	126, // 181: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	128, // 182: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	130, // 183: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	132, // 184: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	134, // 185: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	136, // 186: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	138, // 187: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 188: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 189: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 190: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 191: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 192: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 193: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 194: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 195: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 196: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 197: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 198: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 199: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 200: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 201: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 202: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 203: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 204: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 205: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 206: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 207: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 208: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 209: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	47,  // 210: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	49,  // 211: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	45,  // 212: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	51,  // 213: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	53,  // 214: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	55,  // 215: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	57,  // 216: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	100, // 217: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	103, // 218: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	59,  // 219: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	62,  // 220: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	64,  // 221: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	66,  // 222: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	68,  // 223: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	70,  // 224: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	72,  // 225: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	74,  // 226: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	76,  // 227: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	78,  // 228: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	80,  // 229: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	82,  // 230: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	84,  // 231: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	86,  // 232: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	88,  // 233: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	90,  // 234: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	92,  // 235: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	94,  // 236: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	96,  // 237: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	105, // 238: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	98,  // 239: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	107, // 240: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	109, // 241: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	111, // 242: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	113, // 243: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	115, // 244: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	118, // 245: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	120, // 246: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	142, // 247: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	144, // 248: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	146, // 249: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	150, // 250: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	153, // 251: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	123, // 252: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	125, // 253: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	127, // 254: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	129, // 255: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	131, // 256: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	133, // 257: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	135, // 258: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	137, // 259: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	139, // 260: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	188, // [188:261] is the sub-list for method output_type
+	115, // [115:188] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	115, // [115:115] is the sub-list for extension extendee
+	0,   // [0:115] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -10940,14 +11067,14 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
 	file_berth_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[65].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[67].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   160,
+			NumMessages:   162,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

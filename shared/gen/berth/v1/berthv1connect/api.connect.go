@@ -100,6 +100,8 @@ const (
 	BerthServiceStartVMProcedure = "/berth.v1.BerthService/StartVM"
 	// BerthServiceStopVMProcedure is the fully-qualified name of the BerthService's StopVM RPC.
 	BerthServiceStopVMProcedure = "/berth.v1.BerthService/StopVM"
+	// BerthServiceRebootVMProcedure is the fully-qualified name of the BerthService's RebootVM RPC.
+	BerthServiceRebootVMProcedure = "/berth.v1.BerthService/RebootVM"
 	// BerthServiceMigrateVMProcedure is the fully-qualified name of the BerthService's MigrateVM RPC.
 	BerthServiceMigrateVMProcedure = "/berth.v1.BerthService/MigrateVM"
 	// BerthServiceDeleteVMProcedure is the fully-qualified name of the BerthService's DeleteVM RPC.
@@ -257,6 +259,8 @@ type BerthServiceClient interface {
 	// WatchOperation tells how it ends.
 	StartVM(context.Context, *connect.Request[v1.StartVMRequest]) (*connect.Response[v1.StartVMResponse], error)
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
+	// RebootVM restarts the guest of a running VM where it is.
+	RebootVM(context.Context, *connect.Request[v1.RebootVMRequest]) (*connect.Response[v1.RebootVMResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
 	// AdoptVMs takes running domains that are not Berth's under management. No guest notices.
@@ -490,6 +494,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceStopVMProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("StopVM")),
+			connect.WithClientOptions(opts...),
+		),
+		rebootVM: connect.NewClient[v1.RebootVMRequest, v1.RebootVMResponse](
+			httpClient,
+			baseURL+BerthServiceRebootVMProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RebootVM")),
 			connect.WithClientOptions(opts...),
 		),
 		migrateVM: connect.NewClient[v1.MigrateVMRequest, v1.MigrateVMResponse](
@@ -781,6 +791,7 @@ type berthServiceClient struct {
 	changeVM           *connect.Client[v1.ChangeVMRequest, v1.ChangeVMResponse]
 	startVM            *connect.Client[v1.StartVMRequest, v1.StartVMResponse]
 	stopVM             *connect.Client[v1.StopVMRequest, v1.StopVMResponse]
+	rebootVM           *connect.Client[v1.RebootVMRequest, v1.RebootVMResponse]
 	migrateVM          *connect.Client[v1.MigrateVMRequest, v1.MigrateVMResponse]
 	deleteVM           *connect.Client[v1.DeleteVMRequest, v1.DeleteVMResponse]
 	adoptVMs           *connect.Client[v1.AdoptVMsRequest, v1.AdoptVMsResponse]
@@ -954,6 +965,11 @@ func (c *berthServiceClient) StartVM(ctx context.Context, req *connect.Request[v
 // StopVM calls berth.v1.BerthService.StopVM.
 func (c *berthServiceClient) StopVM(ctx context.Context, req *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error) {
 	return c.stopVM.CallUnary(ctx, req)
+}
+
+// RebootVM calls berth.v1.BerthService.RebootVM.
+func (c *berthServiceClient) RebootVM(ctx context.Context, req *connect.Request[v1.RebootVMRequest]) (*connect.Response[v1.RebootVMResponse], error) {
+	return c.rebootVM.CallUnary(ctx, req)
 }
 
 // MigrateVM calls berth.v1.BerthService.MigrateVM.
@@ -1212,6 +1228,8 @@ type BerthServiceHandler interface {
 	// WatchOperation tells how it ends.
 	StartVM(context.Context, *connect.Request[v1.StartVMRequest]) (*connect.Response[v1.StartVMResponse], error)
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
+	// RebootVM restarts the guest of a running VM where it is.
+	RebootVM(context.Context, *connect.Request[v1.RebootVMRequest]) (*connect.Response[v1.RebootVMResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
 	// AdoptVMs takes running domains that are not Berth's under management. No guest notices.
@@ -1441,6 +1459,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceStopVMProcedure,
 		svc.StopVM,
 		connect.WithSchema(berthServiceMethods.ByName("StopVM")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRebootVMHandler := connect.NewUnaryHandler(
+		BerthServiceRebootVMProcedure,
+		svc.RebootVM,
+		connect.WithSchema(berthServiceMethods.ByName("RebootVM")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceMigrateVMHandler := connect.NewUnaryHandler(
@@ -1755,6 +1779,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceStartVMHandler.ServeHTTP(w, r)
 		case BerthServiceStopVMProcedure:
 			berthServiceStopVMHandler.ServeHTTP(w, r)
+		case BerthServiceRebootVMProcedure:
+			berthServiceRebootVMHandler.ServeHTTP(w, r)
 		case BerthServiceMigrateVMProcedure:
 			berthServiceMigrateVMHandler.ServeHTTP(w, r)
 		case BerthServiceDeleteVMProcedure:
@@ -1952,6 +1978,10 @@ func (UnimplementedBerthServiceHandler) StartVM(context.Context, *connect.Reques
 
 func (UnimplementedBerthServiceHandler) StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.StopVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RebootVM(context.Context, *connect.Request[v1.RebootVMRequest]) (*connect.Response[v1.RebootVMResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RebootVM is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error) {
