@@ -214,7 +214,7 @@ func (h *host) run() {
 	h.world.log("%s runs, its state is at %d", h.id, store.Snapshot().Index())
 	go func() {
 		for turn := range in.Leadership() {
-			if turn.Leading {
+			if turn.Leading && in.alive.Err() == nil { // a dead one counts its own vote, which is on no disk, and is heard by nobody
 				h.world.leads(turn.Term, raft.ServerID(h.id))
 				h.world.seen.add(func(t *tally) { t.elections++ })
 			}
