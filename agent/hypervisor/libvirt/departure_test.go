@@ -1,7 +1,9 @@
 package libvirt
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +31,10 @@ func standIn(t *testing.T, dir, name string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { end(guest) })
+	await(t, "the stand-in's command line", func() bool { // the kernel sets it a moment after Start has returned
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", guest.Process.Pid))
+		return bytes.Contains(line, []byte(guestUUID))
+	})
 	if err := os.WriteFile(filepath.Join(dir, name+".pid"), []byte(strconv.Itoa(guest.Process.Pid)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
