@@ -96,7 +96,7 @@ func (d FenceDevice) SameTarget(other FenceDevice) bool {
 func (d FenceDevice) target() map[string]string {
 	target := maps.Clone(d.Arguments)
 	maps.DeleteFunc(target, func(name, _ string) bool {
-		return Secret(name) || slices.Contains(aside, name) || strings.HasSuffix(name, "_timeout") ||
+		return slices.Contains(aside, name) || strings.HasSuffix(name, "_timeout") ||
 			slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 	})
 	return target
