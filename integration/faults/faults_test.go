@@ -118,7 +118,7 @@ func checkDrawn(t *testing.T, seeds uint64, drawn map[string]int) {
 	t.Helper()
 	const enough = 400
 	told := "faults drawn:"
-	for _, fault := range script.Faults {
+	for _, fault := range script.Faults() {
 		told += fmt.Sprintf(" %s=%d", fault, drawn[fault])
 		if drawn[fault] == 0 && seeds >= enough {
 			t.Errorf("%s was never drawn in %d seeds", fault, seeds)

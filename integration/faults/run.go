@@ -154,7 +154,7 @@ func (w *World) troubleHost(what script.Happening, h *host, name string) bool {
 			w.Suspend(uuidOf(name), what.For)
 		}
 	default:
-		return false
+		return w.troubleBeyond(what, h)
 	}
 	return true
 }

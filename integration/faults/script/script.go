@@ -30,14 +30,6 @@ type Script struct {
 // FenceTimeout is that of one call of a fence device; a fencing makes two.
 const FenceTimeout = 10 * time.Second
 
-// Faults of the world around Berth. Each has to be drawn now and then: one that never happens proves nothing.
-const (
-	WrongMachine = "wrong-machine" // a fence device switches off another machine, and says that it has done what it was told
-)
-
-// Faults are all of them.
-var Faults = []string{WrongMachine}
-
 // Mix says how often things go wrong by themselves, in so many of a thousand cases where nothing else is said.
 type Mix struct {
 	Wild         bool          `json:"wild,omitempty"` // messages are late, lost, double and out of order
@@ -197,6 +189,7 @@ func Generate(seed uint64) Script {
 		}
 		s.Happenings = append(s.Happenings, h)
 	}
+	s.goBeyond()
 	slices.SortStableFunc(s.Happenings, func(a, b Happening) int { return cmp.Compare(a.At, b.At) })
 	return s
 }

@@ -1,0 +1,52 @@
+package script
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Faults of the world around Berth: what people, other programs and machines do that Berth's own model does not say. Each has to be
+// drawn now and then: one that never happens proves nothing.
+const (
+	WrongMachine = "wrong-machine" // a fence device switches off another machine, and says that it has done what it was told
+)
+
+// beyond has a line for each of them: how it is added to a script. Each draws from random numbers of its own, so that a new one
+// leaves the others of a seed as they are. One without a function is drawn elsewhere.
+var beyond = []struct {
+	fault string
+	draw  func(*Script, *rand.Rand)
+}{
+	{WrongMachine, nil}, // with the fence devices
+}
+
+// Faults are the names of all of them, in the order in which they are counted and printed.
+func Faults() []string {
+	names := make([]string, 0, len(beyond))
+	for _, one := range beyond {
+		names = append(names, one.fault)
+	}
+	return names
+}
+
+// goBeyond adds the faults of the world around Berth.
+func (s *Script) goBeyond() {
+	for _, one := range beyond {
+		if one.draw == nil {
+			continue
+		}
+		own := fnv.New64a()
+		_, _ = own.Write([]byte(one.fault))
+		one.draw(s, rand.New(rand.NewPCG(s.Seed, own.Sum64())))
+	}
+}
+
+// Draws tells whether something happens in the script.
+func (s *Script) Draws(what What) bool {
+	return slices.ContainsFunc(s.Happenings, func(h Happening) bool { return h.What == what })
+}
+
+// sometime is any moment while things go wrong.
+func (s *Script) sometime(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(s.Chaos))) }
