@@ -14,6 +14,7 @@ type suite struct {
 	command []string
 	set     []string // of the environment: NAME=value
 	alone   bool     // it measures time, so nothing runs next to it
+	waits   bool     // most of its time it waits for machines and containers
 }
 
 // product are the packages of the product.
@@ -73,25 +74,25 @@ func check() []suite {
 	}
 }
 
-// test is what a release of a small change needs. The list begins with what takes longest. The packages of the product that are
-// not concurrent are given.
+// test is what a release of a small change needs. Of each kind the list begins with what takes longest. The packages of the product
+// that are not concurrent are given.
 func test(part uint64, others []string) []suite {
-	list := []suite{{name: "acceptance", command: []string{"go", "run", "./integration/acceptance"}}}
+	list := []suite{{name: "acceptance", command: []string{"go", "run", "./integration/acceptance"}, waits: true}}
 	for _, lab := range labs {
 		// They run what is in bin, which the cache of the go command does not look at.
-		list = append(list, tests(lab, "-count", "1", "-timeout", "40m", "./integration/"+lab))
+		list = append(list, tests(lab, "-count", "1", "-timeout", "40m", "./integration/"+lab).waiting())
 	}
 	return append(
 		list,
 		tests("race", slices.Concat([]string{"-race"}, concurrent)...),
-		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
-		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
-		tests("unit", others...),
 		tests(
 			"development", "./integration/acceptance", "./integration/arch", "./integration/conformance", "./integration/goals",
 			"./integration/loopback", "./integration/mutants", "./integration/simagent", "./integration/suggestions",
 			"./integration/suites", "./packaging/...",
 		),
+		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
+		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
+		tests("unit", others...),
 		tests("bench", "./integration/bench/...").exclusively(),
 	)
 }
@@ -103,6 +104,11 @@ func tests(name string, arguments ...string) suite {
 
 func (s suite) with(set ...string) suite {
 	s.set = set
+	return s
+}
+
+func (s suite) waiting() suite {
+	s.waits = true
 	return s
 }
 

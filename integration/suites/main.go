@@ -60,7 +60,7 @@ func run(ctx context.Context, list, only string, seed uint64) error {
 		return err
 	}
 	os.Setenv("RAPID_SEED", strconv.FormatUint(seed, 10))
-	return runAll(ctx, os.Stdout, chosen, max(2, runtime.NumCPU()))
+	return runAll(ctx, os.Stdout, chosen, runtime.NumCPU())
 }
 
 // commit is a number of the commit that is checked out; 1 where there is none.

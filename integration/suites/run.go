@@ -24,7 +24,10 @@ type result struct {
 }
 
 // runAll runs some suites at a time, and prints each when it ends and a table at the end. It returns an error if one failed.
-func runAll(ctx context.Context, w io.Writer, list []suite, atATime int) error {
+//
+// Suites that compute keep the processors busy by themselves, so one of them runs at a time; next to it run suites that wait for
+// machines, as many as there are processors. A place for the one kind takes the other when its own is done.
+func runAll(ctx context.Context, w io.Writer, list []suite, processors int) error {
 	var mu sync.Mutex
 	var results []result
 	one := func(s suite) {
@@ -34,21 +37,26 @@ func runAll(ctx context.Context, w io.Writer, list []suite, atATime int) error {
 		r.print(w)
 		results = append(results, r)
 	}
-	waiting := make(chan suite)
+	left := slices.DeleteFunc(slices.Clone(list), func(s suite) bool { return s.alone })
+	take := func(waits bool) (suite, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(left) == 0 {
+			return suite{}, false
+		}
+		at := max(0, slices.IndexFunc(left, func(s suite) bool { return s.waits == waits }))
+		next := left[at]
+		left = slices.Delete(left, at, at+1)
+		return next, true
+	}
 	var workers sync.WaitGroup
-	for range atATime {
+	for place := range max(2, processors) + 1 {
 		workers.Go(func() {
-			for s := range waiting {
+			for s, some := take(place > 0); some; s, some = take(place > 0) {
 				one(s)
 			}
 		})
 	}
-	for _, s := range list {
-		if !s.alone {
-			waiting <- s
-		}
-	}
-	close(waiting)
 	workers.Wait()
 	for _, s := range list {
 		if s.alone {
