@@ -1,11 +1,14 @@
 package jobs
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
 )
 
 // listEvery is the pause between tries to list the guests.
@@ -31,8 +34,13 @@ type endings struct {
 
 type ending struct {
 	told  told
-	at    time.Time
+	at    time.Time // when that was told
 	since time.Time // when it was first seen gone without an event; zero: it was not
+
+	// A guest leaves for another node only after it has been stopped. So one that ran from ranSince on cannot have left since. Whole
+	// tells that ranSince is when it came here, by a start or by a migration.
+	ranSince time.Time
+	whole    bool
 }
 
 // saw takes an event. Lists tells that a listing of the guests has to follow.
@@ -46,29 +54,34 @@ func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
 		return event.Kind == hypervisor.EventReconnected
 	case hypervisor.EventStarted:
 		if event.Detail == hypervisor.DetailMigrated {
-			e.tell(event.UUID, toldStands, now)
+			e.tell(event.UUID, ending{told: toldStands, at: now, whole: true})
 		} else {
-			e.tell(event.UUID, toldRuns, now)
+			e.tell(event.UUID, ending{told: toldRuns, at: now, ranSince: now, whole: true})
 		}
 	case hypervisor.EventResumed:
-		e.tell(event.UUID, toldRuns, now)
+		if was := e.guests[event.UUID]; was.told != toldRuns { // a start is told twice: as one, and as a guest that was resumed
+			e.tell(event.UUID, ending{told: toldRuns, at: now, ranSince: now, whole: was.told == toldStands && was.whole})
+		}
 	case hypervisor.EventSuspended:
-		e.tell(event.UUID, toldStands, now)
+		was := e.guests[event.UUID]
+		arrives := was.told == toldStands && was.whole // it has not run here yet
+		e.tell(event.UUID, ending{told: toldStands, at: now, whole: arrives})
 	case hypervisor.EventStopped:
-		if event.Detail != hypervisor.DetailMigrated && e.guests[event.UUID].told == toldRuns {
-			e.tell(event.UUID, toldEnded, now)
-		} else {
+		was := e.guests[event.UUID]
+		if event.Detail == hypervisor.DetailMigrated || was.told != toldRuns {
 			delete(e.guests, event.UUID)
+		} else {
+			e.tell(event.UUID, ending{told: toldEnded, at: now, ranSince: was.ranSince, whole: was.whole})
 		}
 	}
 	return false
 }
 
-func (e *endings) tell(vm string, what told, now time.Time) {
+func (e *endings) tell(vm string, what ending) {
 	if e.guests == nil {
 		e.guests = map[string]ending{}
 	}
-	e.guests[vm] = ending{told: what, at: now}
+	e.guests[vm] = what
 }
 
 // missed is how often events may have been missed until now.
@@ -92,9 +105,9 @@ func (e *endings) listed(domains []hypervisor.Domain, gaps int, now time.Time) {
 		}
 		switch domains[i].State {
 		case hypervisor.Running:
-			e.tell(domains[i].UUID, toldRuns, now)
+			e.tell(domains[i].UUID, ending{told: toldRuns, at: now, ranSince: now})
 		case hypervisor.Paused, hypervisor.PausedMigration:
-			e.tell(domains[i].UUID, toldStands, now)
+			e.tell(domains[i].UUID, ending{told: toldStands, at: now})
 		}
 	}
 }
@@ -127,6 +140,26 @@ func (e *endings) forget(now time.Time) {
 	defer e.mu.Unlock()
 	maps.DeleteFunc(e.guests, func(_ string, guest ending) bool { return guest.told == toldEnded && now.Sub(guest.at) > keepAnswers })
 }
+
+// endingsTold is for how long it is reported how a guest ended.
+const endingsTold = 24 * time.Hour
+
+// lately is how guests ended here, by UUID: those of which it was seen, and not long ago.
+func (e *endings) lately(now time.Time) []telemetry.Ending {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []telemetry.Ending
+	for vm, guest := range e.guests {
+		if ago := now.Sub(guest.at); guest.told == toldEnded && ago <= endingsTold {
+			all = append(all, telemetry.Ending{UUID: vm, Ago: ago, Watched: now.Sub(guest.ranSince), Whole: guest.whole})
+		}
+	}
+	slices.SortFunc(all, func(a, b telemetry.Ending) int { return cmp.Compare(a.UUID, b.UUID) })
+	return all
+}
+
+// Endings are how guests ended here, by UUID, as far as this life of the agent has seen it.
+func (j *Jobs) Endings() []telemetry.Ending { return j.endings.lately(j.now()) }
 
 // Saw takes an event of the hypervisor. The subscriber must pass on all events, in their order.
 func (j *Jobs) Saw(event hypervisor.Event) {

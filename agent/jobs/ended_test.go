@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
 )
 
 // What events tell of a guest that is gone: only one that ran, and did not leave by a migration, has ended here.
@@ -65,6 +66,60 @@ func TestHowAGuestEnded(t *testing.T) {
 		}
 		if got.ended, got.sure = e.how(vm, gone, now.Add(surelyAbsent)); got != tc.later {
 			t.Errorf("%s, later: %+v, want %+v", name, got, tc.later)
+		}
+	}
+}
+
+// How long a guest was watched that has ended: from when it ran on without a pause, because it leaves for another node only after one.
+func TestHowLongAGuestWasWatchedThatHasEnded(t *testing.T) {
+	const vm = "u"
+	on := func(kind, detail string) hypervisor.Event {
+		return hypervisor.Event{UUID: vm, Kind: kind, Detail: detail}
+	}
+	started, resumed := on(hypervisor.EventStarted, "booted"), on(hypervisor.EventResumed, "")
+	arrives, suspended := on(hypervisor.EventStarted, hypervisor.DetailMigrated), on(hypervisor.EventSuspended, "")
+	left, crashed := on(hypervisor.EventStopped, hypervisor.DetailMigrated), on(hypervisor.EventStopped, "crashed")
+	gap := hypervisor.Event{Kind: hypervisor.EventReconnected}
+	for name, tc := range map[string]struct {
+		events  []hypervisor.Event // a minute apart
+		listed  bool               // as running, before them
+		watched int                // minutes ago, at the last event; -1: no end was seen
+		whole   bool
+	}{
+		"started here":                {[]hypervisor.Event{started, crashed}, false, 1, true},
+		"a start is told twice":       {[]hypervisor.Event{started, resumed, crashed}, false, 2, true},
+		"in either order":             {[]hypervisor.Event{resumed, started, crashed}, false, 1, true},
+		"it came here":                {[]hypervisor.Event{arrives, resumed, crashed}, false, 1, true},
+		"it came here, paused":        {[]hypervisor.Event{arrives, suspended, resumed, crashed}, false, 1, true},
+		"it was paused since":         {[]hypervisor.Event{started, suspended, resumed, crashed}, false, 1, false},
+		"it came here and was paused": {[]hypervisor.Event{arrives, resumed, suspended, resumed, crashed}, false, 1, false},
+		"it ran when the agent came":  {[]hypervisor.Event{crashed}, true, 1, false},
+		"a migration that came back":  {[]hypervisor.Event{suspended, resumed, crashed}, true, 1, false},
+		"it left":                     {[]hypervisor.Event{started, suspended, left}, false, -1, false},
+		"it was started again":        {[]hypervisor.Event{started, crashed, started}, false, -1, false},
+		"it ended in a gap":           {[]hypervisor.Event{started, gap, crashed}, false, -1, false},
+		"events were missed after it": {[]hypervisor.Event{started, crashed, gap}, false, -1, false},
+		"it stood still, and died":    {[]hypervisor.Event{started, suspended, crashed}, false, -1, false},
+	} {
+		e, now := &endings{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		if tc.listed {
+			e.listed([]hypervisor.Domain{{UUID: vm, State: hypervisor.Running}}, e.missed(), now)
+		}
+		for _, event := range tc.events {
+			now = now.Add(time.Minute)
+			e.saw(event, now)
+		}
+		all := e.lately(now)
+		if (len(all) == 0) != (tc.watched < 0) {
+			t.Errorf("%s: %+v", name, all)
+			continue
+		}
+		want := telemetry.Ending{UUID: vm, Watched: time.Duration(tc.watched) * time.Minute, Whole: tc.whole}
+		if len(all) == 1 && all[0] != want {
+			t.Errorf("%s: %+v, want %+v", name, all[0], want)
+		}
+		if len(all) == 1 && len(e.lately(now.Add(endingsTold))) != 1 || len(e.lately(now.Add(endingsTold+1))) != 0 {
+			t.Errorf("%s: told for another time than %s", name, endingsTold)
 		}
 	}
 }

@@ -22,7 +22,10 @@ func doStop(j *job) done {
 	case !seen.known():
 		return done{result: refused(j.command, seen.err, seen.message())}
 	case seen.gone():
-		return stopped(j.command, seen)
+		over := stopped(j.command, seen)
+		ended, _ := j.endings.how(j.command.GetVmId(), seen, j.now())
+		over.result.Domain.Missing = !ended && !j.takenUp
+		return over
 	case !seen.holds(j.command.GetEpoch()):
 		return done{result: failure(j.command, otherEpoch(j.command, seen), seen.message())}
 	}

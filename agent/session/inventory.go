@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -24,6 +25,7 @@ const (
 // that the domains are not known. Known tells whether the listing succeeded.
 func (c *connection) reportInventory(ctx context.Context, how extent) (known bool) {
 	report := c.Collector.Inventory(ctx)
+	telemetry.AddEndings(report, c.Jobs.Endings())
 	digest := digestOf(report)
 	if how == inShort && c.digests && digest != nil {
 		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{
@@ -36,13 +38,18 @@ func (c *connection) reportInventory(ctx context.Context, how extent) (known boo
 	return !report.GetDomainsUnknown()
 }
 
-// digestOf is the SHA-256 of an inventory without its time and the free space in pools. It is compared only with digests of
-// the same agent, so its encoding may change. It is nil if the domains are not known.
+// digestOf is the SHA-256 of an inventory without its time, the free space in pools and how long ago guests have ended. It is
+// compared only with digests of the same agent, so its encoding may change. It is nil if the domains are not known.
 func digestOf(report *berthv1.InventoryReport) []byte {
 	if report.GetDomainsUnknown() {
 		return nil
 	}
 	lasting := proto.CloneOf(report)
+	for _, domain := range lasting.GetDomains() {
+		if ending := domain.GetEnding(); ending != nil {
+			ending.WatchedSeconds, ending.EndedSeconds = 0, 0
+		}
+	}
 	slices.SortFunc(lasting.GetDomains(), func(a, b *berthv1.Domain) int { return cmp.Compare(a.GetUuid(), b.GetUuid()) })
 	if node := lasting.GetNode(); node != nil {
 		node.CollectedAt = nil

@@ -13,6 +13,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
+	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -67,6 +68,10 @@ func TestTheDigestGoesFirst(t *testing.T) {
 	if whole := resync(); len(whole.GetDomains()) != 1 || bytes.Equal(whole.GetDigest(), digest.GetDigest()) {
 		t.Errorf("another domain made no other digest: %v", whole)
 	}
+	a.work.ended.Store(&[]telemetry.Ending{{UUID: "gone", Watched: time.Minute, Whole: true}})
+	if whole := resync(); len(whole.GetDomains()) != 2 || whole.GetDomains()[1].GetEnding().GetWatchedSeconds() != 60 {
+		t.Errorf("how a guest has ended is not told: %v", whole.GetDomains())
+	}
 	a.askInventory()
 	if digest := wait(t, "the next digest", told).GetInventoryDigest(); digest == nil {
 		t.Error("it told everything without being asked")
@@ -81,7 +86,9 @@ func TestADigestIsOfWhatLasts(t *testing.T) {
 				MemoryBytes: 1 << 30, CollectedAt: timestamppb.New(time.Unix(1, 0)),
 				StoragePools: []*berthv1.StoragePool{{Name: "a", AvailableBytes: 1}, {Name: "b", AvailableBytes: 2}},
 			},
-			Domains: []*berthv1.Domain{{Uuid: "1", State: berthv1.DomainState_DOMAIN_STATE_RUNNING}, {Uuid: "2"}},
+			Domains: []*berthv1.Domain{
+				{Uuid: "1", State: berthv1.DomainState_DOMAIN_STATE_RUNNING}, {Uuid: "2", Ending: &berthv1.Ending{WatchedSeconds: 5, EndedSeconds: 1}},
+			},
 		}
 		change(r)
 		return digestOf(r)
@@ -91,13 +98,17 @@ func TestADigestIsOfWhatLasts(t *testing.T) {
 		"time":             func(r *berthv1.InventoryReport) { r.Node.CollectedAt = timestamppb.Now() },
 		"free space":       func(r *berthv1.InventoryReport) { r.Node.StoragePools[0].AvailableBytes = 9 },
 		"order of domains": func(r *berthv1.InventoryReport) { slices.Reverse(r.Domains) },
-		"order of pools":   func(r *berthv1.InventoryReport) { slices.Reverse(r.Node.StoragePools) },
+		"age of an ending": func(r *berthv1.InventoryReport) {
+			r.Domains[1].Ending.EndedSeconds, r.Domains[1].Ending.WatchedSeconds = 7, 9
+		},
+		"order of pools": func(r *berthv1.InventoryReport) { slices.Reverse(r.Node.StoragePools) },
 	} {
 		if !bytes.Equal(report(change), was) {
 			t.Errorf("another %s makes another digest", what)
 		}
 	}
 	for what, change := range map[string]func(*berthv1.InventoryReport){
+		"ending":  func(r *berthv1.InventoryReport) { r.Domains[1].Ending = nil },
 		"memory":  func(r *berthv1.InventoryReport) { r.Node.MemoryBytes++ },
 		"pool":    func(r *berthv1.InventoryReport) { r.Node.StoragePools[0].Active = true },
 		"domain":  func(r *berthv1.InventoryReport) { r.Domains = r.Domains[:1] },

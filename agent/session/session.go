@@ -37,6 +37,8 @@ type Jobs interface {
 	Running() []string
 	// Saw takes an event of the hypervisor.
 	Saw(event hypervisor.Event)
+	// Endings are how guests ended here, by UUID, as far as events have shown.
+	Endings() []telemetry.Ending
 	// Follow gets the term of a leader that has welcomed this node; an error refuses that leader.
 	Follow(term uint64) error
 }
@@ -508,7 +510,13 @@ func (c *connection) report(ctx context.Context, event hypervisor.Event) {
 		c.askInventory()
 		return
 	}
+	message := telemetry.Domain(domain)
+	for _, one := range c.Jobs.Endings() {
+		if one.UUID == event.UUID {
+			telemetry.AddEnding(message, one)
+		}
+	}
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_DomainChange{DomainChange: &berthv1.DomainChange{
-		Domain: telemetry.Domain(domain), Event: event.Kind,
+		Domain: message, Event: event.Kind,
 	}}}, false)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,7 @@ func relay[T any](ctx context.Context, from <-chan T, send func(T)) (end func())
 type work struct {
 	results chan *berthv1.CommandResult
 	cancels chan string
+	ended   atomic.Pointer[[]telemetry.Ending]
 }
 
 // tooOld is a term that work does not follow.
@@ -86,7 +88,13 @@ func (w *work) Cancel(operation string, _ uint32)         { w.cancels <- operati
 func (w *work) Results() <-chan *berthv1.CommandResult    { return w.results }
 func (w *work) Progress() <-chan *berthv1.CommandProgress { return nil }
 func (w *work) Saw(hypervisor.Event)                      {}
-func (w *work) Running() []string                         { return []string{"op-before"} }
+func (w *work) Endings() []telemetry.Ending {
+	if ended := w.ended.Load(); ended != nil {
+		return *ended
+	}
+	return nil
+}
+func (w *work) Running() []string { return []string{"op-before"} }
 
 func (w *work) Follow(term uint64) error {
 	if term == tooOld {

@@ -32,7 +32,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		facts.MigrationHost = n.inventory.GetMigrationAddress()
 		n.around.tell(&facts)
 	}
-	facts.Domains, facts.DomainsKnown = n.shown, n.domainsKnown
+	facts.Domains, facts.DomainsKnown, facts.Endings, facts.Before = n.shown, n.domainsKnown, n.endings, n.before
 	n.lent.Store(true)
 	facts.Working = slices.Sorted(maps.Keys(n.working))
 	if n.telemetry != nil {

@@ -29,6 +29,10 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 		return nil, ErrStaleSession
 	}
 	s.changes++
+	if was := BootOf(n.incarnation); was != BootOf(hello.GetIncarnation()) && n.domainsKnown {
+		n.before = model.BootFacts{Boot: was, Domains: n.shown}
+		n.lent.Store(true)
+	}
 	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
 	n.session = &Session{store: s, node: nodeID}
 	n.openedAt, n.heardAt, n.listed = now, now, false
@@ -86,6 +90,7 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Inventory:
 		s.reportInventory(x.node, n, m.Inventory, now)
+		n.endings = endingsOf(m.Inventory, now)
 	case *berthv1.SessionRequest_InventoryDigest:
 		if n.has(m.InventoryDigest.GetDigest()) {
 			s.reportInventory(x.node, n, n.inventoryWith(m.InventoryDigest), now)
@@ -188,6 +193,7 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 	default:
 		n.domains[uuid] = domain{wire: wire, since: now}
 	}
+	n.ended(wire, now)
 	n.showOne(uuid)
 	s.recountOne(id, n, uuid)
 	if was != is {

@@ -56,9 +56,11 @@ type node struct {
 	telemetry     *berthv1.NodeTelemetry
 	telemetryAt   time.Time
 
-	digest       string            // that the agent made of the inventory and these domains; empty: they have changed since
-	domains      map[string]domain // by UUID
-	domainsKnown bool              // listed since the session opened, and the last listing succeeded
+	digest       string                  // that the agent made of the inventory and these domains; empty: they have changed since
+	domains      map[string]domain       // by UUID
+	domainsKnown bool                    // listed since the session opened, and the last listing succeeded
+	endings      map[string]model.Ending // by UUID, of guests that are gone; lent to readers, so it is replaced and not changed
+	before       model.BootFacts
 	shown        []model.Domain    // the same for readers, sorted by UUID
 	lent         atomic.Bool       // a reader has shown: it does not change any more
 	counted      map[string]string // those among the copies: names by UUID

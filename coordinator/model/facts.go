@@ -116,6 +116,19 @@ type Domain struct {
 	Balloon  *units.Bytes // memory that its balloon leaves it now; nil when that could not be read
 }
 
+// Ending is how a guest ended on a node: while it ran there, and not because it was migrated away. Times are the coordinator's.
+type Ending struct {
+	At       time.Time
+	RanSince time.Time // from then on the agent has watched it run without a pause, so it cannot have left for another node
+	Whole    bool      // RanSince is when it was started on the node or came there
+}
+
+// BootFacts are what a node showed last before it booted anew.
+type BootFacts struct {
+	Boot    string   // empty: nothing is known
+	Domains []Domain // sorted by UUID; shared between readers, never changed
+}
+
 // PoolFacts are one storage pool of a node, as libvirt shows it.
 type PoolFacts struct {
 	Name      string
@@ -146,7 +159,12 @@ type NodeFacts struct {
 	MigrationHost string   // where guests' memory is to be sent; empty: the host of MigrationURI
 	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
-	InventoryFrom string   // incarnation that sent it
+	// Endings are how guests ended here that are not here any more, by UUID, as far as the agent has seen it. Shared between
+	// readers, never changed.
+	Endings map[string]Ending
+	// Before is what the node showed last under another boot, if this leader has heard it then.
+	Before        BootFacts
+	InventoryFrom string // incarnation that sent it
 	// Working are the operations that the agent was at work on when its session began, and has not told the end of since;
 	// ascending. What they come to is not in the inventory yet.
 	Working []string
@@ -170,10 +188,15 @@ type NodeFacts struct {
 }
 
 // Domain finds a domain by UUID. It is nil when the node shows none.
-func (f *NodeFacts) Domain(uuid string) *Domain {
-	at, found := slices.BinarySearchFunc(f.Domains, uuid, func(d Domain, id string) int { return cmp.Compare(d.UUID, id) })
+func (f *NodeFacts) Domain(uuid string) *Domain { return domainIn(f.Domains, uuid) }
+
+// Domain finds a domain by UUID. It is nil when the node showed none.
+func (b *BootFacts) Domain(uuid string) *Domain { return domainIn(b.Domains, uuid) }
+
+func domainIn(domains []Domain, uuid string) *Domain {
+	at, found := slices.BinarySearchFunc(domains, uuid, func(d Domain, id string) int { return cmp.Compare(d.UUID, id) })
 	if !found {
 		return nil
 	}
-	return &f.Domains[at]
+	return &domains[at]
 }

@@ -78,6 +78,17 @@ type VM struct {
 	Description string `json:"description,omitempty"` // for people
 	// RestartPriority says how soon a VM with HA is restarted, compared with others that wait.
 	RestartPriority RestartPriority `json:"restart_priority,omitempty"`
+	// Whereabouts is what was found out about where it runs. It means nothing more once another node holds the VM.
+	Whereabouts Whereabouts `json:"whereabouts,omitzero"`
+}
+
+// Whereabouts is what was found out about where a VM runs.
+type Whereabouts struct {
+	// Boot is that of the holder's host under which the VM runs there; empty: not known. When the host boots anew, its guest has ended.
+	Boot string `json:"boot,omitempty"`
+	// Missing is when the node that had it was found without it, and nobody had seen its end. Any node may run it since, until all
+	// have listed their domains or are proven to be off. Zero: it is not missing.
+	Missing time.Time `json:"missing,omitzero"`
 }
 
 // Discard is a paused copy of a VM that is to be discarded.

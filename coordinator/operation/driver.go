@@ -124,7 +124,7 @@ func (d *Driver) proven(at time.Time) (Next, bool) {
 	}
 	for _, node := range []string{op.Source, op.Target} {
 		if d.isFenced(node) {
-			d.seen[node] = Observation{State: model.DomainAbsent}
+			d.seen[node] = Observation{State: model.DomainAbsent, Anew: true}
 		}
 	}
 	if len(d.seen) == 0 {

@@ -3,6 +3,7 @@ package operation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/coordinator/model"
@@ -24,10 +25,11 @@ var kindStart = kind{
 	brings:    true,
 	meanwhile: Starting,
 	begun: func(op *Operation) string {
+		said := strings.Join(append([]string{""}, op.Evidence...), "; ") // of one that was forced
 		if op.Phase == Queued {
-			return fmt.Sprintf("is to start on %s, and %s", op.TargetName, op.Message)
+			return fmt.Sprintf("is to start on %s, and %s", op.TargetName, op.Message) + said
 		}
-		return "starts on " + op.TargetName
+		return "starts on " + op.TargetName + said
 	},
 	doing: func(op *Operation) string {
 		switch op.Phase {

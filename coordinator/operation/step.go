@@ -38,7 +38,15 @@ func Step(op Operation, vm model.VM, answer Answer, at time.Time) (Next, bool) {
 	case !t.apply(answer):
 		return Next{}, false
 	}
+	t.sawOn(answer.Node, answer.Seen)
 	return t.Next, true
+}
+
+// sawOn takes note under which boot of its holder's host the VM is there.
+func (t *transition) sawOn(node string, seen Observation) {
+	if t.VM.Holder == node && node != "" && seen.State.Lives() && seen.Boot != "" {
+		t.VM.Whereabouts = model.Whereabouts{Boot: seen.Boot}
+	}
 }
 
 // unjournalled handles the refusal of a node whose journal cannot be written. Nothing follows from it: an earlier order of
@@ -74,7 +82,9 @@ func Settle(op Operation, vm model.VM, seen map[string]Observation, at time.Time
 	if t.kind.judge == nil {
 		return Next{}, false // no operation of this kind enters the phase
 	}
-	return t.Next, t.kind.judge(t, seen[op.Source], seen[op.Target])
+	decided := t.kind.judge(t, seen[op.Source], seen[op.Target])
+	t.sawOn(t.VM.Holder, seen[t.VM.Holder])
+	return t.Next, decided
 }
 
 type transition struct {
@@ -152,7 +162,7 @@ func (t *transition) end(result Result, message string) {
 // hold gives the VM to a node under the operation's epoch.
 func (t *transition) hold(node string, epoch uint64) {
 	t.VM.Holder, t.VM.LastNode, t.VM.Epoch = node, node, epoch
-	t.VM.Condition = model.Condition{}
+	t.VM.Condition, t.VM.Whereabouts = model.Condition{}, model.Whereabouts{}
 }
 
 // park locks the VM until a person has decided.

@@ -30,7 +30,7 @@ func stopAnswered(t *transition, answer Answer) bool {
 	t.noteAnswer(answer)
 	switch {
 	case answer.Outcome == OutcomeDone:
-		t.stopped()
+		t.stopped(answer.Node, answer.Seen, !answer.Seen.Missing)
 	case answer.Outcome == OutcomeAmbiguous, answer.Code == StaleEpoch:
 		t.enter(Judging) // the node has refused the VM before and may not have it any more
 	default:
@@ -39,9 +39,17 @@ func stopAnswered(t *transition, answer Answer) bool {
 	return true
 }
 
-func (t *transition) stopped() {
+// stopped ends a stop whose node does not have the VM. If nobody has seen its end there, somebody may have moved it before.
+func (t *transition) stopped(node string, seen Observation, ended bool) {
+	message, was := "", t.VM.Whereabouts
+	booted := was.Missing.IsZero() && was.Boot != "" && seen.Boot != "" && was.Boot != seen.Boot
+	t.VM.Whereabouts = model.Whereabouts{}
+	if !ended && !booted && !seen.Anew {
+		t.VM.Whereabouts.Missing = t.at
+		message = "it was not on " + t.name(node) + " any more, and nobody has seen how it left: another node may run it"
+	}
 	t.VM.Desired, t.VM.Holder, t.VM.Condition = model.Stopped, "", model.Condition{}
-	t.end(Done, "")
+	t.end(Done, message)
 }
 
 // judgeStop orders a stop again when nobody saw its end: a hypervisor that hung could still carry it out after the operation
@@ -50,7 +58,7 @@ func judgeStop(t *transition, seen, _ Observation) bool {
 	op := &t.Operation
 	switch {
 	case !seen.State.Holds():
-		t.stopped()
+		t.stopped(op.Source, seen, seen.Ended)
 	case op.Attempt < MaxAttempts && !op.Cancel && seen.Epoch == t.VM.Epoch:
 		op.Attempt++
 		op.Message = "the node still shows it " + string(seen.State) + ": it is asked to stop it again"

@@ -60,11 +60,22 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 	return CannotTell
 }
 
+// movedByHand tells whether somebody else has moved the VM to the target before the migration began: the copy there still has the
+// source's epoch, which a migration by Berth replaces.
+func movedByHand(op *Operation, source, target Observation) bool {
+	gone := source.State == model.DomainAbsent || source.State == model.DomainShutoff
+	return gone && target.State.Lives() && !target.JobActive && target.Epoch == op.SourceEpoch && target.Epoch != op.Epoch
+}
+
 func judgeMigration(t *transition, source, target Observation) bool {
 	op := &t.Operation
 	handed := t.VM.Holder == op.Target // the source had let the guest go before, so it does not matter how the source ended
 	source.Anew = !handed && op.SourceBoot != "" && source.Boot != op.SourceBoot
 	source.Ended = !handed && source.Ended
+	if !handed && movedByHand(op, source, target) {
+		t.undo("somebody else has moved it to " + t.name(op.Target) + " meanwhile")
+		return true
+	}
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
 	op.Leftover, op.Revert = "", false // what an earlier round took for a leftover may be the guest
@@ -90,6 +101,9 @@ func judgeMigration(t *transition, source, target Observation) bool {
 		op.Leftover, op.Revert = op.Target, true
 		t.enter(Discarding)
 	case LostBoth:
+		if ended := handed && (target.Ended || target.Anew) || !handed && (source.Ended || source.Anew || target.Ended); !ended {
+			t.VM.Whereabouts.Missing = t.at // somebody may have moved it on before the nodes were asked
+		}
 		t.lost("neither node shows it any more")
 	case EndedThere:
 		t.discardOld("the guest ran on at " + t.name(op.Source) + " and ended there")

@@ -248,6 +248,7 @@ func goldenCommands() []Command {
 	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
 	web.Discards = []model.Discard{{Node: "n2", Epoch: 1}}
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
+	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")

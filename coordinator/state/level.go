@@ -17,6 +17,7 @@ import (
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
 //   - 3: the kind of a VM's condition, and what it is about; which node a fence device has perhaps switched off by mistake.
+//   - 3: the kind of a VM's condition, and what it is about; what was found out about where it runs.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -31,12 +32,18 @@ const ConditionLevel = 3
 // StruckLevel is the feature level from which the record of a node has which other one its device has perhaps switched off.
 const StruckLevel = 3
 
+// WhereaboutsLevel is the feature level from which the record of a VM has its whereabouts.
+const WhereaboutsLevel = 3
+
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
 	level := c.Level
 	for i := range c.VMs {
 		if condition := &c.VMs[i].Condition; condition.Kind != model.NoCondition || condition.About != "" {
 			level = max(level, ConditionLevel)
+		}
+		if c.VMs[i].Whereabouts != (model.Whereabouts{}) {
+			level = max(level, WhereaboutsLevel)
 		}
 	}
 	for i := range c.Nodes {
@@ -72,7 +79,7 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 // somebody has declared is not left out: the error is ErrNotYet then. Commands with a level of their own are proposed only when the
 // members have come to it.
 func (c *Command) For(level uint32) (*Command, error) {
-	if level >= ConditionLevel {
+	if level >= max(ConditionLevel, WhereaboutsLevel) {
 		return c, c.allowed(level)
 	}
 	older := *c
@@ -82,7 +89,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	}
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
-		older.VMs[i].Condition = older.VMs[i].Condition.TextOnly()
+		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
 	}
 	return &older, c.allowed(level)
 }

@@ -85,13 +85,30 @@ func (l *life) Kill(again time.Duration) {
 // Saw takes an event of libvirt.
 func (l *life) Saw(event hypervisor.Event) { l.jobs.Saw(event) }
 
-// Changed tells the coordinator of one domain.
+// Changed tells the coordinator of one domain. That it is gone is told once the agent has heard how.
 func (l *life) Changed(d *machine.Domain) {
-	if l.host.world.fencing && l.session != nil {
-		l.session.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_DomainChange{
-			DomainChange: &berthv1.DomainChange{Domain: telemetry.Domain(d.Domain)},
-		}})
+	s, message := l.session, telemetry.Domain(d.Domain)
+	if !l.host.world.fencing || s == nil {
+		return
 	}
+	tell := func() {
+		s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_DomainChange{DomainChange: &berthv1.DomainChange{Domain: message}}})
+	}
+	if d.State != hypervisor.Absent {
+		tell()
+		return
+	}
+	l.host.After(machine.EventTakes, func() {
+		if l.dead || l.host.Domains[d.UUID] != nil {
+			return // it is here again, and that was told
+		}
+		for _, one := range l.jobs.Endings() {
+			if one.UUID == d.UUID {
+				telemetry.AddEnding(message, one)
+			}
+		}
+		tell()
+	})
 }
 
 // do has the agent's jobs carry out an order.

@@ -79,6 +79,9 @@ func (h *host) inventory() *berthv1.InventoryReport {
 	for _, d := range h.Sorted() {
 		report.Domains = append(report.Domains, telemetry.Domain(d.Domain))
 	}
+	if h.life != nil && h.life.jobs != nil {
+		telemetry.AddEndings(report, h.life.jobs.Endings())
+	}
 	return report
 }
 

@@ -170,6 +170,9 @@ func (j *jobs) Progress() <-chan *berthv1.CommandProgress { return nil }
 // Saw implements session.Jobs. Nothing depends on how a guest ended.
 func (j *jobs) Saw(hypervisor.Event) {}
 
+// Endings implements session.Jobs. Nothing ends here that was not ordered to.
+func (j *jobs) Endings() []telemetry.Ending { return nil }
+
 // Running is always empty.
 func (j *jobs) Running() []string { return nil }
 

@@ -17,6 +17,7 @@ type Machine struct {
 	Memory int64
 
 	On     bool
+	Lost   bool // nobody switches it on any more
 	Frozen bool
 	Held   []func() // what was due while it was frozen
 	boot   int      // grows with every boot
@@ -55,8 +56,8 @@ func (s *Site) NewMachine(id string, memory int64) *Machine {
 	return h
 }
 
-// eventTakes is how much later than a look shows it an event tells of it.
-const eventTakes = 5 * time.Millisecond
+// EventTakes is how much later than a look shows it an event tells of it.
+const EventTakes = 5 * time.Millisecond
 
 // guest is the content of a VM's memory. It has one true copy at any moment.
 type guest struct {
@@ -149,8 +150,14 @@ func (h *Machine) Set(d *Domain, state hypervisor.State, reason string) {
 func (h *Machine) tell(d *Domain) {
 	event := hypervisor.Event{UUID: d.UUID, Kind: hypervisor.EventSuspended, Detail: d.Reason}
 	switch d.State {
+	case hypervisor.PausedMigration:
+		if d.move != nil && d.move.in == d {
+			event.Kind, event.Detail = hypervisor.EventStarted, hypervisor.DetailMigrated
+		}
 	case hypervisor.Running:
-		event.Kind = hypervisor.EventResumed
+		if event.Kind = hypervisor.EventResumed; d.Reason == "booted" {
+			event.Kind = hypervisor.EventStarted
+		}
 	case hypervisor.Absent:
 		event.Kind = hypervisor.EventStopped
 	}
@@ -164,7 +171,7 @@ func (h *Machine) deliver(event hypervisor.Event) {
 	if agent == nil {
 		return
 	}
-	h.After(eventTakes, func() {
+	h.After(EventTakes, func() {
 		var arrive func()
 		arrive = func() {
 			switch {
@@ -295,7 +302,7 @@ func (h *Machine) PowerCut() {
 
 // PowerOn boots the machine.
 func (h *Machine) PowerOn() {
-	if h.On {
+	if h.On || h.Lost {
 		return
 	}
 	h.Note("powers on", h.ID, "", "")

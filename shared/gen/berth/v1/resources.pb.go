@@ -1811,21 +1811,25 @@ func (x *DomainTelemetry) GetVcpuDelayRatio() float64 {
 
 // Domain is a libvirt domain as an agent sees it, Berth's own or not.
 type Domain struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	State         DomainState            `protobuf:"varint,3,opt,name=state,proto3,enum=berth.v1.DomainState" json:"state,omitempty"`
-	StateReason   string                 `protobuf:"bytes,4,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`  // libvirt's word for it
-	MemoryBytes   int64                  `protobuf:"varint,5,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // maximum memory
-	Vcpus         int32                  `protobuf:"varint,6,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
-	Persistent    bool                   `protobuf:"varint,7,opt,name=persistent,proto3" json:"persistent,omitempty"`
-	Managed       bool                   `protobuf:"varint,8,opt,name=managed,proto3" json:"managed,omitempty"`                            // carries Berth's metadata
-	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"`                                // of Berth's metadata; 0 when not managed
-	OperationId   string                 `protobuf:"bytes,10,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"` // of Berth's metadata: the operation that started it here
-	JobActive     bool                   `protobuf:"varint,11,opt,name=job_active,json=jobActive,proto3" json:"job_active,omitempty"`      // a migration job is running on it
-	StartedAt     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`       // absent when unknown
-	EndedHere     bool                   `protobuf:"varint,13,opt,name=ended_here,json=endedHere,proto3" json:"ended_here,omitempty"`      // in an answer about a domain that is gone: its guest ended on this node, it was not migrated away
-	Autostart     bool                   `protobuf:"varint,14,opt,name=autostart,proto3" json:"autostart,omitempty"`                       // libvirt starts it when the host boots
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Uuid        string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Name        string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	State       DomainState            `protobuf:"varint,3,opt,name=state,proto3,enum=berth.v1.DomainState" json:"state,omitempty"`
+	StateReason string                 `protobuf:"bytes,4,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`  // libvirt's word for it
+	MemoryBytes int64                  `protobuf:"varint,5,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // maximum memory
+	Vcpus       int32                  `protobuf:"varint,6,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	Persistent  bool                   `protobuf:"varint,7,opt,name=persistent,proto3" json:"persistent,omitempty"`
+	Managed     bool                   `protobuf:"varint,8,opt,name=managed,proto3" json:"managed,omitempty"`                            // carries Berth's metadata
+	Epoch       uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"`                                // of Berth's metadata; 0 when not managed
+	OperationId string                 `protobuf:"bytes,10,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"` // of Berth's metadata: the operation that started it here
+	JobActive   bool                   `protobuf:"varint,11,opt,name=job_active,json=jobActive,proto3" json:"job_active,omitempty"`      // a migration job is running on it
+	StartedAt   *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`       // absent when unknown
+	EndedHere   bool                   `protobuf:"varint,13,opt,name=ended_here,json=endedHere,proto3" json:"ended_here,omitempty"`      // in an answer about a domain that is gone: its guest ended on this node, it was not migrated away
+	Autostart   bool                   `protobuf:"varint,14,opt,name=autostart,proto3" json:"autostart,omitempty"`                       // libvirt starts it when the host boots
+	// How its guest ended on this node, if the agent has seen that: of a domain in an agent's report that is absent or off.
+	Ending *Ending `protobuf:"bytes,15,opt,name=ending,proto3" json:"ending,omitempty"`
+	// In an answer to a stop: it was gone before the stop, and the agent has not seen its end. Somebody may have moved it.
+	Missing       bool `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1958,6 +1962,81 @@ func (x *Domain) GetAutostart() bool {
 	return false
 }
 
+func (x *Domain) GetEnding() *Ending {
+	if x != nil {
+		return x.Ending
+	}
+	return nil
+}
+
+func (x *Domain) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+// Ending is how a guest ended on a node: while it ran there, and not because it was migrated away.
+type Ending struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	WatchedSeconds float64                `protobuf:"fixed64,1,opt,name=watched_seconds,json=watchedSeconds,proto3" json:"watched_seconds,omitempty"` // how long ago the agent's watch of the running guest began; from then on it was not even paused
+	EndedSeconds   float64                `protobuf:"fixed64,2,opt,name=ended_seconds,json=endedSeconds,proto3" json:"ended_seconds,omitempty"`       // how long ago it ended
+	Whole          bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`                                          // the watch began when the guest was started here or came here
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Ending) Reset() {
+	*x = Ending{}
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ending) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ending) ProtoMessage() {}
+
+func (x *Ending) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ending.ProtoReflect.Descriptor instead.
+func (*Ending) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Ending) GetWatchedSeconds() float64 {
+	if x != nil {
+		return x.WatchedSeconds
+	}
+	return 0
+}
+
+func (x *Ending) GetEndedSeconds() float64 {
+	if x != nil {
+		return x.EndedSeconds
+	}
+	return 0
+}
+
+func (x *Ending) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
 // VM is a guest that Berth manages.
 type VM struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2010,7 +2089,7 @@ type VM struct {
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2101,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2114,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *VM) GetId() string {
@@ -2343,7 +2422,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2434,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2447,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Discard) GetNode() string {
@@ -2403,7 +2482,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2494,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2507,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CopyView) GetNode() string {
@@ -2510,7 +2589,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2601,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2614,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -2611,7 +2690,7 @@ type NewVM struct {
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2623,7 +2702,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2636,7 +2715,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -2767,7 +2846,7 @@ type VMChange struct {
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2858,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2871,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -2903,7 +2982,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +2994,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3007,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Names) GetNames() []string {
@@ -2952,7 +3031,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3043,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3056,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -3035,7 +3114,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3047,7 +3126,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3060,7 +3139,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -3161,7 +3240,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3252,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3265,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Disk) GetPath() string {
@@ -3263,7 +3342,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3354,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3367,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Operation) GetId() string {
@@ -3481,7 +3560,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3572,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3585,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -3633,7 +3712,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3645,7 +3724,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3658,7 +3737,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Decision) GetId() string {
@@ -3897,7 +3976,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3909,7 +3988,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3922,7 +4001,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -4005,7 +4084,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +4096,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +4109,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -4059,7 +4138,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4150,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4163,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -4118,7 +4197,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4130,7 +4209,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4143,7 +4222,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -4181,7 +4260,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4272,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4285,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -4320,7 +4399,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4332,7 +4411,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4345,7 +4424,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -4448,7 +4527,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4539,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4552,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -4551,7 +4630,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4563,7 +4642,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4576,7 +4655,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -4672,7 +4751,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4684,7 +4763,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4697,7 +4776,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -4785,7 +4864,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4797,7 +4876,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4810,7 +4889,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Member) GetId() string {
@@ -4969,7 +5048,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4981,7 +5060,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4994,7 +5073,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -5237,7 +5316,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xc3\x03\n" +
+	"\x11_vcpu_delay_ratio\"\x87\x04\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5258,7 +5337,13 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"started_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x12\x1d\n" +
 	"\n" +
 	"ended_here\x18\r \x01(\bR\tendedHere\x12\x1c\n" +
-	"\tautostart\x18\x0e \x01(\bR\tautostart\"\xd4\n" +
+	"\tautostart\x18\x0e \x01(\bR\tautostart\x12(\n" +
+	"\x06ending\x18\x0f \x01(\v2\x10.berth.v1.EndingR\x06ending\x12\x18\n" +
+	"\amissing\x18\x10 \x01(\bR\amissing\"l\n" +
+	"\x06Ending\x12'\n" +
+	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
+	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xd4\n" +
 	"\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5685,7 +5770,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -5706,36 +5791,37 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Pressure)(nil),              // 16: berth.v1.Pressure
 	(*DomainTelemetry)(nil),       // 17: berth.v1.DomainTelemetry
 	(*Domain)(nil),                // 18: berth.v1.Domain
-	(*VM)(nil),                    // 19: berth.v1.VM
-	(*Discard)(nil),               // 20: berth.v1.Discard
-	(*CopyView)(nil),              // 21: berth.v1.CopyView
-	(*VMDisk)(nil),                // 22: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 23: berth.v1.NewVM
-	(*VMChange)(nil),              // 24: berth.v1.VMChange
-	(*Names)(nil),                 // 25: berth.v1.Names
-	(*RootDisk)(nil),              // 26: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 27: berth.v1.VMSpec
-	(*Disk)(nil),                  // 28: berth.v1.Disk
-	(*Operation)(nil),             // 29: berth.v1.Operation
-	(*MigrationStats)(nil),        // 30: berth.v1.MigrationStats
-	(*Decision)(nil),              // 31: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 32: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 33: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 34: berth.v1.RankRow
-	(*RankCell)(nil),              // 35: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 36: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 37: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 38: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 39: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 40: berth.v1.Event
-	(*Member)(nil),                // 41: berth.v1.Member
-	(*ErrorDetail)(nil),           // 42: berth.v1.ErrorDetail
-	nil,                           // 43: berth.v1.Node.KeysEntry
-	nil,                           // 44: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 45: google.protobuf.Timestamp
-	(*Key)(nil),                   // 46: berth.v1.Key
-	(*CompiledKey)(nil),           // 47: berth.v1.CompiledKey
-	(*Problem)(nil),               // 48: berth.v1.Problem
+	(*Ending)(nil),                // 19: berth.v1.Ending
+	(*VM)(nil),                    // 20: berth.v1.VM
+	(*Discard)(nil),               // 21: berth.v1.Discard
+	(*CopyView)(nil),              // 22: berth.v1.CopyView
+	(*VMDisk)(nil),                // 23: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 24: berth.v1.NewVM
+	(*VMChange)(nil),              // 25: berth.v1.VMChange
+	(*Names)(nil),                 // 26: berth.v1.Names
+	(*RootDisk)(nil),              // 27: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 28: berth.v1.VMSpec
+	(*Disk)(nil),                  // 29: berth.v1.Disk
+	(*Operation)(nil),             // 30: berth.v1.Operation
+	(*MigrationStats)(nil),        // 31: berth.v1.MigrationStats
+	(*Decision)(nil),              // 32: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 33: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 34: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 35: berth.v1.RankRow
+	(*RankCell)(nil),              // 36: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 37: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 38: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 39: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 40: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 41: berth.v1.Event
+	(*Member)(nil),                // 42: berth.v1.Member
+	(*ErrorDetail)(nil),           // 43: berth.v1.ErrorDetail
+	nil,                           // 44: berth.v1.Node.KeysEntry
+	nil,                           // 45: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
+	(*Key)(nil),                   // 47: berth.v1.Key
+	(*CompiledKey)(nil),           // 48: berth.v1.CompiledKey
+	(*Problem)(nil),               // 49: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -5744,74 +5830,75 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	11, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	15, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	10, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	45, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	43, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	46, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	44, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	44, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	45, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	45, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	45, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	46, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	46, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	12, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	13, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	45, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	46, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	14, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	45, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	46, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	16, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	16, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	16, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	17, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	14, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 23: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	45, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	27, // 25: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	3,  // 26: berth.v1.VM.state:type_name -> berth.v1.VMState
-	45, // 27: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	45, // 28: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	17, // 29: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	46, // 30: berth.v1.VM.keys:type_name -> berth.v1.Key
-	46, // 31: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	45, // 32: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	22, // 33: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	20, // 34: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	2,  // 35: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	1,  // 36: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 37: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	27, // 38: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	46, // 39: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	26, // 40: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	25, // 41: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	25, // 42: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	25, // 43: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	25, // 44: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	28, // 45: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	4,  // 46: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	45, // 47: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	45, // 48: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	45, // 49: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	30, // 50: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	21, // 51: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	45, // 52: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	5,  // 53: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	36, // 54: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	37, // 55: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	34, // 56: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	32, // 57: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	33, // 58: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	5,  // 59: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	35, // 60: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	47, // 61: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	47, // 62: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	38, // 63: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	39, // 64: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	45, // 65: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	45, // 66: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	31, // 67: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	48, // 68: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	69, // [69:69] is the sub-list for method output_type
-	69, // [69:69] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	46, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	19, // 25: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	28, // 26: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	3,  // 27: berth.v1.VM.state:type_name -> berth.v1.VMState
+	46, // 28: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	46, // 29: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	17, // 30: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	47, // 31: berth.v1.VM.keys:type_name -> berth.v1.Key
+	47, // 32: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	46, // 33: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	23, // 34: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	21, // 35: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	2,  // 36: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	1,  // 37: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 38: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	28, // 39: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	47, // 40: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	27, // 41: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	26, // 42: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	26, // 43: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	26, // 44: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	26, // 45: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	29, // 46: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	4,  // 47: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	46, // 48: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	46, // 49: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	46, // 50: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	31, // 51: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	22, // 52: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	46, // 53: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	5,  // 54: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	37, // 55: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	38, // 56: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	35, // 57: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	33, // 58: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	34, // 59: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	5,  // 60: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	36, // 61: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	48, // 62: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	48, // 63: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	39, // 64: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	40, // 65: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	46, // 66: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	46, // 67: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	32, // 68: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	49, // 69: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -5825,18 +5912,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[18].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[32].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[19].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[25].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[33].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[35].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[34].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

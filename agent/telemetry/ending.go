@@ -1,0 +1,45 @@
+package telemetry
+
+import (
+	"time"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Ending is how a guest ended on this node: while it ran here, and not because it was migrated away.
+type Ending struct {
+	UUID    string
+	Ago     time.Duration // that it ended
+	Watched time.Duration // ago that the watch of it began: from then on it ran without a pause
+	Whole   bool          // the watch began when the guest came here
+}
+
+// AddEndings tells of the domains in a report that are off, and of those that are not in it, how their guests ended.
+func AddEndings(report *berthv1.InventoryReport, endings []Ending) {
+	if report.GetDomainsUnknown() {
+		return
+	}
+	listed := make(map[string]*berthv1.Domain, len(report.GetDomains()))
+	for _, domain := range report.GetDomains() {
+		listed[domain.GetUuid()] = domain
+	}
+	for _, one := range endings {
+		domain, there := listed[one.UUID]
+		if !there {
+			domain = &berthv1.Domain{Uuid: one.UUID, State: berthv1.DomainState_DOMAIN_STATE_ABSENT}
+			report.Domains = append(report.Domains, domain)
+		}
+		AddEnding(domain, one)
+	}
+}
+
+// AddEnding tells of a domain how its guest ended, unless it has one again.
+func AddEnding(domain *berthv1.Domain, one Ending) {
+	switch domain.GetState() {
+	case berthv1.DomainState_DOMAIN_STATE_ABSENT, berthv1.DomainState_DOMAIN_STATE_SHUTOFF:
+	default:
+		return
+	}
+	domain.EndedHere = true
+	domain.Ending = &berthv1.Ending{WatchedSeconds: one.Watched.Seconds(), EndedSeconds: one.Ago.Seconds(), Whole: one.Whole}
+}
